@@ -40,10 +40,10 @@ from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import SharedPodMix
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
 from unisono.sim.fragments import fragmentation, typical_pods, welcome
 from unisono.sim.jobs import Jobs
@@ -180,7 +180,7 @@ class Filler:
         for node in nodes:
             self.table.put(node)
         self.columns = self.table.open_devices(share_of(GPU))
-        self._tenancy = Tenancy(self.table, PodIndex())
+        self._occupancy = Occupancy(self.table, PodIndex())
         self._feasibility = Feasibility(self.table)
         self._dice = dice if scoring == "random" else None
         mix = SharedPodMix()
@@ -199,7 +199,7 @@ class Filler:
         if seat is None:
             return False
         name = self.table.names(np.array([seat[0]]))[0]
-        self._tenancy.occupy(Tenant(((name, 1),), demand.requests, devices=seat[1]))
+        self._occupancy.occupy(PlacedPods(((name, 1),), demand.requests, devices=seat[1]))
         return True
 
     def _any_seat(self, demand: Demand) -> tuple[int, tuple[int, ...]] | None:

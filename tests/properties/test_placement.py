@@ -64,7 +64,7 @@ from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.placed_pods import PlacedPods
 
 replace = msgspec.structs.replace
 TIMES = 20 if IS_LONG else 1
@@ -76,11 +76,11 @@ def placed(
     cluster: Cluster, gang: Gang, placement: Placement | None = None
 ) -> dict[str, dict[str, int]] | None:
     """Ask the engine, and demand that asking changes nothing and has one answer."""
-    tenancy = seated(cluster)
-    placer = placer_over(tenancy, placement)
-    before = bytes_of(tenancy)
+    occupancy = seated(cluster)
+    placer = placer_over(occupancy, placement)
+    before = bytes_of(occupancy)
     answer = placer.place(gang)
-    assert bytes_of(tenancy) == before, "placing left something behind"
+    assert bytes_of(occupancy) == before, "placing left something behind"
     assert placer.place(gang) == answer, "the same question, another answer"
     if isinstance(answer, GangDoesNotFit):
         assert answer.pods_placeable < answer.pods, f"refused, but {answer}"
@@ -244,9 +244,9 @@ def check_incremental(pick: Pick) -> None:
     """Nodes and pods come, change and go; what is remembered equals what is worked out afresh."""
     cluster = some_cluster(pick, most=5)
     pods, cluster.pods = cluster.pods, []
-    tenancy = seated(cluster)
-    tenants: dict[str, Tenant] = {}
-    feasibility = Feasibility(tenancy.table)
+    occupancy = seated(cluster)
+    placed_pods: dict[str, PlacedPods] = {}
+    feasibility = Feasibility(occupancy.table)
     questions = [(some_constraint(pick), some_requests(pick), pick(LEVELS)) for _ in range(2)]
     for number in range(12):
         match pick(("ask", "put", "drop", "come", "go")):
@@ -258,20 +258,20 @@ def check_incremental(pick: Pick) -> None:
                 node = some_node(pick, pick(NAMES))
                 cluster.nodes = [each for each in cluster.nodes if each.name != node.name]
                 cluster.nodes.append(node)
-                tenancy.put_node(node)
+                occupancy.put_node(node)
             case "drop":
                 name = pick(NAMES)
                 cluster.nodes = [each for each in cluster.nodes if each.name != name]
-                tenancy.drop_node(name)
+                occupancy.drop_node(name)
             case "come":
                 pod = pods.pop() if pods else some_pod(pick, f"kube-system/late{number}")
                 cluster.pods.append(pod)
-                tenants[pod.key] = tenant_of(pod)
-                tenancy.occupy(tenants[pod.key])
+                placed_pods[pod.key] = tenant_of(pod)
+                occupancy.occupy(placed_pods[pod.key])
             case _:
                 if cluster.pods:
                     pod = cluster.pods.pop(pick(range(len(cluster.pods))))
-                    tenancy.vacate(tenants.pop(pod.key))
+                    occupancy.vacate(placed_pods.pop(pod.key))
     fresh = Feasibility(seated(cluster).table)
     for question in questions:
         _check_same(feasibility, fresh, question)

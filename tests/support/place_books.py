@@ -13,17 +13,17 @@ from unisono.engine.model.selection import label_map
 from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.gang import Placer
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 
 T = TypeVar("T")
 Path = tuple[str | None, ...]  # label values from the widest level down
 
 
-def tenant_of(pod: NodePod) -> Tenant:
+def tenant_of(pod: NodePod) -> PlacedPods:
     """Return a pod as one who sits on a node."""
-    return Tenant(
+    return PlacedPods(
         nodes=((pod.node, 1),),
         requests=pod.requests,
         namespace=namespace_of(pod.key),
@@ -33,28 +33,28 @@ def tenant_of(pod: NodePod) -> Tenant:
     )
 
 
-def seated(cluster: Cluster) -> Tenancy:
+def seated(cluster: Cluster) -> Occupancy:
     """Put a cluster into the engine's books."""
-    tenancy = Tenancy(NodeTable(), PodIndex())
+    occupancy = Occupancy(NodeTable(), PodIndex())
     for node in cluster.nodes:
-        tenancy.put_node(node)
+        occupancy.put_node(node)
     for pod in cluster.pods:
-        tenancy.occupy(tenant_of(pod))
-    return tenancy
+        occupancy.occupy(tenant_of(pod))
+    return occupancy
 
 
-def placer_over(tenancy: Tenancy, placement: Placement | None = None) -> Placer:
+def placer_over(occupancy: Occupancy, placement: Placement | None = None) -> Placer:
     """Return a placer over the engine's books."""
-    return Placer(Feasibility(tenancy.table), tenancy.pod_index, placement or Placement())
+    return Placer(Feasibility(occupancy.table), occupancy.pod_index, placement or Placement())
 
 
-def bytes_of(tenancy: Tenancy) -> tuple[bytes, bytes, tuple[str, ...]]:
+def bytes_of(occupancy: Occupancy) -> tuple[bytes, bytes, tuple[str, ...]]:
     """Return everything that a placement must leave as it was."""
-    table = tenancy.table
+    table = occupancy.table
     everybody = [
         f"{members.namespace} {members.labels} {members.host_ports} {members.anti_affinity} "
         f"{sorted(members.pods_on.items())}"
-        for members in tenancy.pod_index.groups.values()
+        for members in occupancy.pod_index.groups.values()
     ]
     return table.free.tobytes(), table.allocatable.tobytes(), tuple(sorted(everybody))
 

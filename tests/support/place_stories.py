@@ -268,9 +268,9 @@ class Story:
 
     def decide(self) -> Any:
         """Decide, and demand that the books of nodes are afterwards what they were."""
-        before = bytes_of(self.state.nodes.tenancy)
+        before = bytes_of(self.state.nodes.occupancy)
         made = laws.decided(self.state, self.now)
-        assert bytes_of(self.state.nodes.tenancy) == before, "deciding left pods on nodes"
+        assert bytes_of(self.state.nodes.occupancy) == before, "deciding left pods on nodes"
         return made
 
     def check(self) -> None:

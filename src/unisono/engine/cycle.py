@@ -67,7 +67,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
     timeline = state.timeline
     if not stops and (fast := fast_path(state, now, reused)) is not None:
         return fast
-    cycle = Decisions(state, now, Ledger(state.nodes.tenancy), timeline)
+    cycle = Decisions(state, now, Ledger(state.nodes.occupancy), timeline)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     _open_table(cycle, reused)
     candidates = candidates_for(cycle)

@@ -39,10 +39,10 @@ from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
-from unisono.engine.state.nodes import TerminatingPod, tenants_of
+from unisono.engine.state.nodes import TerminatingPod, placed_pods_of
 from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, Node, available
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.transaction import Charges, Ledger, Starting
 
@@ -73,7 +73,7 @@ class Decisions:
     # Off the ledger already: of them those that others preempt, and slices that are replaced.
     taken: dict[WorkloadKey, None] = field(default_factory=dict)
     claims: dict[CohortTree, _Claims] = field(default_factory=dict)
-    leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
+    leaving: list[PlacedPods] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
     counted: LimitCounters = field(
@@ -197,7 +197,7 @@ class Decisions:
             self.ledger.rollback(mark)
             return _skip(nominee)
         leaving = [target.leaving() for target in nominee.targets]
-        self.leaving.extend(tenant for each in leaving for tenant in each.tenants)
+        self.leaving.extend(placed for each in leaving for placed in each.placed_pods)
         tree = self._claims_of(nominee.cq)
         tree.leaving.extend(each.charges for each in leaving)
         self.touched.extend(target.running.cq.node for target in nominee.targets)
@@ -224,7 +224,7 @@ class Decisions:
         if not awaited:
             self.ledger.rollback(mark)
             return _skip(nominee)
-        self.leaving.extend(tenant for _, tenant in awaited if tenant not in self.leaving)
+        self.leaving.extend(placed for _, placed in awaited if placed not in self.leaving)
         self._book_claim(nominee, nominee.assignment.as_charges())
         admission = admission_of(nominee)
         self._seat(nominee, admission)
@@ -253,8 +253,8 @@ class Decisions:
         admission = admission_of(nominee)
         if not self.is_last:
             self.ledger.add(nominee.charges.items())
-            tenants = self._seat(nominee, admission)
-            self.starting.append(Starting(nominee.assignment.as_charges(), tenants))
+            placed_pods = self._seat(nominee, admission)
+            self.starting.append(Starting(nominee.assignment.as_charges(), placed_pods))
         workload = nominee.waiting.workload
         self.admissions.append(
             Admit(
@@ -299,10 +299,10 @@ class Decisions:
         if chosen is None:
             return None
         nodes = self.state.nodes
-        admission, tenants = offer_on(nodes, chosen, waiting, cq, counted)
+        admission, placed_pods = offer_on(nodes, chosen, waiting, cq, counted)
         # What is taken off the transaction again is soon asked for once more.
-        nodes.tenancy.remember(tenants[0].nodes, *chosen, counted.pods)
-        return admission, Starting(counted.cells, tenants)
+        nodes.occupancy.remember(placed_pods[0].nodes, *chosen, counted.pods)
+        return admission, Starting(counted.cells, placed_pods)
 
     def admit_counted(
         self, waiting: Waiting, counted: CountedGang, offer: Offer, *, later: bool
@@ -310,11 +310,11 @@ class Decisions:
         """Admit a counted gang; `later`: put it on its nodes only when nodes are looked at."""
         admission, starting = offer
         self.ledger.add(starting.charges)
-        for tenant in starting.tenants:
+        for placed in starting.placed_pods:
             if later:
-                self.ledger.seat_later(tenant)
+                self.ledger.occupy_later(placed)
             else:
-                self.ledger.seat(tenant)
+                self.ledger.occupy(placed)
         self.starting.append(starting)
         self.admissions.append(
             Admit(workload=waiting.key, admission=admission, charges=counted.charges)
@@ -351,8 +351,8 @@ class Decisions:
         if nominee.node_search is None or self.ledger.moved == 0:
             return True  # nobody moved since it was nominated
         mark = self.ledger.mark()
-        for tenant in self.leaving:
-            self.ledger.seat(tenant)
+        for placed in self.leaving:
+            self.ledger.occupy(placed)
         set_aside(self.ledger, nominee.lenders)
         found = self._find_place(nominee)
         self.ledger.rollback(mark)
@@ -364,32 +364,33 @@ class Decisions:
             each for each in self.state.nodes.terminating(self.now) if each[1] not in self.leaving
         ]
         mark = self.ledger.mark()
-        for _, tenant in going:
-            self.ledger.unseat(tenant)
+        for _, placed in going:
+            self.ledger.vacate(placed)
         if not self._find_place(nominee):
             return []
-        nodes = {name for placed in nominee.placements for name, _ in placed.nodes}
+        nodes = {name for found in nominee.placements for name, _ in found.nodes}
         here = [each for each in going if each[0].node in nodes]
         self.ledger.rollback(mark)
-        for _, tenant in here:
-            self.ledger.unseat(tenant)
+        for _, placed in here:
+            self.ledger.vacate(placed)
         if self._find_place(nominee):
             return here
         self.ledger.rollback(mark)  # rules between pods: others, elsewhere, are in its way, too
-        for _, tenant in going:
-            self.ledger.unseat(tenant)
+        for _, placed in going:
+            self.ledger.vacate(placed)
         return going if self._find_place(nominee) else []
 
-    def _seat(self, nominee: Nominee, admission: Admission) -> tuple[Tenant, ...]:
+    def _seat(self, nominee: Nominee, admission: Admission) -> tuple[PlacedPods, ...]:
         if nominee.node_search is None:
             return ()
         if nominee.replaced is not None:
-            for tenant in nominee.replaced.tenants:  # its pods stay; they are counted anew below
-                self.ledger.unseat(tenant)
-        tenants = tenants_of(nominee.waiting.workload, admission)
-        for tenant in tenants:
-            self.ledger.seat(tenant)
-        return tenants
+            # Its pods stay; they are counted anew below.
+            for placed in nominee.replaced.placed_pods:
+                self.ledger.vacate(placed)
+        placed_pods = placed_pods_of(nominee.waiting.workload, admission)
+        for placed in placed_pods:
+            self.ledger.occupy(placed)
+        return placed_pods
 
     def _take_off(self, nominee: Nominee) -> None:
         """Note that a slice which is replaced is off the ledger: it does not end once more."""

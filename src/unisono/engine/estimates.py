@@ -90,7 +90,7 @@ def _evaluated(
     state: ClusterState, now: Instant, timeline: Timeline, rules: Backfill, seats: Seats
 ) -> list[Wait]:
     """Evaluate all of a timeline as a cycle would, and roll back; return what waits and why."""
-    cycle = Decisions(state, now, Ledger(state.nodes.tenancy), timeline)
+    cycle = Decisions(state, now, Ledger(state.nodes.occupancy), timeline)
     view = CycleView(state, timeline, cycle.ledger, cycle.taken, now)
     table = ConservativeTable(view, rules)
     table.seats = seats

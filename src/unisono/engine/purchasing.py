@@ -26,7 +26,7 @@ from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Provisione
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import shrunk
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Ledger
 
 
@@ -41,7 +41,7 @@ class Purchases:
         self._preference = state.policy.provisioning.preference
         self.provisioner = Provisioner(state, Catalogue(market), now)
 
-    def buy_for(self, nominee: Nominee, leaving: list[Tenant]) -> None:
+    def buy_for(self, nominee: Nominee, leaving: list[PlacedPods]) -> None:
         """Make a nominee fit by machines that are bought for it, or note why not.
 
         `leaving` are victims' pods: the ledger counts their nodes as free, which they are not yet.
@@ -51,8 +51,8 @@ class Purchases:
         if nominee.is_patient or nominee.node_search is None or nominee.purchase is not None:
             return
         mark = self._ledger.mark()
-        for tenant in leaving:
-            self._ledger.seat(tenant)
+        for placed in leaving:
+            self._ledger.occupy(placed)
         refusals: list[Blocker] = []
         for assignment in nominee.affordable:
             answer = self._buy(nominee, assignment)

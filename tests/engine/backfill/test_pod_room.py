@@ -13,21 +13,21 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.packing import fill
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Ledger
 
 ONE = amounts({"cpu": 1000})
 TWO = amounts({"cpu": 2000, "memory": 3})
 
 
-def _floor(seed: int, sizes: tuple[int, ...]) -> Tenancy:
+def _floor(seed: int, sizes: tuple[int, ...]) -> Occupancy:
     chance, table = random.Random(seed), NodeTable()
     for number in range(6):
         has = amounts({"cpu": chance.choice(sizes), "memory": 10})
         table.put(Node(name=NodeName(f"n{number}"), allocatable=has))
-    return Tenancy(table, PodIndex())
+    return Occupancy(table, PodIndex())
 
 
 def _plainly(table: NodeTable, requests: Amounts, closed: int | None) -> list[int]:
@@ -42,15 +42,15 @@ def _plainly(table: NodeTable, requests: Amounts, closed: int | None) -> list[in
     return found
 
 
-def _some(chance: random.Random, requests: Amounts) -> Tenant:
+def _some(chance: random.Random, requests: Amounts) -> PlacedPods:
     names = chance.sample(range(6), chance.randint(1, 3))
     nodes = tuple((NodeName(f"n{name}"), chance.randint(1, 2)) for name in sorted(names))
-    return Tenant(nodes=nodes, requests=requests)
+    return PlacedPods(nodes=nodes, requests=requests)
 
 
-def _has_room(tenancy: Tenancy, tenant: Tenant) -> bool:
-    caps = _plainly(tenancy.table, tenant.requests, None)
-    return all(caps[tenancy.table.row_of[name]] >= count for name, count in tenant.nodes)
+def _has_room(occupancy: Occupancy, placed: PlacedPods) -> bool:
+    caps = _plainly(occupancy.table, placed.requests, None)
+    return all(caps[occupancy.table.row_of[name]] >= count for name, count in placed.nodes)
 
 
 def _best_fit(caps: Integers, pods: int) -> tuple[Rows, Integers] | None:
@@ -69,8 +69,8 @@ def test_room_follows_bookings(
     kinds: tuple[Amounts, ...], sizes: tuple[int, ...], closed: int | None
 ) -> None:
     for seed in range(12):
-        chance, tenancy = random.Random(seed), _floor(seed, sizes)
-        table, there = tenancy.table, list[Tenant]()
+        chance, occupancy = random.Random(seed), _floor(seed, sizes)
+        table, there = occupancy.table, list[PlacedPods]()
         allowed = np.ones(6, np.bool_)
         if closed is not None:
             allowed[closed] = False
@@ -78,14 +78,14 @@ def test_room_follows_bookings(
         rooms = {kind: PodRoom(table, kind, allowed, rows) for kind in kinds}
         for _ in range(60):
             if there and chance.random() < 0.45:
-                tenancy.vacate(there.pop(chance.randrange(len(there))))
+                occupancy.vacate(there.pop(chance.randrange(len(there))))
             else:
-                tenant = _some(chance, chance.choice(kinds))
-                if _has_room(tenancy, tenant) or chance.random() < 0.2:  # others may overdo it
-                    tenancy.occupy(tenant)
-                    there.append(tenant)
+                placed = _some(chance, chance.choice(kinds))
+                if _has_room(occupancy, placed) or chance.random() < 0.2:  # others may overdo it
+                    occupancy.occupy(placed)
+                    there.append(placed)
             for kind, room in rooms.items():
-                ledger = Ledger(tenancy)
+                ledger = Ledger(occupancy)
                 caps = _plainly(table, kind, closed)
                 assert room.total(ledger) == sum(caps)
                 pods = chance.randint(1, 4)
@@ -99,16 +99,16 @@ def test_room_follows_bookings(
 
 
 def test_who_is_seated_later_counts_at_once_and_is_seated_for_whoever_looks_at_nodes() -> None:
-    tenancy = _floor(0, (4000,))
-    table = tenancy.table
+    occupancy = _floor(0, (4000,))
+    table = occupancy.table
     rows = table.in_name_order()
     room = PodRoom(table, ONE, np.ones(6, np.bool_), rows)
     other = PodRoom(table, TWO, np.ones(6, np.bool_), rows)
-    ledger = Ledger(tenancy)
+    ledger = Ledger(occupancy)
     assert (room.total(ledger), other.total(ledger)) == (24, 12)
-    tenant = Tenant(nodes=((NodeName("n1"), 3),), requests=ONE)
-    tenancy.locate(tenant)
-    ledger.seat_later(tenant)
+    placed = PlacedPods(nodes=((NodeName("n1"), 3),), requests=ONE)
+    occupancy.locate(placed)
+    ledger.occupy_later(placed)
     assert room.total(ledger) == 21
     assert table.usage.version == 6, "nobody has looked at nodes yet"
     assert other.total(ledger) == 10
@@ -125,16 +125,16 @@ def test_who_is_seated_later_counts_at_once_and_is_seated_for_whoever_looks_at_n
 def test_room_on_the_only_node_is_one_number(seed: int) -> None:
     chance, table = random.Random(seed), NodeTable()
     table.put(Node(name=NodeName("n"), allocatable=amounts({"cpu": 20_000, "memory": 100})))
-    tenancy, there = Tenancy(table, PodIndex()), list[Tenant]()
+    occupancy, there = Occupancy(table, PodIndex()), list[PlacedPods]()
     room = PodRoom(table, ONE, np.ones(1, np.bool_), table.in_name_order())
     for _ in range(80):
         pods = chance.randint(1, 6)
         if there and chance.random() < 0.45:
-            tenancy.vacate(there.pop(chance.randrange(len(there))))
+            occupancy.vacate(there.pop(chance.randrange(len(there))))
         elif room.free >= pods or chance.random() < 0.1:  # others may overdo it, or ask for more
             asked = ONE if chance.random() < 0.9 else TWO
-            there.append(Tenant(nodes=((NodeName("n"), pods),), requests=asked))
-            tenancy.occupy(there[-1], fits=asked is ONE and room.free >= pods)
+            there.append(PlacedPods(nodes=((NodeName("n"), pods),), requests=asked))
+            occupancy.occupy(there[-1], fits=asked is ONE and room.free >= pods)
         (left,) = _plainly(table, ONE, None)
         caps = room.caps.copy()
         assert (room.free, caps.tolist()) == (left, [left])

@@ -19,7 +19,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Starting
 
 NOW = Instant(0)
@@ -32,11 +32,11 @@ def _table(*nodes: dict[str, int]) -> NodeTable:
     return table
 
 
-def _sits(table: NodeTable, requests: Amounts, pods: dict[int, int]) -> Tenant:
+def _sits(table: NodeTable, requests: Amounts, pods: dict[int, int]) -> PlacedPods:
     """Let pods sit on rows."""
     rows, counts = np.array([*pods], np.intp), np.array([*pods.values()], np.int64)
     table.take(rows, counts, requests)
-    return Tenant((), requests, rows=rows, counts=counts)
+    return PlacedPods((), requests, rows=rows, counts=counts)
 
 
 def _asks(
@@ -77,8 +77,8 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
     for number in range(4):
         asks = amounts({"gpu": chance.choice((1, 2))})
         pods = dict.fromkeys(chance.sample(range(6), 3), 1)
-        tenant = _sits(table, asks, pods)
-        ends.append((Instant(chance.randrange(1, 9) * 10), number, Starting((), (tenant,))))
+        placed = _sits(table, asks, pods)
+        ends.append((Instant(chance.randrange(1, 9) * 10), number, Starting((), (placed,))))
     ends.sort(key=lambda entry: entry[0])
     # With memory that runs short no table is looked up, and both resources are counted.
     kinds = [
@@ -88,7 +88,7 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
     pieces = _pieces(ends, most=24)  # so few that the last of them are put in order
     room = NodeRoom(table, pieces, ends, [(kind.requests, True) for kind in kinds])
     order = np.arange(len(table))
-    booked: list[tuple[Instant, Instant, Tenant]] = []
+    booked: list[tuple[Instant, Instant, PlacedPods]] = []
     for _ in range(60):
         kind, limit = chance.choice(kinds), chance.randrange(1, 40)
         for low in room.starts(kind, limit, 0):
@@ -105,12 +105,12 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
     for piece, at in enumerate(pieces.cuts):
         free = table.free.copy()
         for end, _, ran in ends:
-            for tenant in ran.tenants if end <= at else ():
-                _put(table, free, tenant, 1)
-        for start, until, tenant in booked:
+            for placed in ran.placed_pods if end <= at else ():
+                _put(table, free, placed, 1)
+        for start, until, placed in booked:
             if start <= at < until:
-                _put(table, free, tenant, -1)
-                assert free[:, tenant.rows].min() >= 0, f"too many at {at}"
+                _put(table, free, placed, -1)
+                assert free[:, placed.rows].min() >= 0, f"too many at {at}"
         seen = room.least_free(piece, piece + 1)
         gpus = table.column(ResourceName("gpu"))
         assert gpus is not None
@@ -120,9 +120,9 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
             assert (piece in room.starts(kind, 0, 0)) == (there >= kind.pods)
 
 
-def _put(table: NodeTable, free: Integers, tenant: Tenant, sign: int) -> None:
-    for column, amount in table.columns_of(tenant.requests):
-        free[column, tenant.rows] += sign * tenant.counts * amount
+def _put(table: NodeTable, free: Integers, placed: PlacedPods, sign: int) -> None:
+    for column, amount in table.columns_of(placed.requests):
+        free[column, placed.rows] += sign * placed.counts * amount
 
 
 def test_what_lasts_longer_need_not_be_counted() -> None:

@@ -24,10 +24,10 @@ from unisono.engine.placement.shared_gpus import (
     SharedGpuRanking,
     score_thresholds,
 )
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 
 MILLI = share_of(GPU)
 
@@ -160,22 +160,22 @@ class Cluster:
 
     dice: random.Random
     plain: list[Plain]
-    tenancy: Tenancy
+    occupancy: Occupancy
     shapes: list[Amounts]
     mix: SharedPodMix
-    tenants: list[tuple[Tenant, int, Amounts]] = field(default_factory=list)
+    placed_pods: list[tuple[PlacedPods, int, Amounts]] = field(default_factory=list)
 
     def take(self, row: int, devices: tuple[int, ...], requests: Amounts) -> None:
         here = self.plain[row]
-        tenant = Tenant(((here.node.name, 1),), requests, devices=devices)
-        self.tenancy.occupy(tenant)
-        self.tenants.append((tenant, row, requests))
+        placed = PlacedPods(((here.node.name, 1),), requests, devices=devices)
+        self.occupancy.occupy(placed)
+        self.placed_pods.append((placed, row, requests))
         self._count(row, devices, requests, 1)
 
     def give_back(self) -> None:
-        tenant, row, requests = self.tenants.pop(self.dice.randrange(len(self.tenants)))
-        self.tenancy.vacate(tenant)
-        self._count(row, tenant.devices, requests, -1)
+        placed, row, requests = self.placed_pods.pop(self.dice.randrange(len(self.placed_pods)))
+        self.occupancy.vacate(placed)
+        self._count(row, placed.devices, requests, -1)
 
     def _count(self, row: int, devices: tuple[int, ...], requests: Amounts, sign: int) -> None:
         here, shape = self.plain[row], shape_of(requests)
@@ -201,7 +201,7 @@ def some_cluster(seed: int) -> Cluster:
     table = table_of(*nodes)
     table.open_devices(MILLI)
     plain = [Plain(each, dict(each.allocatable)["cpu"]) for each in nodes]  # type: ignore[index]
-    return Cluster(dice, plain, Tenancy(table, PodIndex()), shapes, mix)
+    return Cluster(dice, plain, Occupancy(table, PodIndex()), shapes, mix)
 
 
 def wish(requests: Amounts) -> Demand:
@@ -212,7 +212,7 @@ def wish(requests: Amounts) -> Demand:
 @pytest.mark.parametrize("seed", range(8))
 def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> None:
     cluster = some_cluster(seed)
-    ranking = SharedGpuRanking(Feasibility(cluster.tenancy.table), cluster.mix, scoring)
+    ranking = SharedGpuRanking(Feasibility(cluster.occupancy.table), cluster.mix, scoring)
     for _ in range(60):
         requests = cluster.dice.choice(cluster.shapes)
         expected = choose(cluster.plain, requests, cluster.mix, scoring)
@@ -220,7 +220,7 @@ def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> Non
         assert found == expected
         if found is not None:
             cluster.take(*found, requests)
-        if cluster.tenants and cluster.dice.random() < 0.25:
+        if cluster.placed_pods and cluster.dice.random() < 0.25:
             cluster.give_back()
 
 
@@ -231,7 +231,7 @@ def test_states_that_are_numbered_anew_change_no_choice(
     monkeypatch.setattr(shared_gpus, "STATES_KEPT", 1)
     numbered = set()
     cluster = some_cluster(seed)
-    ranking = SharedGpuRanking(Feasibility(cluster.tenancy.table), cluster.mix)
+    ranking = SharedGpuRanking(Feasibility(cluster.occupancy.table), cluster.mix)
     for _ in range(80):
         requests = cluster.dice.choice(cluster.shapes)
         found = ranking.best(wish(requests))
@@ -239,7 +239,7 @@ def test_states_that_are_numbered_anew_change_no_choice(
         numbered |= {each.numbering for each in ranking._views.values()}
         if found is not None:
             cluster.take(*found, requests)
-        if cluster.tenants and cluster.dice.random() < 0.4:
+        if cluster.placed_pods and cluster.dice.random() < 0.4:
             cluster.give_back()
     assert len(numbered) > 1
 
@@ -247,7 +247,7 @@ def test_states_that_are_numbered_anew_change_no_choice(
 @pytest.mark.parametrize("seed", range(4))
 def test_fragmentation_is_that_of_plain_loops(seed: int) -> None:
     cluster = some_cluster(seed)
-    table = cluster.tenancy.table
+    table = cluster.occupancy.table
     view = DeviceView(table, table.devices[MILLI], cluster.mix)
     ranking = SharedGpuRanking(Feasibility(table), cluster.mix, "leftover")
     pods = sum(count for _, count in cluster.mix.typical)
@@ -269,7 +269,7 @@ def seats(
     """Place pods one after the other; return node and devices of each."""
     table = table_of(*nodes)
     table.open_devices(MILLI)
-    tenancy = Tenancy(table, PodIndex())
+    occupancy = Occupancy(table, PodIndex())
     ranking = SharedGpuRanking(Feasibility(table), mix, scoring)
     found: list[object] = []
     for one in asked:
@@ -278,7 +278,7 @@ def seats(
             found.append(None)
             continue
         name = table.names(np.array([seat[0]]))[0]
-        tenancy.occupy(Tenant(((name, 1),), amounts(one), devices=seat[1]))
+        occupancy.occupy(PlacedPods(((name, 1),), amounts(one), devices=seat[1]))
         found.append((name, *seat[1]))
     return found
 

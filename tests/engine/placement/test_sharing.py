@@ -10,8 +10,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.placement.demand import Demand, Mode
 from unisono.engine.placement.gang import Placer, PodSetPlacement
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 
 MILLI = share_of(GPU)
 
@@ -27,9 +27,9 @@ def placements(placer: Placer, *demands: Demand) -> tuple[PodSetPlacement, ...]:
 
 
 def sit(placer: Placer, milli: int, name: str, *devices: int) -> None:
-    tenancy = Tenancy(placer.feasibility.table, placer.pod_index)
+    occupancy = Occupancy(placer.feasibility.table, placer.pod_index)
     nodes = ((node(name).name, len(devices)),)
-    tenancy.occupy(Tenant(nodes, amounts({MILLI: milli}), devices=devices))
+    occupancy.occupy(PlacedPods(nodes, amounts({MILLI: milli}), devices=devices))
 
 
 def test_a_gang_of_parts_fills_devices_one_after_the_other() -> None:

@@ -10,15 +10,15 @@ import numpy as np
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.state.devices import fullest_first, pods_that_fit, rooms
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 
 MILLI = share_of(GPU)
 
 
-def tenant(name: str, milli: int, *devices: int) -> Tenant:
-    return Tenant(
+def placed(name: str, milli: int, *devices: int) -> PlacedPods:
+    return PlacedPods(
         nodes=((name, len(devices) or 1),),  # type: ignore[arg-type]
         requests=amounts({MILLI: milli}),
         devices=devices,
@@ -28,24 +28,24 @@ def tenant(name: str, milli: int, *devices: int) -> Tenant:
 def test_a_device_is_whole_again_when_the_last_who_shares_it_leaves_whoever_that_is() -> None:
     for order in itertools.permutations(range(3)):
         table = table_of(node("a", 2))
-        tenancy = Tenancy(table, PodIndex())
-        tenants = [tenant("a", 300, 0), tenant("a", 500, 0), tenant("a", 1000, 1)]
-        for each in tenants:
-            tenancy.occupy(each)
+        occupancy = Occupancy(table, PodIndex())
+        placed_pods = [placed("a", 300, 0), placed("a", 500, 0), placed("a", 1000, 1)]
+        for each in placed_pods:
+            occupancy.occupy(each)
         columns = table.devices[MILLI]
         assert table.free[columns.whole, 0] == 0
         assert rooms(table.free, columns, np.array([0])).tolist() == [[200, 0]]
         for index in order:
-            tenancy.vacate(tenants[index])
+            occupancy.vacate(placed_pods[index])
         assert table.free[columns.whole, 0] == 2
         assert not table.free[list(columns.devices), 0].any()
 
 
 def test_rooms_show_devices_that_nobody_uses_beside_those_that_are_shared() -> None:
     table = table_of(node("a", 4), node("b", 1))
-    tenancy = Tenancy(table, PodIndex())
-    tenancy.occupy(tenant("a", 400, 1))
-    tenancy.occupy(Tenant(nodes=(("a", 1),), requests=amounts({GPU: 1})))  # type: ignore[arg-type]
+    occupancy = Occupancy(table, PodIndex())
+    occupancy.occupy(placed("a", 400, 1))
+    occupancy.occupy(PlacedPods(nodes=(("a", 1),), requests=amounts({GPU: 1})))  # type: ignore[arg-type]
     columns, both = table.devices[MILLI], np.array([0, 1])
     assert rooms(table.free, columns, both).tolist() == [[1000, 600, 1000, 0], [1000, 0, 0, 0]]
     assert pods_that_fit(table.free, columns, 600, both).tolist() == [3, 1]
@@ -54,32 +54,32 @@ def test_rooms_show_devices_that_nobody_uses_beside_those_that_are_shared() -> N
 
 def test_a_node_with_more_gpus_than_any_before_has_columns_for_them() -> None:
     table = table_of(node("a", 1))
-    tenancy = Tenancy(table, PodIndex())
-    tenancy.occupy(tenant("a", 400, 0))
-    tenancy.put_node(node("b", 3))
-    tenancy.occupy(tenant("b", 700, 2))
+    occupancy = Occupancy(table, PodIndex())
+    occupancy.occupy(placed("a", 400, 0))
+    occupancy.put_node(node("b", 3))
+    occupancy.occupy(placed("b", 700, 2))
     assert rooms(table.free, table.devices[MILLI], np.array([1])).tolist() == [[1000, 1000, 300]]
 
 
 def test_pods_stay_on_their_devices_while_their_node_is_away() -> None:
     table = table_of(node("a", 2))
-    tenancy = Tenancy(table, PodIndex())
-    tenancy.occupy(tenant("a", 400, 1, 1))
-    tenancy.drop_node(node("a").name)
-    tenancy.put_node(node("a", 2))
+    occupancy = Occupancy(table, PodIndex())
+    occupancy.occupy(placed("a", 400, 1, 1))
+    occupancy.drop_node(node("a").name)
+    occupancy.put_node(node("a", 2))
     row = np.array([table.row_of[node("a").name]])
     assert rooms(table.free, table.devices[MILLI], row).tolist() == [[1000, 200]]
 
 
 def test_a_pod_of_which_nobody_says_where_it_is_takes_the_fullest_device_that_holds_it() -> None:
     table = table_of(node("a", 2))
-    tenancy = Tenancy(table, PodIndex())
-    tenancy.occupy(tenant("a", 400, 1))
-    unknown = tenant("a", 500)
-    tenancy.occupy(unknown)
+    occupancy = Occupancy(table, PodIndex())
+    occupancy.occupy(placed("a", 400, 1))
+    unknown = placed("a", 500)
+    occupancy.occupy(unknown)
     row, columns = np.array([0]), table.devices[MILLI]
     assert rooms(table.free, columns, row).tolist() == [[1000, 100]]
-    tenancy.vacate(unknown)
+    occupancy.vacate(unknown)
     assert rooms(table.free, columns, row).tolist() == [[1000, 600]]
 
 
@@ -87,14 +87,14 @@ def test_as_many_pods_fit_as_plain_filling_finds_places_for() -> None:
     dice = random.Random(7)
     for _ in range(200):
         table = table_of(node("a", dice.randint(0, 4)))
-        tenancy = Tenancy(table, PodIndex())
+        occupancy = Occupancy(table, PodIndex())
         columns = table.open_devices(MILLI)
         for _ in range(dice.randint(0, 4)):
             room = rooms(table.free, columns, np.array([0]))[0].tolist()
             milli = dice.choice((100, 250, 400, 1000))
             found = fullest_first(room, milli, 1)
             if found:
-                tenancy.occupy(tenant("a", milli, *found))
+                occupancy.occupy(placed("a", milli, *found))
         milli = dice.choice((1, 150, 333, 600, 1000))
         room = rooms(table.free, columns, np.array([0]))[0].tolist()
         fitting = pods_that_fit(table.free, columns, milli, np.array([0])).item()

@@ -10,9 +10,9 @@ from tests.support.place_books import bytes_of
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Ledger, Starting
 
 NAMES = "abcdef"
@@ -20,51 +20,51 @@ NAMES = "abcdef"
 
 def holding(dice: random.Random, *, labelled: bool) -> Starting:
     """Return pods of one or two requests on some nodes, perhaps on one that is not there."""
-    tenants = tuple(
-        Tenant(
+    placed_pods = tuple(
+        PlacedPods(
             nodes=tuple((NodeName(name), dice.randint(1, 2)) for name in dice.sample("abcdefz", 3)),
             requests=amounts({GPU: dice.randint(0, 2)}),
             labels={"app": "x"} if labelled and dice.random() < 0.3 else {},
         )
         for _ in range(dice.randint(0, 2))
     )
-    return Starting((), tenants)
+    return Starting((), placed_pods)
 
 
-def crowded(dice: random.Random, *, labelled: bool) -> tuple[Tenancy, list[Starting]]:
-    tenancy = Tenancy(table_of(*(node(name, 8) for name in NAMES)), PodIndex())
+def crowded(dice: random.Random, *, labelled: bool) -> tuple[Occupancy, list[Starting]]:
+    occupancy = Occupancy(table_of(*(node(name, 8) for name in NAMES)), PodIndex())
     everybody = [holding(dice, labelled=labelled) for _ in range(10)]
     for one in everybody:
-        for tenant in one.tenants:
-            tenancy.occupy(tenant)
-    return tenancy, everybody
+        for placed in one.placed_pods:
+            occupancy.occupy(placed)
+    return occupancy, everybody
 
 
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("seed", range(10))
 def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: bool) -> None:
-    tenancy, everybody = crowded(random.Random(seed), labelled=labelled)
+    occupancy, everybody = crowded(random.Random(seed), labelled=labelled)
     plainly, those = crowded(random.Random(seed), labelled=labelled)
-    ledger, other = Ledger(tenancy), Ledger(plainly)
+    ledger, other = Ledger(occupancy), Ledger(plainly)
     for books, its in ((ledger, everybody), (other, those)):
-        for tenant in its[0].tenants:  # something was booked before
-            books.unseat(tenant)
-    before, moves, version = bytes_of(tenancy), tenancy.moves, tenancy.table.usage.version
+        for placed in its[0].placed_pods:  # something was booked before
+            books.vacate(placed)
+    before, moves, version = bytes_of(occupancy), occupancy.moves, occupancy.table.usage.version
     clearing = ledger.clear_nodes(everybody[1:7])
     for one in those[1:7]:
         other.let_go(one)
-    assert tenancy.table.free.tobytes() == plainly.table.free.tobytes()
-    assert len(tenancy.pod_index.groups) == len(plainly.pod_index.groups)
-    assert tenancy.moves > moves
-    seen = tenancy.moves
+    assert occupancy.table.free.tobytes() == plainly.table.free.tobytes()
+    assert len(occupancy.pod_index.groups) == len(plainly.pod_index.groups)
+    assert occupancy.moves > moves
+    seen = occupancy.moves
     ledger.fill_nodes(clearing)
-    assert bytes_of(tenancy) == before
-    assert tenancy.moves > seen
-    changed = tenancy.table.usage.since(version)
+    assert bytes_of(occupancy) == before
+    assert occupancy.moves > seen
+    changed = occupancy.table.usage.since(version)
     assert changed is not None
     assert not len(changed), "nobody has to look again"
     ledger.rollback()
     for one in everybody:
-        for tenant in one.tenants:
-            tenancy.vacate(tenant)
-    assert tenancy.table.free.tobytes() == tenancy.table.allocatable.tobytes()
+        for placed in one.placed_pods:
+            occupancy.vacate(placed)
+    assert occupancy.table.free.tobytes() == occupancy.table.allocatable.tobytes()

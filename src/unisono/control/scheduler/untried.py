@@ -35,13 +35,13 @@ class Untried:
             own = WorkloadKey(f"{key.namespace}/{key.name}")
             if workload is None or own not in self._state.running:
                 continue
-            if self._tried[key] != self._state.nodes.tenancy.moves:
+            if self._tried[key] != self._state.nodes.occupancy.moves:
                 self._at = key
                 yield key, workload, own
 
     def tried(self, key: Key) -> None:
         """Remember how nodes are now."""
-        self._tried[key] = self._state.nodes.tenancy.moves
+        self._tried[key] = self._state.nodes.occupancy.moves
 
     def gave_up(self, view: View, problem: str) -> Steps:
         """Pass over the workload that was yielded last until nodes change, and tell its owner."""

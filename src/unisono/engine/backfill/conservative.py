@@ -31,10 +31,10 @@ from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
-from unisono.engine.state.nodes import tenants_of
+from unisono.engine.state.nodes import placed_pods_of
 from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import available
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked, Starting
 
@@ -173,8 +173,8 @@ class ConservativeTable(ReservationTable):
         if nominee.node_search is None:
             return True
         if isinstance(self._room, SlotRoom):
-            tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
-            return self._room.leaves(self._with_rows(tenants), high)
+            placed_pods = placed_pods_of(nominee.waiting.workload, admission_of(nominee))
+            return self._room.leaves(self._with_rows(placed_pods), high)
         return self._move(nominee, nominee.node_search, high)
 
     def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
@@ -190,7 +190,7 @@ class ConservativeTable(ReservationTable):
         for cell, amount in booked.charges:
             if amount > available(cell) - self._pieces.most_used(cell, 0, high) + cell.usage:
                 return False
-        return self._room.leaves(self._with_rows(booked.tenants), high)
+        return self._room.leaves(self._with_rows(booked.placed_pods), high)
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
         mark = self._ledger.mark()
@@ -224,7 +224,7 @@ class ConservativeTable(ReservationTable):
     def _book(self, booked: Booked, low: int, high: int) -> None:
         assert self._pieces is not None and self._room is not None, "there are pieces by now"
         self._pieces.charge(booked.charges, low, high)
-        self._room.book(booked.tenants, low, high)
+        self._room.book(booked.placed_pods, low, high)
 
     # --- later -----------------------------------------------------------------------------------
 
@@ -285,13 +285,13 @@ class ConservativeTable(ReservationTable):
         high = max(low + 1, self._pieces.piece_at(end))
         if again and room.is_in_vain(counted, low, high):
             return None
-        tenant = room.find(counted, placement_of(self._state).in_order(counted.levels), low, high)
-        return None if tenant is None else Starting(counted.cells, (tenant,))
+        placed = room.find(counted, placement_of(self._state).in_order(counted.levels), low, high)
+        return None if placed is None else Starting(counted.cells, (placed,))
 
     def _seat(self, seats: Seats, date: Date, counted: CountedGang | None, found: Starting) -> None:
         """Tell the nodes of a reservation."""
         if isinstance(self._room, NodeRoom):
-            seats.sit(date, found.tenants)
+            seats.sit(date, found.placed_pods)
         elif counted is not None:
             seats.count(date, counted)
 
@@ -345,7 +345,7 @@ class ConservativeTable(ReservationTable):
         if isinstance(answer, GangDoesNotFit):
             return None
         admission = build_admission(cq.spec.name, waiting.shape, assignment, answer)
-        return Starting(charges, self._with_rows(tenants_of(waiting.workload, admission)))
+        return Starting(charges, self._with_rows(placed_pods_of(waiting.workload, admission)))
 
     def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:
         assert self._pieces is not None, "there are pieces by now"
@@ -367,10 +367,10 @@ class ConservativeTable(ReservationTable):
                 if more:
                     self._ledger.add(((cell, more),))
 
-    def _with_rows(self, tenants: tuple[Tenant, ...]) -> tuple[Tenant, ...]:
-        for tenant in tenants:
-            self._state.nodes.tenancy.locate(tenant)
-        return tenants
+    def _with_rows(self, placed_pods: tuple[PlacedPods, ...]) -> tuple[PlacedPods, ...]:
+        for placed in placed_pods:
+            self._state.nodes.occupancy.locate(placed)
+        return placed_pods
 
 
 class Bounds:

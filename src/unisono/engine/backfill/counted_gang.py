@@ -41,8 +41,8 @@ from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, available, potential
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Starting
 
@@ -206,7 +206,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         or cq.node.parent is not None
         or cq.spec.preemption != _NO_RULES
         or table.has_held_rows
-        or nodes.tenancy.pod_index.has_rules
+        or nodes.occupancy.pod_index.has_rules
     ):
         return None
     # Gangs of many sizes have the same pods: all but the number is found out once.
@@ -319,7 +319,7 @@ def _pod_capacity(
 
 def offer_on(
     nodes: NodeState, chosen: Chosen, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
-) -> tuple[Admission, tuple[Tenant, ...]]:
+) -> tuple[Admission, tuple[PlacedPods, ...]]:
     """Return the admission of a gang to nodes that were chosen for it, and its pods there."""
     rows, counts = chosen
     admission = counted.single_node_admission
@@ -329,7 +329,7 @@ def offer_on(
         if counted.room.is_single:
             counted.single_node_admission = admission
     labels = waiting.workload.pod_sets[0].labels
-    tenant = Tenant(
+    placed = PlacedPods(
         nodes=admission.pod_sets[0].nodes,
         requests=counted.requests,
         # Without labels no pod rule asks for the namespace.
@@ -340,8 +340,8 @@ def offer_on(
         pods=counted.pods,
         layout=nodes.table.layout,
     )
-    nodes.expect(waiting.key, admission, (tenant,))
-    return admission, (tenant,)
+    nodes.expect(waiting.key, admission, (placed,))
+    return admission, (placed,)
 
 
 def _assignment_of(nodes: NodeState, chosen: Chosen, counted: CountedGang) -> PodSetAssignment:

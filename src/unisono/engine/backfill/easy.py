@@ -20,10 +20,10 @@ from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.node_table import Integers
-from unisono.engine.state.nodes import tenants_of
+from unisono.engine.state.nodes import placed_pods_of
 from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import available
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group, Kept
 from unisono.engine.state.transaction import Booked, Starting
 
@@ -89,10 +89,10 @@ class EasyTable(ReservationTable):
         """Allow what ends before the shadow time, or leaves enough for the reservation."""
         if self.ends_before_first(end):
             return True
-        tenants: tuple[Tenant, ...] = ()
+        placed_pods: tuple[PlacedPods, ...] = ()
         if nominee.placements:
-            tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
-        return self.allows_booking(Starting(nominee.assignment.as_charges(), tenants), end)
+            placed_pods = placed_pods_of(nominee.waiting.workload, admission_of(nominee))
+        return self.allows_booking(Starting(nominee.assignment.as_charges(), placed_pods), end)
 
     def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
         """Allow what ends before the shadow time, or has few enough pods."""
@@ -120,9 +120,9 @@ class EasyTable(ReservationTable):
             return False
         if shadow.gang is None and shadow.counted is None:
             return True
-        for tenant in booked.tenants:
-            self._state.nodes.tenancy.locate(tenant)
-        self._left = free_beside(self._free_at(shadow), booked.tenants, self._state.nodes.table)
+        for placed in booked.placed_pods:
+            self._state.nodes.occupancy.locate(placed)
+        self._left = free_beside(self._free_at(shadow), booked.placed_pods, self._state.nodes.table)
         if shadow.counted is not None:
             return shadow.counted.fits_on(self._left)
         assert shadow.gang is not None, "one of them says whether it fits"
@@ -133,10 +133,12 @@ class EasyTable(ReservationTable):
         """Return what is free on nodes at the shadow time."""
         if shadow.free is None:
             self._ledger.settle()
-            table, tenancy = self._state.nodes.table, self._state.nodes.tenancy
+            table, occupancy = self._state.nodes.table, self._state.nodes.occupancy
             for booked in shadow.gone:
-                for tenant in booked.tenants:
-                    tenancy.locate(tenant)  # what started since was taken off the transaction again
+                for placed in booked.placed_pods:
+                    occupancy.locate(
+                        placed
+                    )  # what started since was taken off the transaction again
             shadow.free = free_after(table.free, shadow.gone, table)
         return shadow.free
 
@@ -164,13 +166,13 @@ class EasyTable(ReservationTable):
             if cell in shadow.room:
                 shadow.room[cell] -= amount
         if shadow.spare is not None and shadow.counted is not None:
-            alike = all(tenant.requests == shadow.counted.requests for tenant in booked.tenants)
-            shadow.spare -= sum(tenant.pods for tenant in booked.tenants)
+            alike = all(placed.requests == shadow.counted.requests for placed in booked.placed_pods)
+            shadow.spare -= sum(placed.pods for placed in booked.placed_pods)
             if not alike:
                 shadow.spare = None
         if shadow.free is not None:
             if left is None:
-                left = free_beside(shadow.free, booked.tenants, self._state.nodes.table)
+                left = free_beside(shadow.free, booked.placed_pods, self._state.nodes.table)
             shadow.free = left
 
     def reserve(
@@ -237,9 +239,9 @@ class EasyTable(ReservationTable):
             for cell, amount in booked.charges:
                 if cell in short:
                     short[cell] -= amount
-            for tenant in booked.tenants:
-                spare += tenant.pods
-                counts_pods = counts_pods and tenant.requests == counted.requests
+            for placed in booked.placed_pods:
+                spare += placed.pods
+                counts_pods = counts_pods and placed.requests == counted.requests
             at = max(end, soon)
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
                 continue  # they end together

@@ -310,7 +310,7 @@ class _Pass:
     def _start(self, waiting: Waiting, group: Group, counted: CountedGang, end: Instant) -> None:
         state, room = self.state, counted.room
         chosen = room.only(counted.pods) if room.is_single else self._choose(room, counted.pods)
-        admission, tenants = offer_on(state.nodes, chosen, waiting, group.cq, counted)
+        admission, placed_pods = offer_on(state.nodes, chosen, waiting, group.cq, counted)
         self.free -= counted.pods
         for cell, amount in counted.cells:
             self.left[cell] -= amount
@@ -321,7 +321,7 @@ class _Pass:
                 charges=counted.charges,
             )
         )
-        booked = Starting(counted.cells, tenants)
+        booked = Starting(counted.cells, placed_pods)
         if self.shadow is None:
             self.started.append((end, booked))
         elif end <= self.shadow.start:
@@ -357,10 +357,10 @@ class _Pass:
         paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
         soon, last = Instant(self.now + 1), len(ends) - 1
         for booked in ending:
-            for tenant in booked.tenants:
-                if tenant.requests is not requests and tenant.requests != requests:
+            for placed in booked.placed_pods:
+                if placed.requests is not requests and placed.requests != requests:
                     raise _Leave  # it does not give back as many places as it has pods
-                spare += tenant.pods
+                spare += placed.pods
             index += 1
             if spare < 0:
                 continue

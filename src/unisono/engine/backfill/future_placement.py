@@ -20,8 +20,8 @@ from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.state.change_journal import Journal
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenancy import give_back, parts_of, take
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.occupancy import give_back, parts_of, take
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Booked
 
 
@@ -65,13 +65,13 @@ def future_placement_of(state: ClusterState) -> FuturePlacement:
     return cast("FuturePlacement", known)
 
 
-def free_beside(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -> Integers:
+def free_beside(free: Integers, placed_pods: tuple[PlacedPods, ...], table: NodeTable) -> Integers:
     """Return what is left free beside pods whose rows are known."""
     left = free.copy()
-    for tenant in tenants:
-        for column, amount in table.columns_of(tenant.requests):
-            left[column, tenant.rows] -= tenant.counts * amount
-        if (parts := parts_of(table, tenant)) is not None:
+    for placed in placed_pods:
+        for column, amount in table.columns_of(placed.requests):
+            left[column, placed.rows] -= placed.counts * amount
+        if (parts := parts_of(table, placed)) is not None:
             take(table, parts, left)
     return left
 
@@ -79,16 +79,16 @@ def free_beside(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -
 def free_after(free: Integers, ended: Iterable[Booked], table: NodeTable) -> Integers:
     """Return what is free once these have ended."""
     after = free.copy()
-    by_request: dict[Amounts, list[Tenant]] = {}
+    by_request: dict[Amounts, list[PlacedPods]] = {}
     for booked in ended:
-        for tenant in booked.tenants:
-            by_request.setdefault(tenant.requests, []).append(tenant)
-    for requests, tenants in by_request.items():
-        rows = np.concatenate([tenant.rows for tenant in tenants])
-        pods = np.concatenate([tenant.counts for tenant in tenants])
+        for placed in booked.placed_pods:
+            by_request.setdefault(placed.requests, []).append(placed)
+    for requests, placed_pods in by_request.items():
+        rows = np.concatenate([placed.rows for placed in placed_pods])
+        pods = np.concatenate([placed.counts for placed in placed_pods])
         for column, amount in table.columns_of(requests):
             np.add.at(after[column], rows, pods * amount)
-        for tenant in tenants:
-            if (parts := parts_of(table, tenant)) is not None:
+        for placed in placed_pods:
+            if (parts := parts_of(table, placed)) is not None:
                 give_back(table, parts, after)
     return after

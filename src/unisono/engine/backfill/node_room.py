@@ -24,8 +24,8 @@ from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.tenancy import give_back, parts_of, take
-from unisono.engine.state.tenant import Shared, Tenant
+from unisono.engine.state.occupancy import give_back, parts_of, take
+from unisono.engine.state.placed_pods import PlacedPods, Shared
 
 MOST_PIECES = 640
 FULL = -WHOLE_GPU  # what the column of a device says of which nothing is left
@@ -83,10 +83,10 @@ class NodeRoom:
             here = free[piece]
             here[:] = free[piece - 1]
             while done < len(gone) and gone[done][0] <= piece:
-                for tenant in gone[done][1].tenants:
-                    for place, amount in self._units.scaled(tenant.requests):
-                        here[place, tenant.rows] += (tenant.counts * amount).astype(now.dtype)
-                    if (parts := parts_of(self._table, tenant)) is not None:
+                for placed in gone[done][1].placed_pods:
+                    for place, amount in self._units.scaled(placed.requests):
+                        here[place, placed.rows] += (placed.counts * amount).astype(now.dtype)
+                    if (parts := parts_of(self._table, placed)) is not None:
                         give_back(self._table, parts, here)
                 done += 1
         return free
@@ -178,7 +178,7 @@ class NodeRoom:
 
     # --- where -----------------------------------------------------------------------------------
 
-    def find(self, counted: CountedGang, order: Rows, low: int, high: int) -> Tenant | None:
+    def find(self, counted: CountedGang, order: Rows, low: int, high: int) -> PlacedPods | None:
         """Find nodes for a gang that has them to itself through the pieces [low, high).
 
         As few as possible: who sits alone on nodes leaves no holes in time for others.
@@ -188,7 +188,7 @@ class NodeRoom:
             return None
         caps = caps[order]
         positions, counts = pack(caps, counted.pods)
-        return Tenant((), counted.requests, rows=order[positions], counts=counts)
+        return PlacedPods((), counted.requests, rows=order[positions], counts=counts)
 
     def is_in_vain(self, counted: CountedGang, low: int, high: int) -> bool:
         """Say whether a look at some of the pieces is enough to know that there are no nodes."""
@@ -230,67 +230,67 @@ class NodeRoom:
             free[column] *= self._units.unit_of[column]
         return free
 
-    def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
-        """Say whether nodes have room for tenants from now on through the pieces below `high`."""
+    def leaves(self, placed_pods: tuple[PlacedPods, ...], high: int) -> bool:
+        """Say whether nodes have room for placed pods from now through the pieces below `high`."""
         free = self._least(0, high).copy()
-        for tenant in tenants:
-            for place, amount in self._units.scaled(tenant.requests):
-                left = free[place, tenant.rows] - tenant.counts * amount
+        for placed in placed_pods:
+            for place, amount in self._units.scaled(placed.requests):
+                left = free[place, placed.rows] - placed.counts * amount
                 if (left < 0).any():
                     return False
-                free[place, tenant.rows] = left
-            if not self._leaves_devices(tenant, free):
+                free[place, placed.rows] = left
+            if not self._leaves_devices(placed, free):
                 return False
         return True
 
-    def _leaves_devices(self, tenant: Tenant, free: Integers) -> bool:
-        """Say whether devices have room for a tenant, and let it sit there."""
-        parts = parts_of(self._table, tenant)
+    def _leaves_devices(self, placed: PlacedPods, free: Integers) -> bool:
+        """Say whether devices have room for placed pods, and count them there."""
+        parts = parts_of(self._table, placed)
         if parts is None:
             return True
         whole, devices = self._table.devices[parts.share]
         take(self._table, parts, free)
         return bool(
-            (free[whole, tenant.rows] >= 0).all()
-            and (free[list(devices)][:, tenant.rows] >= FULL).all()
+            (free[whole, placed.rows] >= 0).all()
+            and (free[list(devices)][:, placed.rows] >= FULL).all()
         )
 
     # --- bookings --------------------------------------------------------------------------------
 
-    def book(self, tenants: tuple[Tenant, ...], low: int, high: int) -> None:
+    def book(self, placed_pods: tuple[PlacedPods, ...], low: int, high: int) -> None:
         """Let somebody sit there through the pieces [low, high)."""
-        for tenant in tenants:
+        for placed in placed_pods:
             if self._look_up is not None and self._row_of is None and not self._totals:
-                self._book_one(tenant, self._look_up, low, high)
+                self._book_one(placed, self._look_up, low, high)
                 continue
             rows = self._rows(low, high)
             pieces = rows if isinstance(rows, slice) else rows[:, None]
-            before = [self._free[pieces, place, tenant.rows] for place in self._places]
+            before = [self._free[pieces, place, placed.rows] for place in self._places]
             after = [*before]
-            for place, amount in self._units.scaled(tenant.requests):
-                after[place] = before[place] - (tenant.counts * amount).astype(self._free.dtype)
-            if (parts := parts_of(self._table, tenant)) is not None:
-                after = self._share(tenant, parts, after)
+            for place, amount in self._units.scaled(placed.requests):
+                after[place] = before[place] - (placed.counts * amount).astype(self._free.dtype)
+            if (parts := parts_of(self._table, placed)) is not None:
+                after = self._share(placed, parts, after)
             for place, left in enumerate(after):
                 if left is not before[place]:
-                    self._free[pieces, place, tenant.rows] = left
-            self._count_less(tenant.rows, before, after, low, high)
+                    self._free[pieces, place, placed.rows] = left
+            self._count_less(placed.rows, before, after, low, high)
 
-    def _book_one(self, tenant: Tenant, look_up: Integers, low: int, high: int) -> None:
+    def _book_one(self, placed: PlacedPods, look_up: Integers, low: int, high: int) -> None:
         """Do the same where one resource is counted and pieces are in order: mostly so."""
-        scaled = self._units.scaled(tenant.requests)
+        scaled = self._units.scaled(placed.requests)
         if not scaled:
             return
-        amount, rows = scaled[0][1], tenant.rows
+        amount, rows = scaled[0][1], placed.rows
         free = self._free[low:high, 0]
         if rows.shape[0] == 1:  # most gangs: then a column is changed where it is
             here = free[:, int(rows[0])]
             lost = look_up.take(here, axis=0)
-            here -= int(tenant.counts[0]) * amount
+            here -= int(placed.counts[0]) * amount
             lost -= look_up.take(here, axis=0)
         else:
             before = free[:, rows]
-            after = before - (tenant.counts * amount).astype(free.dtype)
+            after = before - (placed.counts * amount).astype(free.dtype)
             free[:, rows] = after
             each = look_up.take(before, axis=0)
             each -= look_up.take(after, axis=0)  # (pieces, nodes, kinds)
@@ -301,9 +301,9 @@ class NodeRoom:
     def _places(self) -> range:
         return range(len(self._units.place_of))
 
-    def _share(self, tenant: Tenant, parts: Shared, free: list[Integers]) -> list[Integers]:
-        """Let a tenant take its parts of devices in every piece; return what is left."""
-        place_of = {row: place for place, row in enumerate(tenant.rows.tolist())}
+    def _share(self, placed: PlacedPods, parts: Shared, free: list[Integers]) -> list[Integers]:
+        """Take parts of devices in every piece; return what is left."""
+        place_of = {row: place for place, row in enumerate(placed.rows.tolist())}
         local = parts._replace(rows=[place_of[row] for row in parts.rows])
         here = np.stack(free, axis=1)  # (pieces, columns, its nodes)
         for piece in here:

@@ -90,12 +90,12 @@ class PodRoom:
     def total(self, ledger: Ledger) -> int:
         """Return the same, with what is on the ledger."""
         total = self.free
-        for tenant in ledger.later:
-            if tenant.requests != self.requests or not self._is_exact:
+        for placed in ledger.later:
+            if placed.requests != self.requests or not self._is_exact:
                 ledger.settle()
                 self._catch_up()
                 return self._total
-            total -= tenant.pods
+            total -= placed.pods
         return total
 
     @property

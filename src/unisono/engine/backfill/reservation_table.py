@@ -49,7 +49,7 @@ class CycleView:
         going = self.state.nodes.terminating_by(self.now)
         if not going:
             return ends
-        last = [(end, 0, Starting((), (tenant,))) for end, tenant in going]
+        last = [(end, 0, Starting((), (placed,))) for end, placed in going]
         return sorted([*ends, *last], key=lambda entry: entry[0])
 
 

@@ -18,7 +18,7 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.packing import pack
 from unisono.engine.placement.placement import ClusterPlacement
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Booked
 
 
@@ -27,7 +27,7 @@ class _Sitting:
     """Somebody who sits, until somebody else may."""
 
     charges: tuple[()]
-    tenants: tuple[Tenant, ...]
+    placed_pods: tuple[PlacedPods, ...]
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Seats:
     placement: ClusterPlacement
     _ends: list[tuple[Instant, int, Booked]] = field(default_factory=list)
     _starting: list[Booked] = field(default_factory=list)
-    _seated: dict[WorkloadKey, tuple[Tenant, ...]] = field(default_factory=dict)
+    _seated: dict[WorkloadKey, tuple[PlacedPods, ...]] = field(default_factory=dict)
     _counted: list[tuple[Date, CountedGang]] = field(default_factory=list)
 
     def begin(self, ends: Sequence[End]) -> None:
@@ -49,9 +49,9 @@ class Seats:
         self._starting.append(booked)
         self._ends.append((end, 0, booked))
 
-    def sit(self, date: Date, tenants: tuple[Tenant, ...]) -> None:
+    def sit(self, date: Date, placed_pods: tuple[PlacedPods, ...]) -> None:
         """Hear on which nodes somebody has a date."""
-        self._seated[date.workload] = tenants
+        self._seated[date.workload] = placed_pods
 
     def count(self, date: Date, counted: CountedGang) -> None:
         """Hear that somebody has a date on any nodes."""
@@ -61,18 +61,18 @@ class Seats:
         """Return the nodes of everybody for whom there are any to name."""
         names = self.placement.nodes.table.names
         made = {
-            key: tuple(name for tenant in tenants for name in names(tenant.rows))
-            for key, tenants in self._seated.items()
+            key: tuple(name for placed in placed_pods for name in names(placed.rows))
+            for key, placed_pods in self._seated.items()
         }
-        made.update((key, tuple(names(tenant.rows))) for key, tenant in self._in_time())
+        made.update((key, tuple(names(placed.rows))) for key, placed in self._in_time())
         return made
 
-    def _in_time(self) -> Iterator[tuple[WorkloadKey, Tenant]]:
+    def _in_time(self) -> Iterator[tuple[WorkloadKey, PlacedPods]]:
         """Yield seats for those who were counted, whoever starts first first."""
         table = self.placement.nodes.table
         free = table.free
         for booked in self._starting:
-            free = free_beside(free, booked.tenants, table)
+            free = free_beside(free, booked.placed_pods, table)
         ends = [(end, number, booked) for number, (end, _, booked) in enumerate(self._ends)]
         heapq.heapify(ends)
         in_turn = sorted(self._counted, key=lambda pair: _turn(pair[0]))
@@ -86,10 +86,10 @@ class Seats:
             if int(room.sum()) < counted.pods:
                 continue  # somebody before it sits otherwise than was counted
             positions, counts = pack(room, counted.pods)
-            tenant = Tenant((), counted.requests, rows=order[positions], counts=counts)
-            free = free_beside(free, (tenant,), table)
-            heapq.heappush(ends, (date.end, number, _Sitting((), (tenant,))))
-            yield date.workload, tenant
+            placed = PlacedPods((), counted.requests, rows=order[positions], counts=counts)
+            free = free_beside(free, (placed,), table)
+            heapq.heappush(ends, (date.end, number, _Sitting((), (placed,))))
+            yield date.workload, placed
 
 
 def _turn(date: Date) -> tuple[Instant, WorkloadKey]:

@@ -19,8 +19,8 @@ from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenancy import give_back, parts_of
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.occupancy import give_back, parts_of
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Booked
 
 # More parts than this are a sign of something else: then nodes are looked at one by one.
@@ -108,13 +108,13 @@ class SlotRoom:
         if self._is_even(free, gone):
             more = np.zeros(len(self._pieces.cuts), np.int64)
             for piece, booked in gone:
-                for tenant in booked.tenants:
-                    more[piece] += tenant.pods
+                for placed in booked.placed_pods:
+                    more[piece] += placed.pods
             self._pieces.line(self._lines[0])[:] += more.cumsum()
             return
         for piece, booked in gone:
-            for tenant in booked.tenants:
-                self._give_back(free, tenant, piece)
+            for placed in booked.placed_pods:
+                self._give_back(free, placed, piece)
 
     def _is_even(self, free: Integers, gone: list[tuple[int, Booked]]) -> bool:
         """Say whether everybody who ends gives back as many slots as it has pods.
@@ -128,22 +128,22 @@ class SlotRoom:
         if any(int(free[column].min(initial=0)) < 0 for column, _ in pool.columns):
             return False
         return all(
-            table.columns_of(tenant.requests) == pool.columns and tenant.layout == table.layout
+            table.columns_of(placed.requests) == pool.columns and placed.layout == table.layout
             for _, booked in gone
-            for tenant in booked.tenants
+            for placed in booked.placed_pods
         )
 
-    def _give_back(self, free: Integers, tenant: Tenant, piece: int) -> None:
-        pools = self._pool_of[tenant.rows]
+    def _give_back(self, free: Integers, placed: PlacedPods, piece: int) -> None:
+        pools = self._pool_of[placed.rows]
         here = [
-            (number, tenant.rows[pools == number], self._pools.all[number].columns)
+            (number, placed.rows[pools == number], self._pools.all[number].columns)
             for number in sorted(set(pools.tolist()))
             if number >= 0
         ]
         before = [pods_per_node(free[:, rows], columns).sum() for _, rows, columns in here]
-        for column, amount in self._table.columns_of(tenant.requests):
-            free[column, tenant.rows] += tenant.counts * amount
-        if (parts := parts_of(self._table, tenant)) is not None:
+        for column, amount in self._table.columns_of(placed.requests):
+            free[column, placed.rows] += placed.counts * amount
+        if (parts := parts_of(self._table, placed)) is not None:
             give_back(self._table, parts, free)
         for (number, rows, columns), had in zip(here, before, strict=True):
             more = pods_per_node(free[:, rows], columns).sum() - had
@@ -167,30 +167,30 @@ class SlotRoom:
         enough = self._pieces.affordable(slots >= counted.pods, counted.cells, first)
         return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
-    def find(self, counted: CountedGang) -> Tenant:
+    def find(self, counted: CountedGang) -> PlacedPods:
         """Return a gang that sits on nodes of its pool, whichever they will be."""
         pool = self._pools.all[self._number(counted)]
-        return Tenant(
+        return PlacedPods(
             (), counted.requests, rows=pool.row, counts=np.array([counted.pods], np.int64)
         )
 
-    def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
-        """Say whether there is room for tenants from now on through the pieces below `high`."""
+    def leaves(self, placed_pods: tuple[PlacedPods, ...], high: int) -> bool:
+        """Say whether there is room for placed pods from now on through the pieces below `high`."""
         return all(
             int(self._pieces.line(line)[:high].min()) >= pods
-            for line, pods in self._counted(tenants)
+            for line, pods in self._counted(placed_pods)
         )
 
-    def book(self, tenants: tuple[Tenant, ...], low: int, high: int) -> None:
+    def book(self, placed_pods: tuple[PlacedPods, ...], low: int, high: int) -> None:
         """Let somebody sit there through the pieces [low, high)."""
-        for line, pods in self._counted(tenants):
+        for line, pods in self._counted(placed_pods):
             self._pieces.line(line)[low:high] -= pods
 
-    def _counted(self, tenants: tuple[Tenant, ...]) -> Iterable[tuple[int, int]]:
-        for tenant in tenants:
-            if tenant.rows.shape[0]:
-                number = int(self._pool_of[tenant.rows[0]])
-                yield self._lines[number], int(tenant.counts.sum())
+    def _counted(self, placed_pods: tuple[PlacedPods, ...]) -> Iterable[tuple[int, int]]:
+        for placed in placed_pods:
+            if placed.rows.shape[0]:
+                number = int(self._pool_of[placed.rows[0]])
+                yield self._lines[number], int(placed.counts.sum())
 
     def _slots(self, counted: CountedGang) -> Integers:
         return self._pieces.line(self._lines[self._number(counted)])

@@ -122,7 +122,7 @@ def _units(table: NodeTable, ends: Sequence[End], asked: list[Columns]) -> dict[
     for column, unit in units.items():
         there = np.concatenate([table.free[column], table.allocatable[column]])
         units[column] = gcd(unit, int(np.gcd.reduce(there, initial=0)))
-    held = {tenant.requests for _, _, booked in ends for tenant in booked.tenants}
+    held = {placed.requests for _, _, booked in ends for placed in booked.placed_pods}
     for requests in held:
         for column, amount in table.columns_of(requests):
             if column in units:

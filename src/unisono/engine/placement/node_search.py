@@ -22,7 +22,7 @@ from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Ledger
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]
@@ -63,7 +63,7 @@ class NodeSearch:
 
         Then they have a place if nodes have room for so many of them, and else none.
         """
-        gang, tenancy = self.gang(assignment), self.placement.nodes.tenancy
+        gang, occupancy = self.gang(assignment), self.placement.nodes.occupancy
         if self.kept is not None or len(gang.demands) != 1 or gang.min_total is not None:
             return False
         demand = gang.demands[0]
@@ -71,8 +71,8 @@ class NodeSearch:
             demand.is_plain
             and demand.mode != "required"
             and demand.slice_size <= 1
-            and not tenancy.pod_index.has_rules
-            and not tenancy.table.devices
+            and not occupancy.pod_index.has_rules
+            and not occupancy.table.devices
         )
 
     def needs_excluded_nodes(self, assignment: Assignment) -> bool:
@@ -156,14 +156,17 @@ class NodeSearch:
 
 
 def placed_without(
-    tenants: Sequence[Tenant], ledger: Ledger, node_search: NodeSearch, assignment: Assignment
+    placed_pods: Sequence[PlacedPods],
+    ledger: Ledger,
+    node_search: NodeSearch,
+    assignment: Assignment,
 ) -> tuple[PodSetPlacement, ...] | None:
     """Find nodes as if some pods were gone; None without such pods, or if that does not help."""
-    if not tenants:
+    if not placed_pods:
         return None
     mark = ledger.mark()
-    for tenant in tenants:
-        ledger.unseat(tenant)
+    for placed in placed_pods:
+        ledger.vacate(placed)
     before = node_search.last_refusal
     answer = node_search.place(assignment)
     ledger.rollback(mark)

@@ -86,9 +86,9 @@ class ClusterPlacement:
         if nodes.table.devices:
             answers.placer.shared_ranking = self._ranking_for(gang)
         if listener is None:
-            return answers.place(gang, nodes.tenancy.moves)
+            return answers.place(gang, nodes.occupancy.moves)
         listener.search_begins()
-        answer = answers.place(gang, nodes.tenancy.moves)
+        answer = answers.place(gang, nodes.occupancy.moves)
         listener.search_ends(answer)
         return answer
 
@@ -105,7 +105,7 @@ class ClusterPlacement:
     def placer_on(self, feasibility: Feasibility) -> Placer:
         """Return a placer for other nodes than those of now."""
         placement, nodes = self._config.policy.placement, self.nodes
-        return Placer(feasibility, nodes.tenancy.pod_index, placement, nodes.mix)
+        return Placer(feasibility, nodes.occupancy.pod_index, placement, nodes.mix)
 
     def gang_of(
         self,

@@ -31,8 +31,8 @@ class TerminatingPods:
         self, node_search: NodeSearch, assignment: Assignment
     ) -> tuple[PodSetPlacement, ...] | None:
         """Find nodes as if the pods were gone; None if that does not help."""
-        tenants = [tenant for _, tenant in self.pods]
-        return placed_without(tenants, self.ledger, node_search, assignment)
+        placed_pods = [placed for _, placed in self.pods]
+        return placed_without(placed_pods, self.ledger, node_search, assignment)
 
 
 def terminating_pods(nodes: NodeState, ledger: Ledger, now: Instant) -> TerminatingPods:

@@ -14,9 +14,9 @@ import msgspec
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, first_pods
 from unisono.engine.state.charges import charges_of
 from unisono.engine.state.cluster_queue import Running
-from unisono.engine.state.nodes import tenants_of
+from unisono.engine.state.nodes import placed_pods_of
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Charges
 
 
@@ -26,7 +26,7 @@ class Portion:
 
     admission: Admission
     charges: Charges
-    tenants: tuple[Tenant, ...]
+    placed_pods: tuple[PlacedPods, ...]
 
 
 def most_given_up(holding: Holding) -> int:
@@ -76,7 +76,7 @@ def what_goes(running: Running, stays: Portion) -> Portion:
     return Portion(
         admission := msgspec.structs.replace(running.holding.admission, pod_sets=gone),
         tuple((cell, amount - staying.get(cell, 0)) for cell, amount in running.charges),
-        tenants_of(running.holding.workload, admission),
+        placed_pods_of(running.holding.workload, admission),
     )
 
 
@@ -85,7 +85,7 @@ def _portion(running: Running, admission: Admission) -> Portion:
     return Portion(
         admission,
         charges_of(workload, admission, cq.spec, cq.node),
-        tenants_of(workload, admission),
+        placed_pods_of(workload, admission),
     )
 
 

@@ -58,8 +58,8 @@ class OpportunisticUse:
     def _without(
         self, lenders: list[Running], node_search: NodeSearch, assignment: Assignment
     ) -> tuple[PodSetPlacement, ...] | None:
-        tenants = [tenant for lender in lenders for tenant in lender.tenants]
-        return placed_without(tenants, self.ledger, node_search, assignment)
+        placed_pods = [placed for lender in lenders for placed in lender.placed_pods]
+        return placed_without(placed_pods, self.ledger, node_search, assignment)
 
 
 def opportunistic_use(
@@ -79,8 +79,8 @@ def opportunistic_use(
 def set_aside(ledger: Ledger, lenders: Iterable[Running]) -> None:
     """Take lenders off their nodes on the ledger: their pods do not run yet."""
     for lender in lenders:
-        for tenant in lender.tenants:
-            ledger.unseat(tenant)
+        for placed in lender.placed_pods:
+            ledger.vacate(placed)
 
 
 def lent_by(lenders: Iterable[Running], admission: Admission) -> tuple[WorkloadKey, ...]:
@@ -90,7 +90,7 @@ def lent_by(lenders: Iterable[Running], admission: Admission) -> tuple[WorkloadK
 
 
 def _nodes_of(running: Running) -> set[str]:
-    return {name for tenant in running.tenants for name, _ in tenant.nodes}
+    return {name for placed in running.placed_pods for name, _ in placed.nodes}
 
 
 def _ready_by(running: Running) -> Instant:

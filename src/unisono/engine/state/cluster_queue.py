@@ -9,8 +9,8 @@ from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding
 from unisono.engine.state.pending_queue import HeapQueue, PendingQueue
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Node
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Charges
 from unisono.engine.state.wake_index import Wakes
 
@@ -25,9 +25,9 @@ class Running:
         "holding",
         "is_plain",
         "key",
+        "placed_pods",
         "queue",
         "since",
-        "tenants",
     )
 
     def __init__(self, holding: Holding, cq: ClusterQueueState, charges: Charges) -> None:
@@ -41,7 +41,7 @@ class Running:
         self.charges = charges
         admitted = holding.admitted_at
         self.since = holding.reserved_at if admitted is None else admitted  # when it started
-        self.tenants: tuple[Tenant, ...] = ()  # its pods on nodes, if it was placed
+        self.placed_pods: tuple[PlacedPods, ...] = ()  # its pods on nodes, if it was placed
         self.end = (Instant(0), 0)  # its entry among those who end, while there is an timeline
 
 

@@ -33,7 +33,7 @@ class Lenders(Feature):
         if (
             holding.ready_by is None
             or holding.evicting
-            or not any(tenant.rows.shape[0] for tenant in running.tenants)
+            or not any(placed.rows.shape[0] for placed in running.placed_pods)
         ):
             if self.all:
                 self._forget(holding.workload.key)

@@ -18,10 +18,10 @@ from unisono.engine.state import changes
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.occupancy import Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import PodMix, SharedPodMix
-from unisono.engine.state.tenancy import Tenancy
-from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timers import NODES, Timers
 
 # A pod that is so much overdue may hang, and is not counted on any longer.
@@ -29,7 +29,7 @@ OVERDUE_MS = 60_000
 # Admissions of plans that may never be applied are not kept for long.
 EXPECTED_KEPT: Final = 512
 
-TerminatingPod = tuple[NodePod, Tenant]  # a pod of others that was told to end
+TerminatingPod = tuple[NodePod, PlacedPods]  # a pod of others that was told to end
 
 
 class NodeState:
@@ -37,14 +37,14 @@ class NodeState:
 
     def __init__(self, config: Config, timers: Timers) -> None:
         self.table = NodeTable()
-        self.tenancy = Tenancy(self.table, PodIndex())
+        self.occupancy = Occupancy(self.table, PodIndex())
         self.pods: dict[
-            str, tuple[NodePod, Tenant]
+            str, tuple[NodePod, PlacedPods]
         ] = {}  # that no workload here owns, by their keys
         self._terminating: dict[str, None] = {}  # those that were told to end
         self.mix = PodMix()
         self.shared_mix = SharedPodMix()
-        self._expected: dict[WorkloadKey, tuple[Admission, tuple[Tenant, ...]]] = {}
+        self._expected: dict[WorkloadKey, tuple[Admission, tuple[PlacedPods, ...]]] = {}
         self._config = config
         self._timers = timers
 
@@ -59,14 +59,14 @@ class NodeState:
         """Take in a change of nodes, or of pods that no workload here owns."""
         match change:
             case changes.NodeSet(node):
-                self.tenancy.put_node(node)
+                self.occupancy.put_node(node)
             case changes.NodeGone(name):
-                self.tenancy.drop_node(name)
+                self.occupancy.drop_node(name)
             case changes.PodOnNode(pod):
                 self._remove_pod(pod.key)
-                tenant = _tenant_of_pod(pod)
-                self.pods[pod.key] = (pod, tenant)
-                self.tenancy.occupy(tenant)
+                placed = _placed_pod(pod)
+                self.pods[pod.key] = (pod, placed)
+                self.occupancy.occupy(placed)
                 if pod.leaves_at is not None:
                     self._terminating[pod.key] = None
                     wait_ms = self._config.policy.placement.wait_for_leaving_ms
@@ -79,7 +79,7 @@ class NodeState:
         known = self.pods.pop(key, None)
         if known is not None:
             self._terminating.pop(key, None)
-            self.tenancy.vacate(known[1])
+            self.occupancy.vacate(known[1])
 
     def terminating(self, now: Instant) -> list[TerminatingPod]:
         """Return the pods that a gang may wait for, by their names."""
@@ -97,7 +97,7 @@ class NodeState:
         """Say whether some pod was told to end."""
         return bool(self._terminating)
 
-    def terminating_by(self, now: Instant) -> list[tuple[Instant, Tenant]]:
+    def terminating_by(self, now: Instant) -> list[tuple[Instant, PlacedPods]]:
         """Return when pods that were told to end have to be gone, unless they are overdue."""
         if not self._terminating:
             return []
@@ -130,17 +130,19 @@ class NodeState:
         if known is not None:
             del self._expected[running.key]
         if known is not None and known[0] is admission:
-            running.tenants = known[1]
+            running.placed_pods = known[1]
         else:
-            running.tenants = tenants_of(running.holding.workload, admission)
-        for tenant in running.tenants:
-            self.tenancy.occupy(tenant, fits=fits)
+            running.placed_pods = placed_pods_of(running.holding.workload, admission)
+        for placed in running.placed_pods:
+            self.occupancy.occupy(placed, fits=fits)
 
-    def expect(self, key: WorkloadKey, admission: Admission, tenants: tuple[Tenant, ...]) -> None:
+    def expect(
+        self, key: WorkloadKey, admission: Admission, placed_pods: tuple[PlacedPods, ...]
+    ) -> None:
         """Remember the pods of a planned admission, which will be applied soon, mostly."""
         if len(self._expected) >= EXPECTED_KEPT:
             self._expected.clear()
-        self._expected[key] = admission, tenants
+        self._expected[key] = admission, placed_pods
 
     def open_devices(self, shares: tuple[ResourceName, ...]) -> bool:
         """Add columns for devices that pods share; say whether some are new."""
@@ -172,7 +174,7 @@ class NodeState:
     @property
     def shares_gpus(self) -> bool:
         """Say whether pods share GPUs, or did lately."""
-        return self.tenancy.sharing > 0 or self.shared_mix.has_parts
+        return self.occupancy.sharing > 0 or self.shared_mix.has_parts
 
     def restore_mix(self, recent: tuple[Amounts, ...], shared: tuple[Amounts, ...]) -> None:
         """Take over what a snapshot recorded of earlier admissions."""
@@ -185,23 +187,23 @@ class NodeState:
 
     def remove_pods(self, running: Running) -> bool:
         """Take a workload's pods off its nodes; say whether there were any."""
-        tenants, running.tenants = running.tenants, ()
-        for tenant in tenants:
-            self.tenancy.vacate(tenant)
-        return bool(tenants)
+        placed_pods, running.placed_pods = running.placed_pods, ()
+        for placed in placed_pods:
+            self.occupancy.vacate(placed)
+        return bool(placed_pods)
 
 
-def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
+def placed_pods_of(workload: Workload, admission: Admission) -> tuple[PlacedPods, ...]:
     """Return the pods that an admission puts on nodes."""
     namespace = namespace_of(workload.key)
-    tenants = []
+    placed_pods = []
     for assigned in admission.pod_sets:
         pod_set = _pod_set(workload, assigned.name) if assigned.nodes else None
         if pod_set is None:
             continue
         requests = node_requests(pod_set)
-        tenants.append(
-            Tenant(
+        placed_pods.append(
+            PlacedPods(
                 nodes=assigned.nodes,
                 devices=assigned.devices,
                 requests=requests,
@@ -211,7 +213,7 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
                 anti_affinity=pod_set.anti_affinity,
             )
         )
-    return tuple(tenants)
+    return tuple(placed_pods)
 
 
 def node_requests(pod_set: PodSet) -> Amounts:
@@ -226,8 +228,8 @@ def _pod_set(workload: Workload, name: str) -> PodSet | None:
     return None
 
 
-def _tenant_of_pod(pod: NodePod) -> Tenant:
-    return Tenant(
+def _placed_pod(pod: NodePod) -> PlacedPods:
+    return PlacedPods(
         nodes=((pod.node, 1),),
         devices=() if pod.device is None else (pod.device,),
         requests=pod.requests,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from unisono.engine.state.occupancy import Cleared, Occupancy
+from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, charge
-from unisono.engine.state.tenancy import Cleared, Tenancy
-from unisono.engine.state.tenant import Tenant
 
 Charges = tuple[tuple[Cell, int], ...]
 
@@ -20,18 +20,18 @@ class Mark(NamedTuple):
     """A place in the ledger."""
 
     bookings: int = 0
-    seats: int = 0
+    moves: int = 0
 
 
 class Lifted(NamedTuple):
     """Everything that stood on a ledger."""
 
     bookings: Charges
-    seats: tuple[tuple[Tenant, bool], ...]
+    moves: tuple[tuple[PlacedPods, bool], ...]
 
 
 class Clearing(NamedTuple):
-    """Where a ledger and the nodes stood before many were counted as gone, and who was."""
+    """Where a ledger and the nodes stood before many were counted as gone, and which were."""
 
     mark: Mark
     version: int
@@ -44,36 +44,36 @@ class Booked(Protocol):
     @property
     def charges(self) -> Charges: ...
     @property
-    def tenants(self) -> tuple[Tenant, ...]: ...
+    def placed_pods(self) -> tuple[PlacedPods, ...]: ...
 
 
 class Starting:
     """What an admission of this cycle queues."""
 
-    __slots__ = ("charges", "tenants")
+    __slots__ = ("charges", "placed_pods")
 
-    def __init__(self, charges: Charges, tenants: tuple[Tenant, ...]) -> None:
+    def __init__(self, charges: Charges, placed_pods: tuple[PlacedPods, ...]) -> None:
         self.charges = charges
-        self.tenants = tenants
+        self.placed_pods = placed_pods
 
 
 class Ledger:
-    """An undo log over the quota tree and the nodes; without nodes, who sits where stays."""
+    """An undo log over the quota tree and the nodes; without nodes, over quota only."""
 
-    __slots__ = ("_before", "_log", "_seats", "_tenancy", "later")
+    __slots__ = ("_before", "_log", "_moves", "_occupancy", "later")
 
-    def __init__(self, tenancy: Tenancy | None = None) -> None:
+    def __init__(self, occupancy: Occupancy | None = None) -> None:
         self._log: list[tuple[Cell, int]] = []
-        self._seats: list[tuple[Tenant, bool]] = []  # True: it came, False: it went
-        self._tenancy = tenancy
-        self.later: list[Tenant] = []  # who comes, too: seated when somebody looks at nodes
+        self._moves: list[tuple[PlacedPods, bool]] = []  # True: it came, False: it went
+        self._occupancy = occupancy
+        self.later: list[PlacedPods] = []  # that come, too: counted when nodes are read
         self._before = 0  # the version of the nodes before the first of them moved
 
     def mark(self) -> Mark:
         """Return a place to roll back to."""
         if self.later:
             self.settle()
-        return Mark(len(self._log), len(self._seats))
+        return Mark(len(self._log), len(self._moves))
 
     def add(self, charges: Iterable[tuple[Cell, int]]) -> None:
         """Book usage of quota."""
@@ -90,100 +90,100 @@ class Ledger:
     def let_go(self, holding: Booked) -> None:
         """Count a holding as gone."""
         self.remove(holding.charges)
-        for tenant in holding.tenants:
-            self._move(tenant, comes=False)
+        for placed in holding.placed_pods:
+            self._move(placed, comes=False)
 
     def bring_back(self, holding: Booked) -> None:
         """Count a holding that was gone as there again."""
         self.add(holding.charges)
-        for tenant in holding.tenants:
-            self._move(tenant, comes=True)
+        for placed in holding.placed_pods:
+            self._move(placed, comes=True)
 
     def clear_nodes(self, holdings: Iterable[Booked]) -> Clearing:
-        """Count many as gone from their nodes, for one look at these; their quota stays booked.
+        """Count many as gone while nodes are read once; their quota stays booked.
 
         Nothing else may be booked before `fill_nodes` has undone it.
         """
-        assert self._tenancy is not None, "only a ledger with nodes can be looked at"
+        assert self._occupancy is not None, "only a ledger with nodes can be looked at"
         mark = self.mark()
-        version = self._tenancy.table.usage.version
-        plain: list[Tenant] = []
+        version = self._occupancy.table.usage.version
+        plain: list[PlacedPods] = []
         for holding in holdings:
-            for tenant in holding.tenants:
-                if self._tenancy.is_plain(tenant):
-                    plain.append(tenant)
+            for placed in holding.placed_pods:
+                if self._occupancy.is_plain(placed):
+                    plain.append(placed)
                 else:
-                    self._move(tenant, comes=False)
-        return Clearing(mark, version, self._tenancy.clear(plain))
+                    self._move(placed, comes=False)
+        return Clearing(mark, version, self._occupancy.clear(plain))
 
     def fill_nodes(self, clearing: Clearing) -> None:
         """Count them as there again."""
-        assert self._tenancy is not None, "they were cleared"
-        self._tenancy.fill(clearing.cleared)
+        assert self._occupancy is not None, "they were cleared"
+        self._occupancy.fill(clearing.cleared)
         self.rollback(clearing.mark)
-        self._tenancy.table.usage.put_back(clearing.version)
+        self._occupancy.table.usage.put_back(clearing.version)
 
-    def seat(self, tenant: Tenant) -> None:
-        """Let pods sit on nodes."""
-        self._move(tenant, comes=True)
+    def occupy(self, placed: PlacedPods) -> None:
+        """Count pods on their nodes."""
+        self._move(placed, comes=True)
 
-    def seat_later(self, tenant: Tenant) -> None:
-        """Let pods sit on nodes that have room for them; not before somebody looks there."""
-        self.later.append(tenant)
+    def occupy_later(self, placed: PlacedPods) -> None:
+        """Count pods on nodes that have room for them, once nodes are read."""
+        self.later.append(placed)
 
     def settle(self) -> None:
-        """Seat everybody who is still to be seated; whoever looks at nodes calls this first."""
+        """Count the pods of `later` on their nodes; to be called before nodes are read."""
         later, self.later = self.later, []
-        for tenant in later:
-            self._move(tenant, comes=True, fits=True)
+        for placed in later:
+            self._move(placed, comes=True, fits=True)
 
-    def unseat(self, tenant: Tenant) -> None:
+    def vacate(self, placed: PlacedPods) -> None:
         """Take pods off nodes."""
-        self._move(tenant, comes=False)
+        self._move(placed, comes=False)
 
     @property
     def moved(self) -> int:
-        """Return a number that grows when somebody comes to, or leaves, a node."""
-        return len(self._seats) + len(self.later)
+        """Return a number that grows when pods come to, or leave, a node."""
+        return len(self._moves) + len(self.later)
 
     def rollback(self, mark: Mark = Mark()) -> None:  # noqa: B008  # a mark is a plain tuple
         """Undo everything since the mark."""
-        if self.later:  # a mark has everybody seated: these came after it
+        if self.later:  # a mark has none of them: these came after it
             self.later.clear()
         while len(self._log) > mark.bookings:
             cell, amount = self._log.pop()
             charge(cell, -amount)
-        if len(self._seats) > mark.seats:
-            while len(self._seats) > mark.seats:
-                tenant, came = self._seats.pop()
-                self._sit(tenant, comes=not came)
-            if not self._seats and self._tenancy is not None:
-                self._tenancy.table.usage.put_back(self._before)
+        if len(self._moves) > mark.moves:
+            while len(self._moves) > mark.moves:
+                placed, came = self._moves.pop()
+                self._count(placed, comes=not came)
+            if not self._moves and self._occupancy is not None:
+                self._occupancy.table.usage.put_back(self._before)
 
     def lift(self) -> Lifted:
         """Take everything off, to look at the picture as it is; `put_back` makes it good."""
         self.settle()
-        lifted = Lifted(tuple(self._log), tuple(self._seats))
+        lifted = Lifted(tuple(self._log), tuple(self._moves))
         self.rollback()
         return lifted
 
     def put_back(self, lifted: Lifted) -> None:
         """Book again what was lifted, in its order."""
         self.add(lifted.bookings)
-        for tenant, came in lifted.seats:
-            self._move(tenant, comes=came)
+        for placed, came in lifted.moves:
+            self._move(placed, comes=came)
 
-    def _move(self, tenant: Tenant, *, comes: bool, fits: bool = False) -> None:
-        if self._tenancy is None:
-            return  # only quota is looked at
-        if not self._seats:
-            self._before = self._tenancy.table.usage.version
-        self._sit(tenant, comes=comes, fits=fits)
-        self._seats.append((tenant, comes))
+    def _move(self, placed: PlacedPods, *, comes: bool, fits: bool = False) -> None:
+        if self._occupancy is None:
+            return  # only quota is booked
+        if not self._moves:
+            self._before = self._occupancy.table.usage.version
+        self._count(placed, comes=comes, fits=fits)
+        self._moves.append((placed, comes))
 
-    def _sit(self, tenant: Tenant, *, comes: bool, fits: bool = False) -> None:
-        assert self._tenancy is not None, "only a ledger with nodes has tenants"
+    def _count(self, placed: PlacedPods, *, comes: bool, fits: bool = False) -> None:
+        assert self._occupancy is not None, "only a ledger with nodes has placed_pods"
         if comes:
-            self._tenancy.occupy(tenant, fits=fits)
+            self._occupancy.occupy(placed, fits=fits)
         else:
-            self._tenancy.vacate(tenant)
+            self._occupancy.vacate(placed)

@@ -1,4 +1,4 @@
-"""A tenant: the pods of one template that one workload (or somebody else) has on nodes."""
+"""Placed pods: those of one template that one workload, or a stranger, has on nodes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from unisono.engine.model.node import HostPort, PodRule
 from unisono.engine.model.resources import Amounts
 from unisono.engine.state.move import Integers, Move, Rows
 
-NOWHERE: Rows = np.zeros(0, np.intp)
-NOBODY: Integers = np.zeros(0, np.int64)
-_UNLABELLED: dict[str, str] = {}  # nobody changes the labels of a tenant
+NO_ROWS: Rows = np.zeros(0, np.intp)
+NO_PODS: Integers = np.zeros(0, np.int64)
+_UNLABELLED: dict[str, str] = {}  # the labels of placed pods are never changed
 
 
 class Shared(NamedTuple):
@@ -25,7 +25,7 @@ class Shared(NamedTuple):
     devices: list[int]
 
 
-class Tenant:
+class PlacedPods:
     """Pods of one template, and the nodes they are on."""
 
     __slots__ = (
@@ -53,8 +53,8 @@ class Tenant:
         host_ports: tuple[HostPort, ...] = (),
         anti_affinity: tuple[PodRule, ...] = (),
         devices: tuple[int, ...] = (),
-        rows: Rows = NOWHERE,
-        counts: Integers = NOBODY,
+        rows: Rows = NO_ROWS,
+        counts: Integers = NO_PODS,
         pods: int = 0,
         layout: int = -1,
     ) -> None:

@@ -1,0 +1,234 @@
+"""Occupancy: the pods of workloads, and of others, on nodes.
+
+Occupying and vacating are exact inverses, so that a cycle can take pods off and put them back as it
+tries things. Nodes may come and go under their pods: what is placed on a node that is not there is
+remembered, and counted again when the node returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from unisono.engine.model.names import NodeName, ResourceName
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import Amounts, share_in
+from unisono.engine.state.devices import fullest_first, rooms, share
+from unisono.engine.state.move import Integers, Rows
+from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.placed_pods import NO_PODS, NO_ROWS, PlacedPods, Shared
+from unisono.engine.state.pod_index import Members, PodIndex
+
+_Nodes = tuple[tuple[NodeName, int], ...]
+_Located = tuple[_Nodes, Rows, Integers, int]
+# A cycle tries few places at a time.
+LOCATED_KEPT = 512
+
+
+class Cleared(NamedTuple):
+    """Pods of one request that are counted as gone, by row."""
+
+    requests: Amounts
+    rows: Rows
+    counts: Integers
+
+
+class Occupancy:
+    """All placed pods, kept in step with the node table."""
+
+    def __init__(self, table: NodeTable, pod_index: PodIndex) -> None:
+        self.table = table
+        self.pod_index = pod_index
+        self.sharing = 0  # how many have parts of GPUs
+        self.moves = 0  # grows when pods come or go, or a node changes
+        self._placed: dict[PlacedPods, None] = {}
+        self._without_node: dict[NodeName, dict[PlacedPods, None]] = {}
+        # Rows by the identity of the list of nodes, which is kept so that it stays what it is.
+        self._located: dict[int, _Located] = {}
+        self._layout = -1
+
+    def occupy(self, placed: PlacedPods, *, fits: bool = False) -> None:
+        """Count pods on their nodes; `fits` says that there is room for them."""
+        self.moves += 1
+        self._placed[placed] = None
+        self._count(placed, fits=fits)
+        if placed.labels or placed.host_ports or placed.anti_affinity:  # else no rule is about them
+            members = Members(
+                placed.namespace,
+                placed.labels,
+                placed.host_ports,
+                placed.anti_affinity,
+                dict(placed.nodes),
+            )
+            self.pod_index.add(placed, members)
+
+    def vacate(self, placed: PlacedPods) -> None:
+        """Take pods off their nodes."""
+        self.moves += 1
+        del self._placed[placed]
+        self._uncount(placed)
+        if placed.labels or placed.host_ports or placed.anti_affinity:
+            self.pod_index.remove(placed)
+        for name, _ in placed.nodes if self._without_node else ():
+            waiting = self._without_node.get(name)
+            if waiting is not None:
+                waiting.pop(placed, None)
+                if not waiting:
+                    del self._without_node[name]
+
+    def clear(self, placed_pods: Iterable[PlacedPods]) -> list[Cleared]:
+        """Count many as gone from their nodes at once; `fill` counts them as there again.
+
+        Nodes are read in between; the pods stay placed. Only for those of which nothing but their
+        requests matters (`is_plain`).
+        """
+        self.moves += 1
+        by_requests: dict[Amounts, list[PlacedPods]] = {}
+        for placed in placed_pods:
+            by_requests.setdefault(placed.requests, []).append(placed)
+        cleared: list[Cleared] = []
+        for requests, alike in by_requests.items():
+            on_rows = np.zeros(len(self.table), np.int64)
+            np.add.at(
+                on_rows,
+                np.concatenate([one.rows for one in alike]),
+                np.concatenate([one.counts for one in alike]),
+            )
+            rows = np.flatnonzero(on_rows)
+            cleared.append(Cleared(requests, rows, on_rows[rows]))
+            self.table.give_back(rows, cleared[-1].counts, requests)
+        return cleared
+
+    def fill(self, cleared: list[Cleared]) -> None:
+        """Undo `clear`."""
+        self.moves += 1
+        for requests, rows, counts in cleared:
+            self.table.take(rows, counts, requests)
+
+    def is_plain(self, placed: PlacedPods) -> bool:
+        """Say whether only the requests of pods matter to others."""
+        return not (
+            self.table.devices or placed.labels or placed.host_ports or placed.anti_affinity
+        )
+
+    def put_node(self, node: Node) -> None:
+        """Add or change a node; pods that are placed on it are counted."""
+        self.moves += 1
+        self.table.put(node)
+        for placed in self._without_node.pop(node.name, {}):
+            if placed in self._placed:
+                self._uncount(placed)
+                self._count(placed)
+
+    def drop_node(self, name: NodeName) -> None:
+        """Forget a node; the pods on it are remembered."""
+        if name not in self.table.row_of:
+            return
+        self.moves += 1
+        here = [t for t in self._placed if any(node == name for node, _ in t.nodes)]
+        for placed in here:
+            self._uncount(placed)
+        self.table.drop(name)
+        for placed in here:
+            self._count(placed)
+
+    def locate(self, placed: PlacedPods) -> None:
+        """Find the rows of the nodes of placed pods."""
+        if placed.layout == self.table.layout and placed.rows is not NO_ROWS:
+            return  # known since they were placed
+        known = self._located.get(id(placed.nodes))
+        if known is None or self._layout != self.table.layout:
+            known = self._look_up(placed.nodes)
+        _, placed.rows, placed.counts, placed.pods = known
+        placed.layout = self.table.layout
+
+    def remember(self, nodes: _Nodes, rows: Rows, counts: Integers, pods: int) -> _Located:
+        """Remember the rows of nodes: they are asked for several times in a row."""
+        if self._layout != self.table.layout or len(self._located) >= LOCATED_KEPT:
+            self._layout = self.table.layout
+            self._located.clear()
+        known = self._located[id(nodes)] = (nodes, rows, counts, pods)
+        return known
+
+    def _look_up(self, nodes: _Nodes) -> _Located:
+        """Find the rows of nodes."""
+        row_of = self.table.row_of
+        there = [(row_of[name], count) for name, count in nodes if name in row_of]
+        rows = np.array([row for row, _ in there], np.intp)
+        counts = np.array([count for _, count in there], np.int64)
+        return self.remember(nodes, rows, counts, sum(count for _, count in there))
+
+    def _count(self, placed: PlacedPods, *, fits: bool = False) -> None:
+        self.locate(placed)
+        if len(placed.rows) < len(placed.nodes):
+            for name, _ in placed.nodes:
+                if name not in self.table.row_of:
+                    self._without_node.setdefault(name, {})[placed] = None
+        placed.came = self.table.take(
+            placed.rows, placed.counts, placed.requests, pods=placed.pods, fits=fits
+        )
+        if self.table.devices:
+            self._share(placed)
+
+    def _uncount(self, placed: PlacedPods) -> None:
+        self.table.give_back(
+            placed.rows, placed.counts, placed.requests, pods=placed.pods, came=placed.came
+        )
+        placed.came = None
+        placed.rows, placed.counts = NO_ROWS, NO_PODS
+        if placed.shared is not None:
+            give_back(self.table, placed.shared, self.table.free)
+            placed.shared = None
+            self.sharing -= 1
+
+    def _share(self, placed: PlacedPods) -> None:
+        """Let pods take their parts of devices."""
+        placed.shared = parts_of(self.table, placed)
+        if placed.shared is not None:
+            take(self.table, placed.shared, self.table.free)
+            self.sharing += 1
+
+
+def parts_of(table: NodeTable, placed: PlacedPods) -> Shared | None:
+    """Return the parts of devices of placed pods whose rows are known; None without any."""
+    if placed.shared is not None or not table.devices:
+        return placed.shared
+    wanted = share_in(placed.requests)
+    if wanted is None:
+        return None
+    rows = np.repeat(placed.rows, placed.counts).tolist()
+    if not placed.devices:
+        return Shared(*wanted, rows, _anywhere(table, placed, *wanted))
+    table.open_devices(wanted[0], 1 + max(placed.devices))
+    before = 0
+    devices: list[int] = []
+    for name, count in placed.nodes:
+        if name in table.row_of:
+            devices += placed.devices[before : before + count]
+        before += count
+    return Shared(*wanted, rows, devices)
+
+
+def _anywhere(
+    table: NodeTable, placed: PlacedPods, resource: ResourceName, milli: int
+) -> list[int]:
+    """Choose devices for pods whose devices are unknown: those of others, mostly."""
+    chosen: list[int] = []
+    room = rooms(table.free, table.devices[resource], placed.rows).tolist()
+    for free, pods in zip(room, placed.counts.tolist(), strict=True):
+        found = fullest_first(free, milli, pods)
+        # Too many for the devices that there are, but they run there all the same.
+        chosen += [*found, *[0] * (pods - len(found))]
+    return chosen
+
+
+def take(table: NodeTable, parts: Shared, free: Integers) -> None:
+    """Take parts of devices, given what is free."""
+    share(free, table.devices[parts.share], parts.rows, parts.devices, parts.milli)
+
+
+def give_back(table: NodeTable, parts: Shared, free: Integers) -> None:
+    """Undo `take`."""
+    share(free, table.devices[parts.share], parts.rows, parts.devices, -parts.milli)
