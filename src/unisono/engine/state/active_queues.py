@@ -20,7 +20,7 @@ HeadOf = Callable[[ClusterQueueState], Waiting | None]
 
 
 class ActiveQueues:
-    """Who is worth a look."""
+    """Queues that the next cycle evaluates, and sleepers that may become active."""
 
     __slots__ = (
         "_books",
@@ -37,7 +37,7 @@ class ActiveQueues:
         # Queues whose head waits for its victims to leave. Nodes are shared by all trees, so these
         # heads take part in every cycle and keep what is theirs.
         self.with_preemptor: dict[ClusterQueueState, None] = {}
-        # Queues whose head fitted, on nodes that somebody else got or keeps.
+        # Queues whose head fitted, on nodes that another workload got or keeps.
         self.came_late: dict[ClusterQueueState, None] = {}
         self._short_of_nodes: dict[Sleeper, None] = {}
         self._freed_trees: dict[CohortTree, None] = {}
@@ -61,13 +61,13 @@ class ActiveQueues:
         cq.tree.wakes.forget((cq.spec.name, None))
 
     def wake_tree(self, tree: CohortTree) -> None:
-        """Look at every queue of a tree that has somebody to examine: something changed there."""
+        """Activate every queue of a tree that has something to evaluate: the tree changed."""
         if tree.asleep:
             self.ready.update(tree.asleep)
             tree.asleep.clear()
 
     def freed(self, tree: CohortTree, charges: Iterable[tuple[Cell, int]]) -> None:
-        """Note that quota came free; whom that may help is found out by `settle`."""
+        """Note that quota came free; which sleepers that helps is found out by `settle`."""
         if tree.wakes.has_sleepers:
             tree.wakes.free((cell.account, amount) for cell, amount in charges)
             self._freed_trees[tree] = None
@@ -75,7 +75,7 @@ class ActiveQueues:
             self.wake_tree(tree)
 
     def settle(self) -> None:
-        """Wake whom freed quota may help, once for all that was freed since the last time."""
+        """Wake sleepers that freed quota may help, once for all that was freed since then."""
         if not self._freed_trees:
             return
         trees, self._freed_trees = self._freed_trees, {}
@@ -89,17 +89,17 @@ class ActiveQueues:
         return max(0, available(cq.node.cell(account))) if cq is not None else 0
 
     def holdings_changed(self, tree: CohortTree) -> None:
-        """Wake those to whom it matters who runs in a tree, not only how much is free."""
+        """Wake sleepers for which it matters what runs in a tree, not only how much is free."""
         for sleeper in tree.wakes.holdings_changed():
             self._wake(sleeper)
         self.wake_tree(tree)
 
     def wait_for_nodes(self, sleeper: Sleeper) -> None:
-        """File somebody under nodes: any change there brings them back."""
+        """File a sleeper under nodes: any change there wakes it."""
         self._short_of_nodes[sleeper] = None
 
     def minds_no_nodes(self, sleeper: Sleeper) -> None:
-        """Take back that somebody waits for nodes: this time something else is in its way."""
+        """Note that a sleeper does not wait for nodes: this time it has another blocker."""
         self._short_of_nodes.pop(sleeper, None)
 
     def rouse(self, cq: ClusterQueueState, kind: Kind) -> None:
@@ -109,11 +109,11 @@ class ActiveQueues:
         cq.pending.wake(kind)
 
     def waits_for_nodes(self, sleeper: Sleeper) -> bool:
-        """Say whether somebody is filed under nodes."""
+        """Say whether a sleeper is filed under nodes."""
         return sleeper in self._short_of_nodes
 
     def nodes_changed(self) -> None:
-        """Wake whom a node that joined, changed or was freed may help."""
+        """Wake sleepers that a node which joined, changed or was freed may help."""
         if not self.came_late and not self._short_of_nodes:
             return
         late, self.came_late = self.came_late, {}
@@ -153,7 +153,7 @@ class ActiveQueues:
     def put_to_sleep(
         self, changed: dict[CohortTree, None], *, examined: frozenset[QueueName]
     ) -> None:
-        """After a cycle: whose tree did not change would only hear the same verdict again.
+        """After a cycle: in a tree that did not change the next verdict would be the same.
 
         A cycle by turns may end before every head was looked at; those stay ready.
         """

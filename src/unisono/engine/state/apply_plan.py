@@ -63,7 +63,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
         for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
             changed[state.running[key].cq.tree] = None
     if changed and late and state.nodes.has_nodes:
-        # Nodes are shared by all trees: whoever came too late this time may still find others.
+        # Nodes are shared by all trees: what came too late this time may still find others.
         changed.update((_queue_of_wait(state, wait).tree, None) for wait in late)
     # Before anything starts or leaves: that may wake queues of any tree.
     _put_to_sleep(state, changed, plan)
@@ -105,7 +105,7 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
     node = cq.node
     charges = tuple([(node.cell(account), amount) for account, amount in admit.charges])
     state.start_holding(waiting, holding, cq, charges, fits=not admit.lent_by)
-    if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
+    if state.shapes.sociable:  # pod affinity or topology spread may be satisfied now
         state.active_queues.nodes_changed()
     if purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, purchase)
@@ -168,7 +168,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
         case "retry":
             cq.head_wait = (explanation.workload, explanation.blockers)
             if state.nodes.has_nodes:
-                # Whoever came first may be of another tree, and only nodes tell when it is gone.
+                # What came first may be of another tree, and only nodes tell when it is gone.
                 state.active_queues.came_late[cq] = None
             return False
 

@@ -29,7 +29,7 @@ class _Array:
     in_line: set[WorkloadKey] = field(default_factory=set)
 
     def first(self) -> list[WorkloadKey]:
-        """Return who may stand in line; the limit is what the first task says."""
+        """Return the tasks that may be pending; the limit is what the first task says."""
         if not self.tasks:
             return []
         room = max(0, self.tasks[0][-1] - len(self.running))
@@ -79,7 +79,7 @@ class ArrayBook(Feature):
             self._array(workload).running.pop(workload.key, None)
 
     def settle(self) -> list[WorkloadKey]:
-        """Return who has to be looked at: those who may stand in line now, or may not any more."""
+        """Return the tasks that may be pending now, or may not be any more."""
         found: list[WorkloadKey] = []
         unsettled, self.unsettled = self.unsettled, {}
         for name in unsettled:

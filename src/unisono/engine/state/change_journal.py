@@ -15,12 +15,14 @@ from unisono.engine.state.move import Columns, Move, Rows
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
 JOURNAL_KEPT: Final = 16384
 MANY_ROWS = 512
-# Who tries something and puts it back leaves a note, so that nobody looks again for that. Each use
+# What is tried and put back leaves a note, so that no reader counts again for it. Each use
 # follows a few of them; what is forgotten is only looked at once more.
 PUT_BACK_KEPT = 1024
-# Who is further behind than so many bookings counts nodes again: that costs about as much.
+# A reader that is further behind than so many bookings counts nodes again: about the same cost.
 MOVES_FOLLOWED: Final = 16
-_Trace = tuple[int, int, Columns]  # rows, counts and columns: who came and went again has the same
+_Trace = tuple[
+    int, int, Columns
+]  # rows, counts and columns: what was booked and taken back has the same
 
 
 class Journal:
@@ -86,7 +88,7 @@ class Journal:
         behind = self.version - version
         if behind > min(self._kept, JOURNAL_KEPT):
             return None
-        # Who takes rows gives back the very same ones, so that most chunks are there twice; what
+        # What takes rows gives back the very same ones, so that most chunks are there twice; what
         # came and went again has changed nothing.
         found: dict[_Trace, Rows] = {}
         net: dict[_Trace, int] = {}

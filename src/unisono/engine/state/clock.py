@@ -1,4 +1,4 @@
-"""Time passes: who waited for an instant is looked at again."""
+"""Time passes: workloads that waited for an instant are evaluated again."""
 
 from __future__ import annotations
 

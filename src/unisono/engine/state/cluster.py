@@ -68,7 +68,7 @@ class ClusterState:
         """Know nothing yet; `unisono.engine.cluster` gives a state the order of the rules."""
         self.version = 0
         self.listener: Callable[[Change], None] | None = None  # hears of every change
-        # False: nobody reads why who waits waits, so that a pass which only counts does not say it.
+        # False: explanations are not requested, so that the fast path does not make them.
         self.explains = True
         # The workload that a cycle is deciding about: if deciding fails, this says on which one.
         self.evaluating: WorkloadKey | None = None
@@ -155,7 +155,7 @@ class ClusterState:
         self._let_go(key)
 
     def _tell(self, change: Change | None) -> None:
-        """Count a change, and tell whoever listens."""
+        """Count a change, and tell the listener."""
         if self.listener is not None and change is not None:
             self.listener(change)
         self.version += 1
@@ -229,12 +229,12 @@ class ClusterState:
             self._add_pending(workload)
 
     def reserve_anew(self) -> None:
-        """Take in other reservations: who was alike to the old ones may not be to the new."""
+        """Take in other advance reservations: equivalence classes depend on them."""
         self.reserved.renew(self.now)
         self.queue_anew()
 
     def queue_anew(self) -> None:
-        """Find out anew who is alike."""
+        """Find equivalence classes anew."""
         for waiting in [*self.waiting.values()]:
             self._remove_pending(waiting.workload.key)
             self._add_pending(waiting.workload)
@@ -334,14 +334,14 @@ class ClusterState:
         *,
         fits: bool,
     ) -> None:
-        """Turn a waiting workload into a holding one; `fits`: nobody else is booked there."""
+        """Admit a pending workload; `fits`: its nodes have room for it."""
         self._remove_pending(waiting.key)
         running = Running(holding, cq, charges)
         running.is_plain = waiting.is_plain
         self._settle_in(running, fits=fits)
 
     def finish(self, key: WorkloadKey) -> None:
-        """Let a workload go whose successor takes over its quota."""
+        """Forget a workload whose successor takes over its quota."""
         self._let_go(key)
 
     def note_triggers(self, running: Running) -> None:
@@ -373,7 +373,7 @@ class ClusterState:
                 feature.gone(running.holding.workload, self.now)
 
     def _release(self, key: WorkloadKey) -> None:
-        """Take a workload's quota back and wake who may use it."""
+        """Take a workload's quota back and wake sleepers that may use it."""
         running = self.running.get(key)
         if running is None:
             return
@@ -398,7 +398,7 @@ class ClusterState:
             self._tidy(lq)
 
     def _tidy(self, lq: LocalQueueState) -> None:
-        """Forget a local queue that does not exist and that nobody refers to any more."""
+        """Forget a LocalQueue that does not exist and that no workload refers to any more."""
         if not (lq.waiting or lq.running) and lq.key not in self.config.local_queues:
             self.local_queues.pop(lq.key, None)
             self.stopped.pop(lq, None)

@@ -42,15 +42,15 @@ class Running:
         admitted = holding.admitted_at
         self.since = holding.reserved_at if admitted is None else admitted  # when it started
         self.placed_pods: tuple[PlacedPods, ...] = ()  # its pods on nodes, if it was placed
-        self.end = (Instant(0), 0)  # its entry among those who end, while there is an timeline
+        self.end = (Instant(0), 0)  # its entry on the timeline, with backfill
 
 
 @dataclass(slots=True, eq=False)
 class CohortTree:
-    """What the queues of one cohort tree share: who sleeps until what."""
+    """What the queues of one cohort tree share: what sleeps, and until what."""
 
     wakes: Wakes = field(default_factory=Wakes)
-    # Queues with somebody to examine, in which nothing can change until the tree changes.
+    # Queues with workloads to evaluate, in which nothing can change until the tree changes.
     asleep: dict[ClusterQueueState, None] = field(default_factory=dict)
 
 
@@ -65,7 +65,7 @@ class ClusterQueueState:
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     # What rules have worked out from the queue's configuration, by type (see `ClusterState`).
     derived: dict[type, object] = field(default_factory=dict)
-    blocker: Blocker | None = None  # inactive or stopped: nobody here is examined
+    blocker: Blocker | None = None  # inactive or stopped: nothing here is evaluated
     # The last verdict on a head that stays where it is.
     head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None
     # StrictFIFO: the head does not fit and cannot until something is freed; it reserves nothing.

@@ -56,7 +56,7 @@ class CohortTrees:
         return cq
 
     def drop_queue(self, name: QueueName) -> None:
-        """Forget a queue that nobody uses."""
+        """Forget a queue that is not used."""
         cq = self.queues.pop(name)
         self._mark(cq.node)
         link(cq.node, None)

@@ -1,7 +1,7 @@
 """What is configured: nodes, queues, cohorts, local queues, the policy, and what others refer to.
 
-Objects are taken in one by one; their consequences are drawn when somebody asks (`reconfigure`), so
-that many edits cost what one does.
+Objects are taken in one by one; their consequences are drawn when they are asked for
+(`reconfigure`), so that many edits cost what one does.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _configure(state: ClusterState, change: changes.Configured) -> None:
 
 
 def _open_market(state: ClusterState, market: Market | None) -> None:
-    """Take in what can be bought; who lacks nodes may find some now, or when stock is back."""
+    """Take in what can be bought: now, or when stock is back, it may help what lacks nodes."""
     if market == state.config.market:
         return
     state.config.market = market
@@ -102,7 +102,7 @@ def _open_market(state: ClusterState, market: Market | None) -> None:
 
 
 def _close_queue(state: ClusterState, name: QueueName) -> None:
-    """Delete a queue: nobody may enter, and it is gone once its last holding is."""
+    """Delete a queue: no workload may enter, and it is gone with its last admitted workload."""
     closed = msgspec.structs.replace(state.config.queues[name], terminating=True)
     state.config.queues[name] = closed
     state.cohort_trees.set_queue(closed)

@@ -1,9 +1,9 @@
-"""Who waits for whom, and what became of jobs that are over (spec time §11).
+"""Dependencies between jobs, and what became of jobs that are over (spec time §11).
 
-Whether a dependency is satisfied is always worked out from who is there and from results that are
-remembered, so that a state that is restored from a snapshot says the same.
+Whether a dependency is satisfied is always worked out from the jobs that are there and from results
+that are remembered, so that a state that is restored from a snapshot says the same.
 
-Nobody is written down before the first one comes who waits for others: most clusters have none.
+Nothing is recorded before the first job with a dependency arrives: most clusters have none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.run_history import pattern_of
 
-# Results that are remembered, the newest; who waits for an older one waits for a job of that name
+# Results that are remembered, the newest; a dependency on an older one waits for a job of that name
 # to come. A day of a busy cluster.
 MOST_RESULTS = 10_000
 
@@ -28,21 +28,23 @@ _Verdict = DependencyPending | DependencyNeverSatisfied | None
 
 
 class DependencyBook(Feature):
-    """Jobs that are there or over, and those who wait for them."""
+    """Jobs that are there or over, and the jobs that depend on them."""
 
     def __init__(
         self, waiting: Mapping[WorkloadKey, Waiting], running: Mapping[WorkloadKey, Running]
     ) -> None:
-        self._waiting, self._running = waiting, running  # everybody, as the state has them
-        self.is_asked = False  # somebody waits for others, or did
+        self._waiting, self._running = waiting, running  # all workloads, as the state has them
+        self.is_asked = False  # some job has a dependency, or had
         self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job
-        # By what singletons share; None until somebody asks to be one.
+        # By what singletons share; None until the first singleton arrives.
         self._alike: dict[str, dict[WorkloadKey, Workload]] | None = None
         self._sorts: dict[WorkloadKey, str] = {}
         self._started: dict[WorkloadKey, Instant] = {}
         self._results: dict[str, Result] = {}
         self._waiting_for: dict[str, dict[WorkloadKey, None]] = {}
-        self.stirred: dict[WorkloadKey, None] = {}  # for whom something may have changed
+        self.stirred: dict[
+            WorkloadKey, None
+        ] = {}  # dependents for which something may have changed
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class DependencyBook(Feature):
         _remove(self._there, job, key)
         if self._alike is not None:
             _remove(self._alike, self._sort(workload), key)
-        if not self._waiting_for:  # nobody waits for anything
+        if not self._waiting_for:  # no job has a dependency
             self._sorts.pop(key, None)
             return
         for each in workload.depends:
@@ -112,7 +114,7 @@ class DependencyBook(Feature):
         self._sorts.pop(key, None)
 
     def settle(self) -> list[WorkloadKey]:
-        """Return those for whom something may have changed."""
+        """Return the jobs for which something may have changed."""
         stirred, self.stirred = self.stirred, {}
         return [*stirred]
 
@@ -121,7 +123,7 @@ class DependencyBook(Feature):
         return tuple(self._results.values())
 
     def _begin(self) -> None:
-        """Write everybody down, now that somebody waits for others."""
+        """Record all jobs, now that one of them has a dependency."""
         self.is_asked = True
         for waiting in self._waiting.values():
             self._note(waiting.workload)
@@ -141,7 +143,7 @@ class DependencyBook(Feature):
             self._stir(workload)
 
     def _compare_all(self) -> None:
-        """Find out what everybody has in common with whom, now that somebody asks."""
+        """Record what singletons share, now that there is one."""
         self._alike = {}
         for there in self._there.values():
             for key, workload in there.items():

@@ -1,14 +1,15 @@
-"""GPUs that pods share, one column a device: who has which part of which.
+"""GPUs that pods share, one column a device: which pods have which part of which.
 
-Pods that ask for whole GPUs take any that nobody shares, so for them the number of those is all
-that counts, and it stays in the column of the GPU. A device is *open* while somebody has a part of
+Pods that ask for whole GPUs take any that are not shared, so for them the number of those is all
+that counts, and it stays in the column of the GPU. A device is *open* while a pod has a part of
 it: then it is not among the whole ones, and a column of its own says how much of it is taken.
 
-    free[gpu][row]      devices that nobody uses
-    free[gpu#k][row]    0: nobody shares device k; -300: 300 thousandths of it are taken
+    free[gpu][row]      devices that no pod uses
+    free[gpu#k][row]    0: device k is not shared; -300: 300 thousandths of it are taken
 
-Both are functions of who sits there now, in whatever order they came, so that taking back is exact.
-Which of a machine's GPUs device k really is, whoever runs pods decides when it is opened: whole
+Both are functions of the pods that are there now, in whatever order they came, so that taking back
+is exact.
+Which of a machine's GPUs device k really is, the kubelet decides when it is opened: whole
 GPUs are handed out by the kubelet, which does not ask. Spec placement §8.15.
 """
 
@@ -29,7 +30,7 @@ Rows = NDArray[np.intp]
 class DeviceColumns(NamedTuple):
     """Where a node table keeps the devices of one kind of GPU."""
 
-    whole: int  # the column that counts devices nobody uses
+    whole: int  # the column that counts unused devices
     devices: tuple[int, ...]  # the columns of device 0, 1, ...
 
 
@@ -52,13 +53,13 @@ def share(
 def rooms(free: Integers, columns: DeviceColumns, rows: Rows) -> Integers:
     """Return what is free on every device (a column each) of rows, in thousandths.
 
-    Of those that nobody shares, the first stand for the devices that nobody uses. A node of which
+    Of those that are not shared, the first stand for the devices that no pod uses. A node of which
     more is taken than it has (it lost a GPU) gives nothing.
     """
     taken: Integers = free[columns.devices, rows[:, None]]
     whole = free[columns.whole][rows][:, None]
     shut = taken == 0
-    # Devices that are shut but beyond those that nobody uses are taken whole.
+    # Devices that are shut but beyond the unused ones are taken whole.
     full = shut & (shut.cumsum(axis=1) > whole)
     taken += WHOLE_GPU
     taken[full] = 0

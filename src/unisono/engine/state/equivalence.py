@@ -1,7 +1,7 @@
 """Shapes: workloads that ask for the same thing share one object, eligible flavors and a verdict.
 
 The shape holds every property that a decision depends on; names, identities and labels that no rule
-reads stay out. Every Job's pods carry its name as a label: whoever counted that would have as many
+reads stay out. Every Job's pods carry its name as a label: counting that would give as many
 shapes as jobs. Only pods that keep others away (required anti-affinity) make labels of others
 count: those that their rules name, and the namespace. Pods with rules of their own count with all
 labels.
@@ -79,12 +79,12 @@ def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
     )
 
 
-# So many shapes that nobody uses any more are kept: the next of their kind is soon there.
+# So many classes that are not used any more are kept: the next of their kind is soon there.
 UNUSED_KEPT = 256
 
 
 class Shapes:
-    """Hands out one `Shape` for equal requests, for as long as somebody uses it and a while on."""
+    """Hands out one `Shape` for equal requests, for as long as it is used, and a while on."""
 
     __slots__ = ("_by_key", "_has_rules", "_next", "_plain", "_read", "_unused", "sociable")
 
@@ -93,14 +93,14 @@ class Shapes:
         # By the identity of pod sets, of which the shape has the very same: those without labels or
         # rules between pods, and with nothing else to ask.
         self._plain: dict[int, Shape] = {}
-        self._has_rules = False  # somebody keeps others away
+        self._has_rules = False  # some pods have anti-affinity
         self._read: frozenset[str] = frozenset()  # the labels by which they tell them
         self._unused: dict[Shape, None] = {}  # those longest out of use first
         self._next = 0
         self.sociable = 0  # how many shapes wait to which company matters
 
     def hear(self, rules: tuple[PodRule, ...]) -> bool:
-        """Take in by which labels somebody keeps others away; say whether more count now."""
+        """Take in the labels that anti-affinity selects by; say whether more count now."""
         read = {each.key for rule in rules for each in rule.selector.labels.requirements}
         if not rules or (self._has_rules and read <= self._read):
             return False
@@ -116,9 +116,9 @@ class Shapes:
         return found
 
     def take_again(self, workload: Workload) -> Shape | None:
-        """Do as `take` if somebody with the very same pod sets came before; else None.
+        """Do as `take` if a workload with the very same pod sets came before; else None.
 
-        Then nothing has to be heard of either: its pods keep nobody away.
+        Then nothing has to be heard of either: its pods have no anti-affinity.
         """
         pod_sets = workload.pod_sets
         shape = self._plain.get(id(pod_sets))
@@ -168,7 +168,7 @@ class Shapes:
         shape.users += 1
 
     def _stripped(self, pod_set: PodSet) -> PodSet:
-        """Return a pod set without the labels that nobody reads."""
+        """Return a pod set without the labels that no rule reads."""
         if pod_set.affinity_to or pod_set.anti_affinity or pod_set.spread:
             return pod_set
         read = tuple([label for label in pod_set.labels if label[0] in self._read])

@@ -47,7 +47,7 @@ class EvictionTriggers:
             self.suspects.pop(running.holding.workload.key, None)
 
     def note_readiness(self, running: Running) -> bool:
-        """Keep track of pods that are waited for; say whether nobody holds up others any more."""
+        """Keep track of pods that are waited for; say whether admission may go on."""
         holding = running.holding
         if not holding.ready and not holding.evicting:
             self.not_ready[holding.workload.key] = None

@@ -1,6 +1,6 @@
-"""Lenders: gangs whose machines are on their way, and who keep free nodes meanwhile.
+"""Lenders: gangs whose machines are on their way, and that hold free nodes meanwhile.
 
-Such a gang has started nothing: whoever is over before its last machine is expected may use the
+Such a gang has started nothing: a job that is over before its last machine is expected may use the
 nodes that it keeps (`provisioning/opportunistic.py`). Spec provisioning §5.16.
 """
 
@@ -14,7 +14,7 @@ from unisono.engine.state.features import Feature
 
 
 class Lenders(Feature):
-    """Who has nodes to lend."""
+    """Gangs with nodes to lend."""
 
     def __init__(self) -> None:
         self.all: dict[WorkloadKey, Running] = {}
@@ -52,5 +52,5 @@ class Lenders(Feature):
             self.is_new = True
 
     def class_of(self, workload: Workload) -> str:
-        """Name those who are alike to all lenders: how long they run decides."""
+        """Name the class of workloads that all lenders treat alike: how long they run decides."""
         return f"+{workload.longest_ms}" if self.all else ""

@@ -1,4 +1,4 @@
-"""What may end a holding besides somebody else's need, and how a workload queues again.
+"""What may end an admitted workload besides preemption, and how it becomes pending again.
 
 Pure rules over one holding (spec quota §11, §13, §15 and §18.2): readiness time-outs with growing
 back-off, execution limits, admission checks that failed, deactivation, and the back-off that keeps

@@ -32,7 +32,7 @@ Codes = NDArray[np.int32]
 DEFAULT_PODS = 110
 # Requests whose columns are remembered; looking them up again costs a microsecond.
 REQUESTS_KEPT = 1024
-# So many bookings are written into the columns together, if nobody looks at nodes before.
+# So many bookings are written into the columns together, if nodes are not read before.
 BOOKED_TOGETHER: Final = 1024
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
 JOINED_SHARE = 64
@@ -61,12 +61,12 @@ class NodeTable:
         self._names = np.zeros(0, np.object_)
         self._singles = np.zeros(0, np.object_)  # (name, 1): most pods are alone on their node
         self._order: Rows = np.zeros(0, np.intp)  # rows in natural order of names ...
-        self._joined: list[int] = []  # ... but for these, which nobody has asked for yet
+        self._joined: list[int] = []  # ... but for these, which have not been asked for yet
         self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
         self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
         self._held: dict[str, set[int]] = {}
         self._columns_of: dict[Amounts, Columns] = {}
-        # By the resource that counts parts of them; empty as long as nobody asks for a part.
+        # By the resource that counts parts of them; empty as long as no pod asks for a part.
         self.devices: dict[ResourceName, DeviceColumns] = {}
 
     def __len__(self) -> int:
@@ -142,14 +142,14 @@ class NodeTable:
         return found
 
     def held_rows(self, key: str) -> list[int]:
-        """Return the rows that are held for somebody else than `key`."""
+        """Return the rows that are held for other workloads than `key`."""
         if not self._held:
             return []
-        return sorted(row for who, rows in self._held.items() if who != key for row in rows)
+        return sorted(row for owner, rows in self._held.items() if owner != key for row in rows)
 
     @property
     def has_held_rows(self) -> bool:
-        """Say whether some node is held for somebody."""
+        """Say whether some node is held for a workload."""
         return bool(self._held)
 
     def is_held_for(self, key: str) -> bool:
@@ -169,7 +169,7 @@ class NodeTable:
     ) -> Move | None:
         """Count pods on rows: `counts[i]` pods of the same request on `rows[i]`.
 
-        `pods` is the sum of counts, for who knows it; `fits` says that there is room for them. What
+        `pods` is the sum of counts, where it is known; `fits` says that there is room for it. What
         is returned makes it cheap to undo.
         """
         if not len(rows):
@@ -202,7 +202,7 @@ class NodeTable:
         else:
             move = Move(rows, self.columns_of(requests), counts, pods or int(counts.sum()))
         if came is not None and came in self._booked:
-            del self._booked[came]  # who came and went again has changed nothing
+            del self._booked[came]  # what was booked and taken back changed nothing
         else:
             self._book(move)
         if self.devices and share_in(requests) is not None:

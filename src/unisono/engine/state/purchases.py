@@ -52,7 +52,7 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
 
 
 def without_lots(adrift: tuple[Coming, ...], names: Collection[str]) -> tuple[Coming, ...]:
-    """Return what is on its way for nobody once these machines are not."""
+    """Return what is on its way for no workload once these machines are not."""
     left = (
         msgspec.structs.replace(one, lots=tuple(lot for lot in one.lots if lot.node not in names))
         for one in adrift

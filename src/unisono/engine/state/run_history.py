@@ -1,9 +1,9 @@
-"""History: how long jobs like this one took before, for those who do not say it (spec time §1).
+"""History: how long jobs like this one took before, for jobs without a time limit (spec time §1).
 
 Jobs are alike if they came to the same local queue, ask for the same, and have the same name but
 for numbers and the letters that a machine made up. Of the last runs that succeeded nine in ten
 were over after the time that is expected of the next: an estimate that is more often too long than
-too short, because a job that is expected to end too early moves everybody's date.
+too short, because a job that is expected to end too early moves all reservations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unisono.engine.model.workload import PodSet, Workload
 
 Alike = tuple[LocalQueueKey, str, tuple[tuple[int, Amounts], ...]]
 
-# Sorts of jobs that are remembered; whoever ran longest ago is forgotten first.
+# Sorts of jobs that are remembered; the one that ran longest ago is forgotten first.
 MOST_SORTS = 1000
 # Of each, so many runs: enough for a quantile, few enough to follow a change within a day.
 MOST_RUNS = 20

@@ -43,7 +43,7 @@ def snapshot(state: ClusterState) -> Snapshot:
 def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     """Return the part of a snapshot that a plan can be judged by.
 
-    Who waits and is not named by the plan has no say in whether it is sound, and a long queue is
+    Pending workloads that the plan does not name do not matter to whether it is sound, and they are
     most of a snapshot. All holdings stay: they are what quota and nodes are counted from.
     """
     state.refresh()
@@ -61,7 +61,7 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
 
 
 def _results_for(state: ClusterState, named: set[WorkloadKey]) -> tuple[Result, ...]:
-    """Return what became of those on whom somebody of these depends."""
+    """Return what became of the jobs that one of these depends on."""
     there = (state.waiting[key].workload for key in named if key in state.waiting)
     wanted = {each.on for workload in there for each in workload.depends}
     known = state.dependencies.results() if wanted else ()
@@ -204,7 +204,7 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
         file_verdict(state, verdict)
     for shared in recorded.shared_verdicts:
         group = state.timeline.group_of(state.waiting[shared.workload])
-        assert group is not None, "who was told something stands in line"
+        assert group is not None, "a workload with a recorded verdict is pending"
         group.tell(shared.blockers, group.told)
     for name in recorded.asleep:
         state.active_queues.let_sleep(state.queues[name])
@@ -214,6 +214,6 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
 
 
 def pending(state: ClusterState, queue: QueueName) -> list[WorkloadKey]:
-    """Return who waits in a queue's lines, in queue order."""
+    """Return the pending workloads of a queue, in order."""
     state.refresh()
     return [waiting.workload.key for waiting in state.queues[queue].pending.in_order()]

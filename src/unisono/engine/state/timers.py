@@ -25,11 +25,11 @@ class Timers:
         heapq.heappush(self._heap, (instant, self._count, key))
 
     def is_due(self, now: Instant) -> bool:
-        """Say whether somebody was to be looked at by now."""
+        """Say whether a reminder is due."""
         return bool(self._heap) and self._heap[0][0] <= now
 
     def due(self, now: Instant) -> Iterator[WorkloadKey]:
-        """Yield, once each, who was to be looked at by now."""
+        """Yield, once each, the workloads whose reminder is due."""
         while self._heap and self._heap[0][0] <= now:
             yield heapq.heappop(self._heap)[2]
 

@@ -1,10 +1,10 @@
-"""What would unblock whom: the wake index of one cohort tree (ADR 0003).
+"""What would unblock which workloads: the wake index of one cohort tree (ADR 0003).
 
 A blocked kind is filed under the accounts it was short of, with the shortage. Availability can
 grow by no more than what is freed in the tree, so nothing filed needs a look before at least its
 shortage has been freed since. What also depends on victims, or on how several pod sets share, is
 filed under "anything freed" (None). No shortages at all means that only configuration can help;
-configuration changes wake everybody without asking this index.
+configuration changes wake all sleepers without asking this index.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Wakes:
         self._stirred: dict[Account, None] = {}  # accounts of which something was freed since
         self._by_account: dict[Account, list[_Entry]] = {}
         self._on_anything: dict[Sleeper, None] = {}
-        self._on_holdings: dict[Sleeper, None] = {}  # who runs, and how, matters to them as well
+        self._on_holdings: dict[Sleeper, None] = {}  # what runs, and how, matters to them as well
         # The newest filing of each sleeper: an entry that is not part of it is void.
         self._filed: dict[Sleeper, dict[Account, _Entry]] = {}
 
@@ -121,18 +121,18 @@ class Wakes:
         self._on_holdings.pop(sleeper, None)
 
     def holdings_changed(self) -> Iterator[Sleeper]:
-        """Note that somebody may now be displaced who could not, and yield who should look."""
+        """Note that a workload may be preempted that could not be, and yield what to wake."""
         woken = list({**self._on_anything, **self._on_holdings})
         for sleeper in woken:
             self.forget(sleeper)
         yield from woken
 
     def watches_holdings(self, sleeper: Sleeper) -> bool:
-        """Say whether it matters to a sleeper who runs, besides how much is free."""
+        """Say whether what runs matters to a sleeper, besides how much is free."""
         return sleeper in self._on_holdings
 
     def free(self, charges: Iterable[tuple[Account, int]]) -> None:
-        """Note that usage went away; `due` says whom that concerns."""
+        """Note that usage went away; `due` says which sleepers that concerns."""
         self._release = True
         freed, stirred = self._freed, self._stirred
         for account, amount in charges:
@@ -140,7 +140,7 @@ class Wakes:
             stirred[account] = None
 
     def due(self, room: Room) -> Iterator[Sleeper]:
-        """Yield who should be looked at again after everything that was freed."""
+        """Yield what to wake after everything that was freed."""
         if self._release:
             self._release = False
             for sleeper in list(self._on_anything):
