@@ -43,12 +43,12 @@ def check(cluster: Snapshot, cache: AuditCache) -> None:
     for one in cluster.queues:
         node = queue_node(one.name)
         assert kept.usage.used(node, account) == anew.usage.used(node, account)
-    used = {name: sums for name, sums in kept.seats.used.items() if any(sums.values())}
-    assert used == anew.seats.used
+    used = {name: sums for name, sums in kept.pods_on_nodes.used.items() if any(sums.values())}
+    assert used == anew.pods_on_nodes.used
     for name in anew.nodes:
         sets = [
-            sorted(party.who for party in seats.with_ports.get(name, ()))
-            for seats in (kept.seats, anew.seats)
+            sorted(placement.owner for placement in placed.with_ports.get(name, ()))
+            for placed in (kept.pods_on_nodes, anew.pods_on_nodes)
         ]
         assert sets[0] == sets[1]
 

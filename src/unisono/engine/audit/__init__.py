@@ -26,7 +26,7 @@ caching a number that was already computed. An empty answer means that nothing w
 | `stops`       | was there a reason to take quota away?                                     |
 
 `snapshot_index` looks the snapshot up by name, `cache` keeps the sums of the plan before,
-`seats` and `parties` list the pods on nodes, `preemption_case` is one preemption with all that its
+`pods_on_nodes` and `node_occupancy` list pods, `preemption_case` is one preemption with all its
 rules need. `quota_tree` holds the formulas of spec quota §4 and §9; property tests compare the
 engine with it.
 """

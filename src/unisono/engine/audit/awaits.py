@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.node_occupancy import with_only
 from unisono.engine.audit.nodes import has_room, is_plain
-from unisono.engine.audit.parties import alone
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import Instant
@@ -38,9 +38,10 @@ def _problems(
     workload = index.waiting.get(patient.workload)
     if workload is None or len(workload.pod_sets) > 1 or not is_plain(workload.pod_sets[0]):
         return  # where placing is a search, the proof may have been out of reach
-    floor = alone(index, patient, {})
-    if not floor.repelling and all(
-        has_room(floor, workload, party) for party in floor.newcomers.get(workload.key, ())
+    occupancy = with_only(index, patient, {})
+    if not occupancy.with_anti_affinity and all(
+        has_room(occupancy, workload, placement)
+        for placement in occupancy.added.get(workload.key, ())
     ):
         yield "its nodes have room while those pods are still there"
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unisono.engine.audit.pods_on_nodes import (
+    PodsOnNodes,
+    owner_of_pod,
+    placement_of_pod,
+    placements_of,
+)
 from unisono.engine.audit.quota_tree import Charge, QuotaUsage, Tree
-from unisono.engine.audit.seats import Seats, parties_of, party_of_pod, seat_of_pod
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.queue import ClusterQueue, Cohort
@@ -35,7 +40,7 @@ class AuditCache:
         self._age = 0
         self.tree = Tree(*configured)
         self.usage = QuotaUsage(self.tree)
-        self.seats = Seats()
+        self.pods_on_nodes = PodsOnNodes()
         self.holdings: dict[WorkloadKey, Holding] = {}
         self._charges: dict[WorkloadKey, Charge] = {}
         self._pods: dict[str, NodePod] = {}
@@ -60,14 +65,14 @@ class AuditCache:
         gone = [key for key, holding in before.items() if now.get(key) is not holding]
         released = [self._charges.pop(key) for key in gone]
         for key in gone:
-            self.seats.leave(key)
+            self.pods_on_nodes.remove(key)
         charged = []
         for key, holding in now.items():
             if before.get(key) is not holding:
                 self._charges[key] = charge(holding)
                 charged.append(self._charges[key])
-                parties = parties_of(holding.workload, holding.admission, comes=False)
-                self.seats.come(key, parties)
+                placements = placements_of(holding.workload, holding.admission, is_new=False)
+                self.pods_on_nodes.add(key, placements)
         self.holdings = now
         if charged or released:
             self.usage = self.usage.after(charged=charged, released=released)
@@ -76,8 +81,8 @@ class AuditCache:
         now = {pod.key: pod for pod in snapshot.pods}
         for key, pod in self._pods.items():
             if now.get(key) is not pod:
-                self.seats.leave(seat_of_pod(key))
+                self.pods_on_nodes.remove(owner_of_pod(key))
         for key, pod in now.items():
             if self._pods.get(key) is not pod:
-                self.seats.come(seat_of_pod(key), [party_of_pod(pod)])
+                self.pods_on_nodes.add(owner_of_pod(key), [placement_of_pod(pod)])
         self._pods = now

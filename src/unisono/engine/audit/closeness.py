@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.audit.parties import Floor
+from unisono.engine.audit.node_occupancy import NodeOccupancy
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import NodeName
@@ -20,7 +20,7 @@ Domain = tuple[str, ...]
 
 
 def check_closeness(
-    index: SnapshotIndex, floor: Floor, workload: Workload, admission: Admission
+    index: SnapshotIndex, occupancy: NodeOccupancy, workload: Workload, admission: Admission
 ) -> Iterator[Violation]:
     """Check every set that has to stay in one domain, or whose slices have to."""
     given = {each.name: each for each in admission.pod_sets}
@@ -33,9 +33,9 @@ def check_closeness(
             # A set without a group stands for itself; "/" keeps it apart from group names.
             together.setdefault(pod_set.group or f"/{pod_set.name}", []).append(pod_set)
         if wish is not None and wish.slice_size > 1:
-            yield from _check_slices(index, floor, workload, pod_set, given[pod_set.name])
+            yield from _check_slices(index, occupancy, workload, pod_set, given[pod_set.name])
     for pod_sets in together.values():
-        yield from _check_domain(index, floor, workload, pod_sets, given)
+        yield from _check_domain(index, occupancy, workload, pod_sets, given)
 
 
 def _broken(workload: Workload, message: str) -> Violation:
@@ -44,7 +44,7 @@ def _broken(workload: Workload, message: str) -> Violation:
 
 def _check_domain(
     index: SnapshotIndex,
-    floor: Floor,
+    occupancy: NodeOccupancy,
     workload: Workload,
     pod_sets: list[PodSet],
     given: dict[str, PodSetAssignment],
@@ -54,8 +54,8 @@ def _check_domain(
         assert pod_set.topology is not None, "only sets with a wish were collected"
         path = _path(index, given[pod_set.name], pod_set.topology.level)
         for name, _ in given[pod_set.name].nodes:
-            if name in floor.nodes:
-                domains.setdefault(_domain(floor, name, path), name)
+            if name in occupancy.nodes:
+                domains.setdefault(_domain(occupancy, name, path), name)
     names = " and ".join(pod_set.name for pod_set in pod_sets)
     if None in domains:
         yield _broken(workload, f"{names}: {domains[None]} is in no domain of that level")
@@ -65,7 +65,11 @@ def _check_domain(
 
 
 def _check_slices(
-    index: SnapshotIndex, floor: Floor, workload: Workload, pod_set: PodSet, given: PodSetAssignment
+    index: SnapshotIndex,
+    occupancy: NodeOccupancy,
+    workload: Workload,
+    pod_set: PodSet,
+    given: PodSetAssignment,
 ) -> Iterator[Violation]:
     """Every domain of the slice level holds whole slices."""
     assert pod_set.topology is not None, "the caller looked"
@@ -73,8 +77,8 @@ def _check_slices(
     path = _path(index, given, pod_set.topology.slice_level)
     pods: dict[Domain | None, int] = {}
     for name, count in given.nodes:
-        if name in floor.nodes:
-            domain = _domain(floor, name, path)
+        if name in occupancy.nodes:
+            domain = _domain(occupancy, name, path)
             pods[domain] = pods.get(domain, 0) + count
     for domain, count in pods.items():
         if domain is None:
@@ -85,9 +89,9 @@ def _check_slices(
             yield _broken(workload, message)
 
 
-def _domain(floor: Floor, name: NodeName, path: tuple[str, ...]) -> Domain | None:
+def _domain(occupancy: NodeOccupancy, name: NodeName, path: tuple[str, ...]) -> Domain | None:
     """Return which domain a node is in; None if it lacks the label of the narrowest level."""
-    labels = floor.labels(name)
+    labels = occupancy.labels(name)
     if path[-1] not in labels:
         return None
     return tuple(labels.get(key, "") for key in path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.audit.parties import PODS_PER_NODE
+from unisono.engine.audit.node_occupancy import PODS_PER_NODE
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import PODS, Instant, ResourceName

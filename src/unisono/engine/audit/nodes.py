@@ -1,7 +1,7 @@
 """Does every pod have a node, may it run there, and is there room? (spec placement §5, §9)
 
-Asked of those that are admitted, with everybody still on their nodes, and of those that make
-others leave, with the victims gone. No GPU is booked twice.
+Checked for admitted workloads with all pods still on their nodes, and for preemptors with the
+victims gone. No GPU is booked twice.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from unisono.engine.audit.closeness import check_closeness
-from unisono.engine.audit.devices import device_faults, naming_fault, parts_taken
 from unisono.engine.audit.neighbours import check_neighbours
-from unisono.engine.audit.parties import Floor, kept, started
-from unisono.engine.audit.seats import Party
+from unisono.engine.audit.node_occupancy import NodeOccupancy, after_admissions, after_preemptions
+from unisono.engine.audit.pods_on_nodes import PodSetPlacement
+from unisono.engine.audit.shared_gpus import device_faults, naming_fault, shared_milli
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, charged_pods, started_by
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import NodeName
@@ -27,60 +27,69 @@ UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check the places of everyone that the plan starts, now or later."""
+    """Check the nodes of every workload that the plan starts, now or later."""
     decided = [each for each in started_by(plan) if each.workload in index.waiting]
     if not index.has_nodes:
         yield from _check_none_named(index, decided)
         return
     if not decided:
         return
-    now, later = started(index, plan), kept(index, plan) if _later(plan) else None
+    now, later = (
+        after_admissions(index, plan),
+        after_preemptions(index, plan) if _later(plan) else None,
+    )
     for each in decided:
         workload = index.waiting[each.workload]
-        if _nodes_come_later(index, each) or (isinstance(each, Preempt) and each.buys):
+        if _awaits_nodes_of_check(index, each) or (isinstance(each, Preempt) and each.buys):
             yield from _check_none_named(index, [each])
             continue
-        floor = now if isinstance(each, Admit) or later is None else later
+        occupancy = now if isinstance(each, Admit) or later is None else later
         after = later
         if isinstance(each, Admit) and each.lent_by:
-            yield from _check_loan(index, plan, workload, each)
-            floor = started(index, plan, lent_by=each.lent_by)
-            after = kept(index, plan, lent_by=each.lent_by) if later is not None else None
-        yield from _check_places(index, floor, workload, each)
+            yield from _check_opportunistic_use(index, plan, workload, each)
+            occupancy = after_admissions(index, plan, lent_by=each.lent_by)
+            after = (
+                after_preemptions(index, plan, lent_by=each.lent_by) if later is not None else None
+            )
+        yield from _check_placement(index, occupancy, workload, each)
         if workload.replaces not in index.holdings:
-            yield from check_closeness(index, floor, workload, each.admission)
-        parties = {party.pod_set: party for party in floor.newcomers.get(workload.key, ())}
+            yield from check_closeness(index, occupancy, workload, each.admission)
+        placements = {
+            placement.pod_set: placement for placement in occupancy.added.get(workload.key, ())
+        }
         is_certain = _is_certain(index, plan, each)
         for assigned in each.admission.pod_sets:
-            party = parties.get(assigned.name)
-            if party is None:
+            placement = placements.get(assigned.name)
+            if placement is None:
                 continue
             wanted = _wanted(index, workload, assigned)
-            yield from check_neighbours(floor, workload, party, wanted, is_certain=is_certain)
+            yield from check_neighbours(
+                occupancy, workload, placement, wanted, is_certain=is_certain
+            )
             running = _running(index, workload, assigned.name)
-            yield from _check_room("node-overfull", floor, workload, party, running)
+            yield from _check_room("node-overfull", occupancy, workload, placement, running)
             if isinstance(each, Admit) and after is not None:
-                yield from _check_room("preemption-short", after, workload, party, running)
+                yield from _check_room("preemption-short", after, workload, placement, running)
 
 
-def _check_loan(
+def _check_opportunistic_use(
     index: SnapshotIndex, plan: Plan, workload: Workload, admit: Admit
 ) -> Iterator[Violation]:
-    """Whoever uses nodes that a gang keeps says how long, and is over before it can start."""
+    """An opportunistic job on nodes held for a gang has a limit and ends before that starts."""
     limit = workload.longest_ms
     if limit is None or workload.longest_from in ("history", "policy"):
         yield _broken("node-overfull", workload, "uses nodes of others and does not say how long")
         return
     for key in admit.lent_by:
-        lender = index.holdings.get(key)
-        if lender is None or lender.ready_by is None or lender.evicting:
+        gang = index.holdings.get(key)
+        if gang is None or gang.ready_by is None or gang.evicting:
             yield _broken("node-overfull", workload, f"{key} has no nodes to lend")
-        elif plan.now + limit > lender.ready_by:
+        elif plan.now + limit > gang.ready_by:
             yield _broken("node-overfull", workload, f"is not over when {key} is to start")
 
 
-def _nodes_come_later(index: SnapshotIndex, decided: Decided) -> bool:
-    """Say whether a check of its queue brings its nodes, and has not agreed yet (quota §12)."""
+def _awaits_nodes_of_check(index: SnapshotIndex, decided: Decided) -> bool:
+    """Say whether an admission check that brings its nodes is not ready yet (quota §12)."""
     queue = index.queues.get(decided.admission.queue)
     flavors = {flavor for each in decided.admission.pod_sets for _, flavor in each.flavors}
     agreed = {each.name for each in index.waiting[decided.workload].checks if each.state == "Ready"}
@@ -93,9 +102,9 @@ def _nodes_come_later(index: SnapshotIndex, decided: Decided) -> bool:
 
 
 def _is_certain(index: SnapshotIndex, plan: Plan, decided: Decided) -> bool:
-    """Say whether nobody but its own victims left the picture that it was placed in."""
+    """Say whether it was placed with exactly its own victims gone from the snapshot."""
     if decided.workload in index.waiting and index.waiting[decided.workload].replaces is not None:
-        return False  # some of its pods are there already, and nobody knows since when
+        return False  # some of its pods run already, since an unknown time
     others_leave = any(
         admit.replaces is not None and admit is not decided for admit in plan.admissions
     )
@@ -103,7 +112,7 @@ def _is_certain(index: SnapshotIndex, plan: Plan, decided: Decided) -> bool:
 
 
 def _later(plan: Plan) -> tuple[Preempt | Await, ...]:
-    """List who starts only when others have left."""
+    """List the workloads that start only after evictions or terminations."""
     return (*plan.preemptions, *plan.awaits)
 
 
@@ -117,8 +126,8 @@ def _check_none_named(index: SnapshotIndex, decided: list[Decided]) -> Iterator[
             yield _broken("unplaced", index.waiting[each.workload], "there are no nodes to name")
 
 
-def _check_places(
-    index: SnapshotIndex, floor: Floor, workload: Workload, decided: Decided
+def _check_placement(
+    index: SnapshotIndex, occupancy: NodeOccupancy, workload: Workload, decided: Decided
 ) -> Iterator[Violation]:
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     for assigned in decided.admission.pod_sets:
@@ -139,13 +148,13 @@ def _check_places(
         running = _running(index, workload, assigned.name)
         for name, count in assigned.nodes:
             if count > running.get(name, 0):
-                yield from _check_node(index, floor, workload, pod_set, assigned, name)
+                yield from _check_node(index, occupancy, workload, pod_set, assigned, name)
 
 
 def _running(index: SnapshotIndex, workload: Workload, pod_set: str) -> dict[NodeName, int]:
-    """Return where pods run already, of the slice that the workload grows out of.
+    """Return where pods of the slice that the workload replaces run already.
 
-    They stay there, whatever has become of their nodes since.
+    They stay there, whatever the state of their nodes is by now.
     """
     old = index.holdings.get(workload.replaces) if workload.replaces is not None else None
     assigned = () if old is None else old.admission.pod_sets
@@ -154,7 +163,7 @@ def _running(index: SnapshotIndex, workload: Workload, pod_set: str) -> dict[Nod
 
 def _check_node(
     index: SnapshotIndex,
-    floor: Floor,
+    occupancy: NodeOccupancy,
     workload: Workload,
     pod_set: PodSet,
     assigned: PodSetAssignment,
@@ -169,7 +178,7 @@ def _check_node(
     if why := _why_closed(node, workload, tolerations):
         yield _broken("node-closed", workload, f"{pod_set.name} on {name}: {why}")
     wanted = _wanted(index, workload, assigned)
-    if why := _why_mismatch(floor.labels(name), node, pod_set, wanted, tolerations):
+    if why := _why_mismatch(occupancy.labels(name), node, pod_set, wanted, tolerations):
         yield _broken("node-mismatch", workload, f"{pod_set.name} on {name}: {why}")
 
 
@@ -179,7 +188,7 @@ def _flavors(index: SnapshotIndex, assigned: PodSetAssignment) -> list[Flavor]:
 
 
 def _wanted(index: SnapshotIndex, workload: Workload, assigned: PodSetAssignment) -> Labels:
-    """Return the labels that nodes must have: what pods select, and what their flavors are."""
+    """Return the labels that nodes must have: node selector and flavors."""
     pod_set = next((each for each in workload.pod_sets if each.name == assigned.name), None)
     selected = () if pod_set is None else pod_set.node_selector
     return (*selected, *(item for each in _flavors(index, assigned) for item in each.node_labels))
@@ -221,35 +230,35 @@ def _why_mismatch(
 
 def _check_room(
     rule: Rule,
-    floor: Floor,
+    occupancy: NodeOccupancy,
     workload: Workload,
-    party: Party,
+    placement: PodSetPlacement,
     running: Mapping[NodeName, int] = MappingProxyType({}),
 ) -> Iterator[Violation]:
-    """Nothing that the pods ask for is overbooked; what they do not ask for is not their fault."""
-    for name, count in party.on.items():
-        if name not in floor.nodes or count <= running.get(name, 0):
+    """No resource that the pods request is overcommitted; other resources are not checked."""
+    for name, count in placement.nodes.items():
+        if name not in occupancy.nodes or count <= running.get(name, 0):
             continue
-        for resource, amount in party.requests.items():
+        for resource, amount in placement.requests.items():
             if resource.endswith("/gpu-milli"):
-                for fault in device_faults(floor, name, resource):
-                    yield _broken(rule, workload, f"{party.pod_set} on {name}: {fault}")
+                for fault in device_faults(occupancy, name, resource):
+                    yield _broken(rule, workload, f"{placement.pod_set} on {name}: {fault}")
                 continue
-            free = floor.free(name, resource)
+            free = occupancy.free(name, resource)
             if resource.endswith("/gpu"):
-                free -= len(parts_taken(floor, name, resource))
+                free -= len(shared_milli(occupancy, name, resource))
             if amount > 0 and free < 0:
-                message = f"{party.pod_set} on {name}: {resource} is overbooked by {-free}"
+                message = f"{placement.pod_set} on {name}: {resource} is overbooked by {-free}"
                 yield _broken(rule, workload, message)
 
 
-def has_room(floor: Floor, workload: Workload, party: Party) -> bool:
-    """Say whether a party's pods fit on their nodes beside everybody else who is there."""
-    return not any(_check_room("node-overfull", floor, workload, party))
+def has_room(occupancy: NodeOccupancy, workload: Workload, placement: PodSetPlacement) -> bool:
+    """Say whether pods fit on their nodes beside all other pods there."""
+    return not any(_check_room("node-overfull", occupancy, workload, placement))
 
 
 def is_plain(pod_set: PodSet) -> bool:
-    """Say whether room alone decides where pods of a set may go."""
+    """Say whether free resources alone decide where pods of a set may go."""
     sliced = pod_set.topology is not None and pod_set.topology.slice_size > 1
     return not (
         sliced

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from unisono.engine.audit.node_occupancy import with_only
 from unisono.engine.audit.nodes import has_room, is_plain
-from unisono.engine.audit.parties import alone
 from unisono.engine.audit.portions import is_told, less_would_be
 from unisono.engine.audit.preemption_case import PreemptionCase, cases_of
 from unisono.engine.audit.snapshot_index import SnapshotIndex
@@ -124,8 +124,8 @@ def _would_be_placed(case: PreemptionCase, leaving: Mapping[WorkloadKey, Holding
         return True
     if len(case.workload.pod_sets) > 1 or not is_plain(case.workload.pod_sets[0]):
         return False
-    floor = alone(case.index, case.preemption, leaving)
-    return not floor.repelling and all(
-        has_room(floor, case.workload, party)
-        for party in floor.newcomers.get(case.workload.key, ())
+    occupancy = with_only(case.index, case.preemption, leaving)
+    return not occupancy.with_anti_affinity and all(
+        has_room(occupancy, case.workload, placement)
+        for placement in occupancy.added.get(case.workload.key, ())
     )

@@ -43,7 +43,7 @@ class SnapshotIndex:
         cache.update(snapshot, self.held)
         self.nodes = cache.nodes
         self.holdings = cache.holdings
-        self.seats = cache.seats
+        self.pods_on_nodes = cache.pods_on_nodes
         self.tree = cache.tree
         self.usage = cache.usage
 
