@@ -14,9 +14,9 @@ caching a number that was already computed. An empty answer means that nothing w
 | `quota`       | does everything fit, before and after the victims have left?               |
 | `limits`      | do accounts, QOS and users stay within what they may have?                 |
 | `nodes`       | has every pod a node where it may run and where there is room?             |
-| `neighbours`  | are ports, (anti-)affinity and spread between pods kept?                   |
+| `pod_rules`   | are ports, (anti-)affinity and spread between pods kept?                   |
 | `reservations`| do pods keep off nodes that are reserved for others?                        |
-| `closeness`   | are pods in one domain that have to be?                                    |
+| `topology`    | are pods in one domain that have to be?                                    |
 | `purchases`   | is what is bought for sale, and within the limits of its pool?             |
 | `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
 | `victims`     | may this victim be made to leave, for the reason given?                    |

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from unisono.engine.audit.closeness import check_closeness
-from unisono.engine.audit.neighbours import check_neighbours
 from unisono.engine.audit.node_occupancy import NodeOccupancy, after_admissions, after_preemptions
+from unisono.engine.audit.pod_rules import check_pod_rules
 from unisono.engine.audit.pods_on_nodes import PodSetPlacement
 from unisono.engine.audit.shared_gpus import device_faults, naming_fault, shared_milli
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, charged_pods, started_by
+from unisono.engine.audit.topology import check_topology
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
@@ -53,7 +53,7 @@ def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             )
         yield from _check_placement(index, occupancy, workload, each)
         if workload.replaces not in index.holdings:
-            yield from check_closeness(index, occupancy, workload, each.admission)
+            yield from check_topology(index, occupancy, workload, each.admission)
         placements = {
             placement.pod_set: placement for placement in occupancy.added.get(workload.key, ())
         }
@@ -63,7 +63,7 @@ def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             if placement is None:
                 continue
             wanted = _wanted(index, workload, assigned)
-            yield from check_neighbours(
+            yield from check_pod_rules(
                 occupancy, workload, placement, wanted, is_certain=is_certain
             )
             running = _running(index, workload, assigned.name)

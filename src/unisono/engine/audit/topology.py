@@ -1,8 +1,8 @@
-"""Are pods that must be close to each other in one domain? (spec placement §8.4, quota §14)
+"""Are pods with a required topology in one domain? (spec placement §8.4, quota §14)
 
-A domain is what nodes have in common: the value of a level's label and of all wider levels of the
-same topology. Which topology a set lives in is its flavor's, or the first by name that knows the
-level, or the cluster's own list of levels.
+A domain is the nodes with the same value of a level's label and of all wider levels of the same
+topology. The topology of a pod set is its flavor's, or the first by name that has the level, or the
+policy's list of levels.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, W
 Domain = tuple[str, ...]
 
 
-def check_closeness(
+def check_topology(
     index: SnapshotIndex, occupancy: NodeOccupancy, workload: Workload, admission: Admission
 ) -> Iterator[Violation]:
-    """Check every set that has to stay in one domain, or whose slices have to."""
+    """Check every pod set that requires one domain, for all of its pods or for each slice."""
     given = {each.name: each for each in admission.pod_sets}
     together: dict[str, list[PodSet]] = {}
     for pod_set in workload.pod_sets:
         if pod_set.name not in given:
             continue
-        wish = pod_set.topology
-        if wish is not None and wish.mode == "required":
-            # A set without a group stands for itself; "/" keeps it apart from group names.
+        request = pod_set.topology
+        if request is not None and request.mode == "required":
+            # A pod set without a group is on its own; "/" keeps it apart from group names.
             together.setdefault(pod_set.group or f"/{pod_set.name}", []).append(pod_set)
-        if wish is not None and wish.slice_size > 1:
+        if request is not None and request.slice_size > 1:
             yield from _check_slices(index, occupancy, workload, pod_set, given[pod_set.name])
     for pod_sets in together.values():
         yield from _check_domain(index, occupancy, workload, pod_sets, given)
@@ -51,7 +51,7 @@ def _check_domain(
 ) -> Iterator[Violation]:
     domains: dict[Domain | None, NodeName] = {}
     for pod_set in pod_sets:
-        assert pod_set.topology is not None, "only sets with a wish were collected"
+        assert pod_set.topology is not None, "only sets with a topology request were collected"
         path = _path(index, given[pod_set.name], pod_set.topology.level)
         for name, _ in given[pod_set.name].nodes:
             if name in occupancy.nodes:
@@ -72,7 +72,7 @@ def _check_slices(
     given: PodSetAssignment,
 ) -> Iterator[Violation]:
     """Every domain of the slice level holds whole slices."""
-    assert pod_set.topology is not None, "the caller looked"
+    assert pod_set.topology is not None, "checked by the caller"
     size = pod_set.topology.slice_size
     path = _path(index, given, pod_set.topology.slice_level)
     pods: dict[Domain | None, int] = {}
@@ -98,7 +98,7 @@ def _domain(occupancy: NodeOccupancy, name: NodeName, path: tuple[str, ...]) -> 
 
 
 def _path(index: SnapshotIndex, assigned: PodSetAssignment, level: str) -> tuple[str, ...]:
-    """Return the levels from the widest down to the one that is meant."""
+    """Return the levels from the widest down to the requested one."""
     if level in ("", HOSTNAME):
         return (HOSTNAME,)
     flavors = [index.flavors.get(flavor) for _, flavor in assigned.flavors]

@@ -1,8 +1,8 @@
-"""Do pods keep the rules that they, and those around them, have? (spec placement §5.2, §5.5, §5.6)
+"""Are host ports, inter-pod (anti-)affinity and spread kept? (spec placement §5.2, §5.5, §5.6)
 
-Ports and anti-affinity hold between every two pods, so they are checked on the finished picture.
-Affinity and spread look at what was there when a pod came; in which order a plan's pods came is
-not in the plan, so a rule is called broken only if no order would have kept it.
+Host ports and anti-affinity hold between every two pods, so they are checked on the final
+occupancy. Affinity and spread depend on the pods that were there when a pod was placed; that order
+is not in the plan, so a rule is called broken only if no order would have kept it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unisono.engine.model.workload import PodSet, Workload
 ANY_ADDRESS = ("", "0.0.0.0")
 
 
-def check_neighbours(
+def check_pod_rules(
     occupancy: NodeOccupancy,
     workload: Workload,
     placement: PodSetPlacement,
@@ -28,16 +28,19 @@ def check_neighbours(
     *,
     is_certain: bool,
 ) -> Iterator[Violation]:
-    """Check one set of pods among all others. `wanted` is what they select of nodes.
+    """Check one pod set among all other pods. `wanted` are the labels that its nodes must have.
 
-    Where others may have come or gone in between, `is_certain` is false and only those rules are
-    checked that hold between every two pods.
+    If other pods may have been placed or removed in between, `is_certain` is false and only the
+    rules that hold between every two pods are checked.
     """
-    problems = [*_port_problems(occupancy, placement), *_apart(occupancy, placement)]
+    problems = [
+        *_port_problems(occupancy, placement),
+        *_anti_affinity_problems(occupancy, placement),
+    ]
     if is_certain:
         pod_set = next(each for each in workload.pod_sets if each.name == placement.pod_set)
         for rule in pod_set.affinity_to:
-            problems.extend(_together_problems(occupancy, placement, rule))
+            problems.extend(_affinity_problems(occupancy, placement, rule))
         for spread in pod_set.spread:
             problems.extend(_spread_problems(occupancy, placement, spread, pod_set, wanted))
     for problem in problems:
@@ -47,7 +50,7 @@ def check_neighbours(
 
 
 def _port_problems(occupancy: NodeOccupancy, mine: PodSetPlacement) -> Iterator[str]:
-    """A port of a node belongs to one pod."""
+    """A host port of a node is used by one pod."""
     for port in mine.host_ports:
         for name in mine.nodes:
             takers = sum(
@@ -65,20 +68,20 @@ def _conflict(one: HostPort, other: HostPort) -> bool:
     return one.address == other.address or bool({one.address, other.address} & {*ANY_ADDRESS})
 
 
-def _apart(occupancy: NodeOccupancy, mine: PodSetPlacement) -> Iterator[str]:
-    """Nobody is where it wants others not to be, or where others do not want it."""
+def _anti_affinity_problems(occupancy: NodeOccupancy, mine: PodSetPlacement) -> Iterator[str]:
+    """Anti-affinity holds both ways: that of these pods, and that of others against them."""
     for rule in mine.anti_affinity:
-        yield from _apart_problems(occupancy, mine, rule, mine)
+        yield from _anti_affinity_problems_of(occupancy, mine, rule, mine)
     for other in occupancy.with_anti_affinity:
         for rule in other.anti_affinity:
             if other is not mine and matches(rule.selector, other.namespace, mine):
-                yield from _apart_problems(occupancy, other, rule, mine)
+                yield from _anti_affinity_problems_of(occupancy, other, rule, mine)
 
 
-def _apart_problems(
+def _anti_affinity_problems_of(
     occupancy: NodeOccupancy, owner: PodSetPlacement, rule: PodRule, mine: PodSetPlacement
 ) -> Iterator[str]:
-    """Find domains of `mine` where the owner of a rule is not alone among those it speaks of."""
+    """Find domains of `mine` where the owner of a rule runs beside pods that the rule selects."""
     key = rule.topology_key
     owners = {occupancy.labels(name)[key] for name in _labelled(occupancy, owner, key)}
     counts = occupancy.count_by_domain(rule, owner.namespace)
@@ -89,13 +92,13 @@ def _apart_problems(
             yield f"on {name}: pods of {owner.owner} keep others away from {key}={value}"
 
 
-def _together_problems(
+def _affinity_problems(
     occupancy: NodeOccupancy, mine: PodSetPlacement, rule: PodRule
 ) -> Iterator[str]:
-    """Each pod is where others are that it wants to be with; the first of all may start alone.
+    """Each pod runs in a domain with pods that its affinity selects; the first may run alone.
 
-    Pods that want to be near their own kind may start one domain, if nobody of that kind was
-    there before this plan.
+    Pods whose affinity selects themselves may start one domain, if no such pod was there before
+    this plan.
     """
     key = rule.topology_key
     there = _labelled(occupancy, mine, key)
@@ -106,10 +109,10 @@ def _together_problems(
         rule, mine.namespace, [placement for placement in others if not placement.is_new]
     )
     may_start = not settled and matches(rule.selector, mine.namespace, mine)
-    company = occupancy.count_by_domain(rule, mine.namespace, others)
-    alone = sorted({occupancy.labels(name)[key] for name in there} - company.keys())
+    matching = occupancy.count_by_domain(rule, mine.namespace, others)
+    alone = sorted({occupancy.labels(name)[key] for name in there} - matching.keys())
     if len(alone) > (1 if may_start else 0):
-        yield f"in {key}={alone[-1]}: nobody that it has to be near is there"
+        yield f"in {key}={alone[-1]}: no pod that its affinity selects is there"
 
 
 def _spread_problems(
@@ -121,8 +124,8 @@ def _spread_problems(
 ) -> Iterator[str]:
     """No domain that takes pods ends with more than `max_skew` above the emptiest one.
 
-    If that holds at the end, then pods that always went to the emptiest domain first kept it all
-    the time; if it does not, then the last pod to enter broke it.
+    If that holds at the end, an order exists that kept it all the time: always the emptiest domain
+    first. If it does not, the last pod that was placed broke it.
     """
     key = rule.topology_key
     there = _labelled(occupancy, mine, key)
@@ -130,13 +133,13 @@ def _spread_problems(
         yield f"on {missing[0]}: it has no label {key}, and pods are spread over its values"
     keys = [each.topology_key for each in pod_set.spread]
     every = [occupancy.labels(name) for name in occupancy.nodes]
-    # Only nodes that the pods select and that have all of the labels make domains; taints do not.
+    # Domains are made of nodes that the pods select and that have all labels; taints do not matter.
     eligible = {
         labels[key]
         for labels in every
-        if all(each in labels for each in keys) and _is_wanted(labels, pod_set, wanted)
+        if all(each in labels for each in keys) and _is_selected(labels, pod_set, wanted)
     }
-    # At most and at least what was there when they came: other newcomers may have been later.
+    # The most and the least that was there at their placement: other new pods may have been later.
     most = occupancy.count_by_domain(rule, mine.namespace)
     settled = [p for p in occupancy.placements if not p.is_new or p.owner == mine.owner]
     least = occupancy.count_by_domain(rule, mine.namespace, settled)
@@ -151,7 +154,7 @@ def _spread_problems(
             )
 
 
-def _is_wanted(labels: dict[str, str], pod_set: PodSet, wanted: Labels) -> bool:
+def _is_selected(labels: dict[str, str], pod_set: PodSet, wanted: Labels) -> bool:
     return all(labels.get(key) == value for key, value in wanted) and (
         not pod_set.affinity
         or any(
