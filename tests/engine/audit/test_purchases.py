@@ -63,7 +63,7 @@ def test_machines_for_everybody_pass() -> None:
         ((_lot("a"), _lot("b", price_micro=99)), "costs"),
         ((_lot("a"), _lot("b", zone="z")), "not sold in z"),
         ((_lot("a"), _lot("b", capacity_type="spot")), "not sold"),
-        ((_lot("a"), _lot("b"), _lot("c", pods=())), "for nobody"),
+        ((_lot("a"), _lot("b"), _lot("c", pods=())), "for no pods"),
     ],
 )
 def test_what_is_not_for_sale_is_not_bought(lots: tuple[Lot, ...], why: str) -> None:

@@ -1,7 +1,7 @@
 """May this workload start at all, now, in that queue? (spec quota §5, §6, §12, §13, §15)
 
-Quota and flavors apart. Asked of those that are admitted and of those that make others leave:
-what may not start has no business preempting.
+Quota and flavors apart. Checked for admitted workloads and for preemptors: a workload that may
+not start may not preempt either.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from unisono.engine.model.workload import Admission, Workload
 
 
 def check_candidates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check everyone that the plan starts, now or after its victims have left."""
+    """Check every workload that the plan starts, now or after its victims have left."""
     for decided in started_by(plan):
         workload = index.waiting.get(decided.workload)
         if workload is None:
             continue
         yield from _check_workload(workload, plan.now)
-        yield from _check_way_in(index, workload, decided.admission)
+        yield from _check_queue(index, workload, decided.admission)
         if isinstance(decided, Admit):
             yield from _check_checks(index, workload, decided)
             yield from _check_slice(index, workload, decided)
@@ -59,7 +59,7 @@ def _check_workload(workload: Workload, now: Instant) -> Iterator[Violation]:
             yield _broken("not-queueable", workload, f"check {check.name} says {check.state}")
 
 
-def _check_way_in(
+def _check_queue(
     index: SnapshotIndex, workload: Workload, admission: Admission
 ) -> Iterator[Violation]:
     local_queue = index.local_queues.get(workload.queue)
@@ -111,7 +111,7 @@ def _check_checks(index: SnapshotIndex, workload: Workload, admit: Admit) -> Ite
 
 
 def _check_slice(index: SnapshotIndex, workload: Workload, admit: Admit) -> Iterator[Violation]:
-    """An elastic slice ends the one it grew out of, keeps its flavors and its nodes (§15)."""
+    """An elastic slice ends its predecessor and keeps that one's flavors and nodes (§15)."""
     if admit.replaces is not None and admit.replaces != workload.replaces:
         message = f"ends {admit.replaces}, but grew out of {workload.replaces}"
         yield _broken("slice", workload, message)
@@ -138,7 +138,7 @@ def _check_slice(index: SnapshotIndex, workload: Workload, admit: Admit) -> Iter
 
 
 def _check_pods_ready(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """With blockAdmission, nobody is admitted while an admitted workload is not ready."""
+    """With blockAdmission, nothing is admitted while an admitted workload is not ready."""
     if index.policy.pods_ready is None or not index.policy.pods_ready.block_admission:
         return
     unready = [

@@ -1,4 +1,4 @@
-"""Do no more workloads of an array run than may at a time? (spec time §9)"""
+"""Does an array run no more workloads than its limit? (spec time §9)"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unisono.engine.model.plan import Plan
 
 
 def check_arrays(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Count every array that the plan starts somebody of."""
+    """Check every array of which the plan starts a workload."""
     for admit in plan.admissions:
         workload = index.waiting.get(admit.workload)
         if workload is None or not workload.array:

@@ -24,7 +24,7 @@ from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, W
 
 
 def check_assignments(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check the assignment of everyone that the plan starts, now or later."""
+    """Check the assignment of every workload that the plan starts, now or later."""
     for decided in started_by(plan):
         workload = index.waiting.get(decided.workload)
         queue = index.queues.get(decided.admission.queue)
@@ -62,16 +62,16 @@ def _check_counts(
         each.min_count is not None for each in workload.pod_sets
     ):
         yield _broken("count", workload, f"an elastic slice got {given}")
-    elif not _may_be_given(index, workload, given):
+    elif not _is_possible_count(index, workload, given):
         wanted = {each.name: (each.min_count, each.count) for each in workload.pod_sets}
         yield _broken("count", workload, f"(minimum, count) is {wanted}, assigned is {given}")
 
 
-def _may_be_given(index: SnapshotIndex, workload: Workload, given: dict[str, int]) -> bool:
-    """Say whether quota, or nodes where there are any, can end up with these counts.
+def _is_possible_count(index: SnapshotIndex, workload: Workload, given: dict[str, int]) -> bool:
+    """Say whether partial admission, by quota or by nodes, can yield these counts.
 
-    Quota takes pods off all sets in step. Nodes give every set what finds a place, down to its
-    minimum (spec placement §8.7).
+    Quota reduces all pod sets in step. Placement gives every set what fits, down to its minimum
+    (spec placement §8.7).
     """
     if not index.has_nodes:
         return is_partial_count(workload.pod_sets, given)
@@ -82,11 +82,11 @@ def _may_be_given(index: SnapshotIndex, workload: Workload, given: dict[str, int
 
 
 def is_partial_count(pod_sets: tuple[PodSet, ...], given: dict[str, int]) -> bool:
-    """Say whether some step of partial admission leaves each set with so many pods.
+    """Say whether some step of partial admission leaves each set with this many pods.
 
-    In step s of S, a set that can spare p pods gives up floor(p s / S) of them. So every set names
-    the first and the last step in which it has given up as many as it has; there is one for all of
-    them unless these do not meet. Two thousand million steps are not tried one by one.
+    In step s of S, a set that can spare p pods gives up floor(p s / S) of them. So every set has a
+    first and a last step that leave it with its count, and one step fits all sets if these ranges
+    intersect. Trying the steps one by one would take too long: there may be two thousand million.
 
     >>> sets = (PodSet(name="w", count=10, min_count=5), PodSet(name="e", count=6, min_count=3))
     >>> is_partial_count(sets, {"w": 9, "e": 5}), is_partial_count(sets, {"w": 10, "e": 5})
@@ -158,7 +158,7 @@ def _check_groups(
     """One flavor serves all resources of a group, in all pod sets that belong together."""
     together: dict[str, list[PodSet]] = {}
     for pod_set in workload.pod_sets:
-        # A pod set without a group stands for itself; "/" keeps it apart from group names.
+        # A pod set without a group is on its own; "/" keeps it apart from group names.
         together.setdefault(pod_set.group or f"/{pod_set.name}", []).append(pod_set)
     for pod_sets in together.values():
         for group in queue.groups:
@@ -188,7 +188,7 @@ def _why_mismatch(
     for key, value in pod_set.node_selector:
         if key in labels and labels[key] != value:
             return f"it selects {key}={value}, the flavor has {labels[key]}"
-    # Only the keys that the flavor labels are judged. A term that names none of them says
+    # Only keys that the flavor has are compared. A term that names none of them says
     # nothing about the flavor, and one such term is enough, because terms are alternatives.
     if pod_set.affinity and not any(
         all(meets(clause, labels) for clause in term if clause.key in labels)
@@ -196,7 +196,7 @@ def _why_mismatch(
     ):
         return "no term of its node affinity matches"
     if flavor.topology and pod_set.topology is None:
-        # Nodes with a topology are for those who ask for one, unless there are no others (§14).
+        # Nodes with a topology are for pods that request one, unless there are no others (§14).
         names = [each.flavor for group in queue.groups for each in group.flavors]
         if not all(name in index.flavors and index.flavors[name].topology for name in names):
             return "the flavor is only for pods with a topology request"

@@ -1,6 +1,6 @@
-"""Does nobody start before what it depends on has happened? (spec time §11)
+"""Does no workload start before its dependencies are satisfied? (spec time §11)
 
-Told by results and by who runs; whether a job of the same name waits again is not looked at.
+Read off results and holdings; whether a job of the same name is pending again is not checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unisono.engine.model.workload import Workload
 
 
 def check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check everybody who starts and depends on others."""
+    """Check every admitted workload with dependencies."""
     for admit in plan.admissions:
         workload = index.waiting.get(admit.workload)
         if workload is None or not workload.depends:
@@ -30,7 +30,7 @@ def check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
 
 def _is_met(index: SnapshotIndex, each: Dependency, now: Instant) -> bool:
     if each.kind == "singleton":
-        return True  # names that are alike are the planner's business
+        return True  # left to the planner: it compares names
     running = [one for one in index.holdings.values() if _job(one.workload) == each.on]
     result = index.results.get(each.on)
     if each.kind == "after":

@@ -18,7 +18,7 @@ from unisono.engine.model.resources import Account
 
 
 def check_explanations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check that everyone who waits knows why, and that facts about quota and nodes hold."""
+    """Check that every wait has a reason, and that facts about quota and nodes hold."""
     for wait in plan.waits:
         explanation = wait.explanation
         problems = [_problem(index, blocker) for blocker in explanation.blockers]

@@ -1,4 +1,4 @@
-"""Does the plan belong to this snapshot, and does everybody in it have one fate?"""
+"""Does the plan belong to this snapshot, with one decision for every workload?"""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan
 
-# What a plan may do with one workload. A preemptor may also be explained, and who waits for
-# pods: they have to wait. Nothing else goes together.
-_Fate = str
+# What a plan decides about one workload. A preemptor, and a workload that waits for terminating
+# pods, may also be explained: they have to wait. No other two decisions go together.
+_Decision = str
 _TOGETHER = {("preempting", "waiting"), ("awaiting", "waiting")}
 
 
 def check_identity(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check version and clock, then who is named, where, and how often."""
+    """Check version and clock, then which workloads are named, as what, and how often."""
     if plan.based_on != index.version:
         yield Violation(
             rule="version", message=f"made from {plan.based_on}, audited with {index.version}"
@@ -24,12 +24,12 @@ def check_identity(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     if plan.now < index.now:
         yield Violation(rule="clock", message=f"made at {plan.now}, before {index.now}")
     yield from _check_existence(index, plan)
-    yield from _check_fates(plan)
-    if index.policy.backfill is None:  # with it, everybody who waits has a turn
+    yield from _check_decisions(plan)
+    if index.policy.backfill is None:  # with it, every pending workload is evaluated
         yield from _check_heads(plan)
 
 
-def _fates(plan: Plan) -> Iterator[tuple[WorkloadKey, _Fate]]:
+def _decisions(plan: Plan) -> Iterator[tuple[WorkloadKey, _Decision]]:
     for admit in plan.admissions:
         yield admit.workload, "admitted"
         if admit.replaces is not None:
@@ -38,8 +38,8 @@ def _fates(plan: Plan) -> Iterator[tuple[WorkloadKey, _Fate]]:
         yield preemption.workload, "preempting"
         for victim in preemption.victims:
             yield victim.workload, "victim"
-    for patient in plan.awaits:
-        yield patient.workload, "awaiting"
+    for waiting in plan.awaits:
+        yield waiting.workload, "awaiting"
     for stop in plan.stops:
         yield stop.workload, "stopped"
     for wait in plan.waits:
@@ -47,8 +47,8 @@ def _fates(plan: Plan) -> Iterator[tuple[WorkloadKey, _Fate]]:
 
 
 def _check_existence(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    for workload, fate in _fates(plan):
-        if fate in ("admitted", "preempting", "awaiting", "waiting"):
+    for workload, decision in _decisions(plan):
+        if decision in ("admitted", "preempting", "awaiting", "waiting"):
             place: Mapping[WorkloadKey, object] = index.waiting
             expected = "waiting"
         else:
@@ -58,17 +58,19 @@ def _check_existence(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             yield Violation(
                 rule="unknown-workload",
                 workload=workload,
-                message=f"{fate} in the plan, but it is not {expected}",
+                message=f"{decision} in the plan, but it is not {expected}",
             )
 
 
-def _check_fates(plan: Plan) -> Iterator[Violation]:
-    found: dict[WorkloadKey, list[_Fate]] = {}
-    for workload, fate in _fates(plan):
-        found.setdefault(workload, []).append(fate)
-    for workload, fates in found.items():
-        if len(fates) > 1 and tuple(fates) not in _TOGETHER:
-            yield Violation(rule="twice", workload=workload, message=f"it is {' and '.join(fates)}")
+def _check_decisions(plan: Plan) -> Iterator[Violation]:
+    found: dict[WorkloadKey, list[_Decision]] = {}
+    for workload, decision in _decisions(plan):
+        found.setdefault(workload, []).append(decision)
+    for workload, decisions in found.items():
+        if len(decisions) > 1 and tuple(decisions) not in _TOGETHER:
+            yield Violation(
+                rule="twice", workload=workload, message=f"it is {' and '.join(decisions)}"
+            )
 
 
 def _check_heads(plan: Plan) -> Iterator[Violation]:

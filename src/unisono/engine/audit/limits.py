@@ -1,8 +1,8 @@
-"""Does everybody stay within what accounts and QOS may have together? (spec turns §2 and §7)
+"""Do accounts, QOS and users stay within their limits? (spec turns §2 and §7)
 
-Counted from the holdings and the plan alone: workloads and TRES of every account with all below it,
-of every QOS, and of every user in a QOS. Limits on one workload, and on what was used in the past,
-are not counted again here.
+Added up from holdings and plan alone: workloads and TRES of every account with its subtree, of
+every QOS, and of every user in a QOS. Limits of one workload, and limits on past usage, are not
+checked here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unisono.engine.model.names import namespace_of
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Admission, Workload
 
-_Counts = dict[tuple[str, str], int]  # whose, and of what
+_Counts = dict[tuple[str, str], int]  # by owner and TRES
 
 
 def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
@@ -38,34 +38,34 @@ def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             yield Violation(rule="not-queueable", workload=workload.key, message=message)
         _count(counts, rules, workload, admit.admission)
         wanted = {"jobs": 1, **_tres(workload, admit.admission)}
-        for whose, what, limit in _limits(rules, workload):
-            used = counts.get((whose, what), 0)
-            if wanted.get(what) and used > limit:
-                message = f"{whose} would have {used} of {limit} {what}"
+        for owner, tres_name, limit in _limits(rules, workload):
+            used = counts.get((owner, tres_name), 0)
+            if wanted.get(tres_name) and used > limit:
+                message = f"{owner} would have {used} of {limit} {tres_name}"
                 yield Violation(rule="over-limit", workload=workload.key, message=message)
 
 
 def _count(
     counts: _Counts, rules: MultifactorRules, workload: Workload, admission: Admission
 ) -> None:
-    for what, amount in {"jobs": 1, **_tres(workload, admission)}.items():
-        for whose in dict.fromkeys(whose for whose, *_ in _owners(rules, workload)):
-            counts[whose, what] = counts.get((whose, what), 0) + amount
+    for tres_name, amount in {"jobs": 1, **_tres(workload, admission)}.items():
+        for owner in dict.fromkeys(owner for owner, *_ in _owners(rules, workload)):
+            counts[owner, tres_name] = counts.get((owner, tres_name), 0) + amount
 
 
 def _limits(rules: MultifactorRules, workload: Workload) -> Iterator[tuple[str, str, int]]:
-    for whose, jobs, tres in _owners(rules, workload):
+    for owner, jobs, tres in _owners(rules, workload):
         if jobs is not None:
-            yield whose, "jobs", jobs
+            yield owner, "jobs", jobs
         for name, limit in tres:
             if name.startswith("gres/") or name in ("cpu", "mem"):
-                yield whose, name, limit
+                yield owner, name, limit
 
 
 def _owners(
     rules: MultifactorRules, workload: Workload
 ) -> Iterator[tuple[str, int | None, TresAmounts]]:
-    """Yield everybody that a workload counts for, and what they may have."""
+    """Yield the owners of limits that a workload counts for, and these limits."""
     accounts = {one.account: one for one in rules.associations if one.user is None}
     account = _account(rules, workload, set(accounts) | {ROOT})
     partition = next((one for one in rules.partitions if one.name == workload.turn.partition), None)
@@ -103,14 +103,14 @@ def _account(rules: MultifactorRules, workload: Workload, known: set[str]) -> st
 
 
 def _qos_of(rules: MultifactorRules, workload: Workload) -> str:
-    """Return its QOS; one that only an account or a user defaults to is not followed here."""
+    """Return its QOS; the default of an association is not looked up here."""
     if workload.turn.qos:
         return workload.turn.qos
     return "" if any(one.default_qos for one in rules.associations) else rules.default_qos
 
 
 def _tres(workload: Workload, admission: Admission) -> dict[str, int]:
-    """Return what the pods that still have to run ask for, in thousandths."""
+    """Return the TRES of the pods that still have to run, in thousandths."""
     granted = {one.name: one.count for one in admission.pod_sets}
     done = dict(workload.reclaimable)
     total: dict[str, int] = {}

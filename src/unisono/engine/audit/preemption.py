@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from unisono.engine.audit.node_occupancy import with_only
 from unisono.engine.audit.nodes import has_room, is_plain
-from unisono.engine.audit.portions import is_told, less_would_be
 from unisono.engine.audit.preemption_case import PreemptionCase, cases_of
+from unisono.engine.audit.shrinking import smaller_release, was_requested
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.victims import check_victims
 from unisono.engine.audit.violation import Rule, Violation
@@ -38,7 +38,7 @@ def _check_permission(case: PreemptionCase) -> Iterator[Violation]:
         yield _broken("no-victims", case, "it preempts and names no victims")
     backoff = case.workload.may_preempt_at
     has_new_victims = any(
-        not is_told(victim, case.victims[victim.workload])
+        not was_requested(victim, case.victims[victim.workload])
         for victim in case.preemption.victims
         if victim.workload in case.victims
     )
@@ -81,14 +81,16 @@ def _check_needless(case: PreemptionCase) -> Iterator[Violation]:
         return
     may_borrow = case.index.policy.fair_sharing is not None or case.borrows(case.vacated)
     for victim in case.preemption.victims:
-        if victim.workload not in case.victims or is_told(victim, case.victims[victim.workload]):
+        if victim.workload not in case.victims or was_requested(
+            victim, case.victims[victim.workload]
+        ):
             continue
         others = {key: each for key, each in case.victims.items() if key != victim.workload}
         if _would_start(case, others, may_borrow=may_borrow):
             message = f"{victim.workload} could stay: {len(others)} other victims are enough"
             yield _broken("victim-needless", case, message)
             continue
-        less = less_would_be(victim, case.index.holdings[victim.workload])
+        less = smaller_release(victim, case.index.holdings[victim.workload])
         if case.index.policy.strict or less is None:
             continue
         if _would_start(case, {**others, victim.workload: less}, may_borrow=may_borrow):

@@ -1,7 +1,7 @@
-"""Is what a plan buys for sale, allowed by its pool, large enough, and within every limit?
+"""Is what a plan buys offered, allowed by its pool, large enough, and within every limit?
 
-Machines that do not exist yet become nodes of the picture first, so that labels, taints and room
-are judged by the same questions as on any node. Spec provisioning §5.3 and §5.9.
+Machines that do not exist yet are first added as nodes, so that labels, taints and room are checked
+like those of any node. Spec provisioning §5.3 and §5.9.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.resources import amounts
 
-Offered = tuple[str, str, str]
+OfferKey = tuple[str, str, str]  # machine, zone, capacity type
 
 
 def with_bought(index: SnapshotIndex, market: Market | None, plan: Plan) -> SnapshotIndex:
@@ -82,12 +82,12 @@ def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> 
     if market is None:
         yield _broken(bought[0], "nothing is for sale")
         return
-    offers: dict[Offered, Offer] = {
+    offers: dict[OfferKey, Offer] = {
         (one.machine, one.zone, one.capacity_type): one for one in market.offers
     }
-    adrift = {lot.node: lot for one in market.adrift for lot in one.lots}
+    orphaned = {lot.node: lot for one in market.adrift for lot in one.lots}
     names: set[NodeName] = set(index.nodes)
-    taken: dict[Offered, int] = {}
+    taken: dict[OfferKey, int] = {}
     added: dict[str, dict[str, int]] = {}
     for admit in bought:
         assert admit.purchase is not None, "only those that buy were collected"
@@ -95,14 +95,14 @@ def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> 
             yield _broken(admit, "a purchase of nothing")
         for lot in admit.purchase.lots:
             if lot.taken_over:  # bought before: limits and stock know it already
-                yield from _check_taken(admit, lot, adrift)
+                yield from _check_orphan(admit, lot, orphaned)
                 continue
-            yield from _check_lot(admit, lot, offers, names)
+            yield from _check_purchased(admit, lot, offers, names)
             names.add(lot.node)
-            where: Offered = (lot.machine, lot.zone, lot.capacity_type)
+            where: OfferKey = (lot.machine, lot.zone, lot.capacity_type)
             taken[where] = taken.get(where, 0) + 1
             _add(added, market, lot)
-        yield from _check_seats(admit, admit.purchase)
+        yield from _check_pods(admit, admit.purchase)
     for sold, count in taken.items():
         stock = offers[sold].stock if sold in offers else None
         if stock is not None and count > stock:
@@ -119,8 +119,8 @@ def _broken(admit: Admit, message: str) -> Violation:
     return Violation(rule="purchase", workload=admit.workload, message=message)
 
 
-def _check_lot(
-    admit: Admit, lot: Lot, offers: dict[Offered, Offer], names: set[NodeName]
+def _check_purchased(
+    admit: Admit, lot: Lot, offers: dict[OfferKey, Offer], names: set[NodeName]
 ) -> Iterator[Violation]:
     offer = offers.get((lot.machine, lot.zone, lot.capacity_type))
     if offer is None:
@@ -130,29 +130,31 @@ def _check_lot(
     if lot.node in names:
         yield _broken(admit, f"there is a node {lot.node} already")
     if not any(pods for _, pods in lot.pods):
-        yield _broken(admit, f"{lot.node} is bought for nobody")
+        yield _broken(admit, f"{lot.node} is bought for no pods")
 
 
-def _check_taken(admit: Admit, lot: Lot, adrift: dict[NodeName, Lot]) -> Iterator[Violation]:
-    """A machine that is taken over is one that nobody waits for, and only one takes it."""
-    there = adrift.pop(lot.node, None)
+def _check_orphan(admit: Admit, lot: Lot, orphaned: dict[NodeName, Lot]) -> Iterator[Violation]:
+    """A machine that is taken over was orphaned, and is taken over once."""
+    there = orphaned.pop(lot.node, None)
     if there is None:
-        yield _broken(admit, f"{lot.node} is not on its way for nobody")
+        yield _broken(admit, f"{lot.node} is not an orphaned machine")
     elif (there.pool, there.machine, there.zone) != (lot.pool, lot.machine, lot.zone):
         yield _broken(admit, f"{lot.node} is a {there.machine} in {there.zone}")
     if not any(pods for _, pods in lot.pods):
-        yield _broken(admit, f"{lot.node} is taken over for nobody")
+        yield _broken(admit, f"{lot.node} is taken over for no pods")
 
 
-def _check_seats(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
-    """Who a machine is bought for is who sits on it."""
-    seats: dict[NodeName, dict[str, int]] = {}
+def _check_pods(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
+    """A machine runs exactly the pods that it was bought for."""
+    assigned_pods: dict[NodeName, dict[str, int]] = {}
     for assigned in admit.admission.pod_sets:
         for name, pods in assigned.nodes:
-            seats.setdefault(name, {})[assigned.name] = pods
+            assigned_pods.setdefault(name, {})[assigned.name] = pods
     for lot in purchase.lots:
-        if seats.get(lot.node) != dict(lot.pods):
-            message = f"{lot.node} is bought for {dict(lot.pods)}, and has {seats.get(lot.node)}"
+        if assigned_pods.get(lot.node) != dict(lot.pods):
+            message = (
+                f"{lot.node} is bought for {dict(lot.pods)}, and has {assigned_pods.get(lot.node)}"
+            )
             yield _broken(admit, message)
 
 

@@ -1,7 +1,7 @@
-"""Is an admitted gang sound on the nodes that it got instead of lost ones, or got late?
+"""May an admitted gang run on nodes assigned later: replacements of lost ones, or bought ones?
 
-To the auditor such a gang is one that grows out of its old self: what it keeps is there already,
-what is new needs room, and only nodes are asked, because it holds its quota.
+It is checked as an elastic slice that replaces itself: the pods it keeps run already, new ones need
+room, and quota is not checked, because it holds it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def audit_repair(
     snapshot: Snapshot, workload: Workload, repaired: Admission, purchase: Purchase | None = None
 ) -> tuple[Violation, ...]:
     """Return what is wrong with the new nodes of an admitted workload."""
-    heir = msgspec.structs.replace(
+    repaired_workload = msgspec.structs.replace(
         workload,
         key=WorkloadKey(f"{workload.key}+repair"),
         replaces=workload.key,
@@ -32,18 +32,22 @@ def audit_repair(
     )
     placed = msgspec.structs.replace(
         repaired,
-        pod_sets=tuple(  # pods that are done have given their places back
+        pod_sets=tuple(  # pods that are done have given trepaired_workload places back
             msgspec.structs.replace(one, count=sum(pods for _, pods in one.nodes))
             for one in repaired.pod_sets
         ),
     )
     if purchase is not None:
-        purchase = msgspec.structs.replace(purchase, workload=heir.key)
-    admit = Admit(workload=heir.key, admission=placed, replaces=workload.key, purchase=purchase)
+        purchase = msgspec.structs.replace(purchase, workload=repaired_workload.key)
+    admit = Admit(
+        workload=repaired_workload.key, admission=placed, replaces=workload.key, purchase=purchase
+    )
     plan = Plan(based_on=snapshot.version, now=snapshot.now, admissions=(admit,))
-    nodes = tuple(  # what is reserved for the gang is reserved for it repaired
-        msgspec.structs.replace(node, held_for=heir.key) if node.held_for == workload.key else node
+    nodes = tuple(  # nodes held for the gang are held for its repaired self
+        msgspec.structs.replace(node, held_for=repaired_workload.key)
+        if node.held_for == workload.key
+        else node
         for node in snapshot.nodes
     )
-    before = msgspec.structs.replace(snapshot, waiting=(heir,), nodes=nodes)
+    before = msgspec.structs.replace(snapshot, waiting=(repaired_workload,), nodes=nodes)
     return tuple(check_nodes(with_bought(SnapshotIndex(before), before.market, plan), plan))

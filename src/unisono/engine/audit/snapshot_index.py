@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unisono.engine.audit.cache import AuditCache
-from unisono.engine.audit.portions import leaving
 from unisono.engine.audit.quota_tree import Charge, queue_node
+from unisono.engine.audit.shrinking import released_part
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
@@ -90,7 +90,7 @@ class SnapshotIndex:
     def victims(self, preemptions: Iterable[Preempt]) -> dict[WorkloadKey, Holding]:
         """Return what the known victims release, each once, in the order of the plan."""
         return {
-            victim.workload: leaving(self.holdings[victim.workload], victim.keeps)
+            victim.workload: released_part(self.holdings[victim.workload], victim.keeps)
             for preemption in preemptions
             for victim in preemption.victims
             if victim.workload in self.holdings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.audit.portions import is_told, why_not_that_part
 from unisono.engine.audit.preemption_case import PreemptionCase
 from unisono.engine.audit.quota_tree import Node, QuotaUsage, Share, queue_node
+from unisono.engine.audit.shrinking import was_requested, why_not_shrinkable
 from unisono.engine.audit.snapshot_index import admitted_at
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import QueueName
@@ -34,14 +34,14 @@ def _check_victim(
     case: PreemptionCase, victim: Victim, holding: Holding
 ) -> Iterator[tuple[Rule, str]]:
     before = case.index.holdings[victim.workload]
-    told = is_told(victim, before)
-    if victim.already_evicting != told:
+    requested = was_requested(victim, before)
+    if victim.already_evicting != requested:
         yield "victim-flag", f"already_evicting is {victim.already_evicting}"
-    if case.index.policy.strict and victim.keeps is not None and not told:
+    if case.index.policy.strict and victim.keeps is not None and not requested:
         yield "victim-part", "in strict mode victims do not shrink"
-    if why := why_not_that_part(victim, before):
+    if why := why_not_shrinkable(victim, before):
         yield "victim-part", why
-    if why := _why_protected(case, holding, told=told):
+    if why := _why_protected(case, holding, requested=requested):
         yield "victim-protected", why
     is_placed = any(each.nodes for each in holding.admission.pod_sets)
     uses_needed = case.needed().intersection(case.index.held(holding).amounts)
@@ -60,7 +60,7 @@ def _check_victim(
         yield "victim-unfair", why
 
 
-def _why_protected(case: PreemptionCase, holding: Holding, *, told: bool) -> str:
+def _why_protected(case: PreemptionCase, holding: Holding, *, requested: bool) -> str:
     """A victim is not in an inactive queue, ran its minimum, and is not its own predecessor."""
     queue = case.index.queues.get(holding.admission.queue)
     if queue is None:
@@ -69,7 +69,7 @@ def _why_protected(case: PreemptionCase, holding: Holding, *, told: bool) -> str
         return f"queue {queue.name} is inactive: {why}"
     if case.workload.replaces == holding.workload.key:
         return "it is the slice that the preemptor grows out of"
-    if holding.admitted and not told and not case.index.policy.strict:
+    if holding.admitted and not requested and not case.index.policy.strict:
         ran_ms = case.now - admitted_at(holding)
         if ran_ms < queue.preemption.min_runtime_ms:
             return f"admitted {ran_ms} ms ago, protected for {queue.preemption.min_runtime_ms} ms"

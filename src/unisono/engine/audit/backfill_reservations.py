@@ -1,9 +1,9 @@
-"""Can every date be kept, if everybody ends at their limit? (spec time §4 and §5)
+"""Can every backfill reservation be kept, if all workloads end at their limits? (time §4 and §5)
 
-Counted over all nodes together, resource by resource: what is there, less what those take who still
-run at the date, must be enough for whoever has the date (and for all whose dates overlap it there).
-Where each of them sits is not part of a plan, so a date that breaks on the shape of nodes is not
-found here; the properties of backfill look after that.
+Added up over all nodes together, resource by resource: what the nodes have, less what is still in
+use when the reservation starts, must be enough for the reservation and for all that overlap it
+there. The nodes of a reservation are not part of a plan, so one that cannot be kept because of
+fragmentation is not found here; the property tests of backfill check that.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from unisono.engine.model.workload import Admission, Workload
 _Amounts = dict[ResourceName, int]
 
 
-def check_dates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check every date against those who run, start now, or have other dates."""
+def check_backfill_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    """Check every reservation against what runs, what starts now, and other reservations."""
     rules = index.policy.backfill
     if rules is None or not index.nodes:
         return
@@ -30,40 +30,44 @@ def check_dates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
         if node.ready:
             for resource, amount in {PODS: PODS_PER_NODE, **dict(node.allocatable)}.items():
                 there[resource] = there.get(resource, 0) + amount
-    there = _in_parts(there)
+    there = _with_gpu_milli(there)
     spans: list[tuple[Instant, Instant, _Amounts]] = []
     leaving = {victim.workload: victim.keeps for one in plan.preemptions for victim in one.victims}
     for key, holding in index.holdings.items():
         stays = leaving.get(key) if key in leaving else holding.admission
         if stays is None:
-            continue  # it makes room for somebody long before
+            continue  # it is evicted now, before any reservation starts
         end = holding.running_since + _limit(index, holding.workload)
-        late = Instant(max(end, plan.now + 1))
-        spans.append((plan.now, late, _of_admission(index, holding.workload, stays)))
+        end = Instant(max(end, plan.now + 1))
+        spans.append((plan.now, end, _requests_of(index, holding.workload, stays)))
     for admit in plan.admissions:
         workload = index.waiting[admit.workload]
         if (fault := _granted_fault(workload, admit.limit_ms)) is not None:
             yield Violation(rule="date", workload=workload.key, message=fault)
         limit = _limit(index, workload) if admit.limit_ms is None else admit.limit_ms
         end = Instant(plan.now + limit)
-        spans.append((plan.now, end, _of_admission(index, workload, admit.admission)))
-    dated = [date for date in plan.dates if date.workload in index.waiting]
-    needs = {date.workload: _in_parts(least_of(index.waiting[date.workload])) for date in dated}
-    spans += [(date.start, date.end, needs[date.workload]) for date in dated]
-    for date in dated:
-        if date.start <= plan.now:
-            yield Violation(rule="date", workload=date.workload, message="its date is over")
-        for resource, amount in needs[date.workload].items():
+        spans.append((plan.now, end, _requests_of(index, workload, admit.admission)))
+    reservations = [each for each in plan.dates if each.workload in index.waiting]
+    needs = {
+        each.workload: _with_gpu_milli(minimum_requests(index.waiting[each.workload]))
+        for each in reservations
+    }
+    spans += [(each.start, each.end, needs[each.workload]) for each in reservations]
+    for each in reservations:
+        if each.start <= plan.now:
+            message = "its reservation is in the past"
+            yield Violation(rule="date", workload=each.workload, message=message)
+        for resource, amount in needs[each.workload].items():
             used = sum(
-                span.get(resource, 0) for start, end, span in spans if start <= date.start < end
+                span.get(resource, 0) for start, end, span in spans if start <= each.start < end
             )
             if amount and used > there.get(resource, 0):
-                message = f"at {date.start} {used} of {there.get(resource, 0)} {resource} are taken"
-                yield Violation(rule="date", workload=date.workload, message=message)
+                message = f"at {each.start} {used} of {there.get(resource, 0)} {resource} are taken"
+                yield Violation(rule="date", workload=each.workload, message=message)
 
 
 def _granted_fault(workload: Workload, limit: int | None) -> str | None:
-    """Say what is wrong with the limit that a workload is started with."""
+    """Say what is wrong with the time limit that a workload is started with, or None."""
     least, most = workload.least_limit_ms, workload.time_limit_ms
     if least is None or limit is None:
         return (
@@ -75,17 +79,17 @@ def _granted_fault(workload: Workload, limit: int | None) -> str | None:
 
 
 def _limit(index: SnapshotIndex, workload: Workload) -> int:
-    assert index.policy.backfill is not None, "only with backfill are there dates"
-    said = []
+    assert index.policy.backfill is not None, "there are reservations only with backfill"
+    limits = []
     if workload.time_limit_ms is not None:
-        said.append(workload.time_limit_ms)
+        limits.append(workload.time_limit_ms)
     if workload.max_execution_ms is not None:
-        said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
-    return min(said, default=index.policy.backfill.default_limit_ms)
+        limits.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
+    return min(limits, default=index.policy.backfill.default_limit_ms)
 
 
-def _of_admission(index: SnapshotIndex, workload: Workload, admission: Admission) -> _Amounts:
-    """Return what the pods of an admission take of nodes that are there."""
+def _requests_of(index: SnapshotIndex, workload: Workload, admission: Admission) -> _Amounts:
+    """Return what the pods of an admission use of ready nodes."""
     ready = {name for name, node in index.nodes.items() if node.ready}
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     total: _Amounts = {}
@@ -97,11 +101,11 @@ def _of_admission(index: SnapshotIndex, workload: Workload, admission: Admission
         wanted = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
         for resource, amount in {PODS: 1, **dict(wanted)}.items():
             total[resource] = total.get(resource, 0) + amount * count
-    return _in_parts(total)
+    return _with_gpu_milli(total)
 
 
-def least_of(workload: Workload) -> _Amounts:
-    """Return what the pods take that have to start together."""
+def minimum_requests(workload: Workload) -> _Amounts:
+    """Return what the pods request that have to start together."""
     done = dict(workload.reclaimable)
     total: _Amounts = {}
     for pod_set in workload.pod_sets:
@@ -114,8 +118,8 @@ def least_of(workload: Workload) -> _Amounts:
     return total
 
 
-def _in_parts(total: _Amounts) -> _Amounts:
-    """Count GPUs in thousandths, too: whoever wants a part competes with who wants whole ones."""
+def _with_gpu_milli(total: _Amounts) -> _Amounts:
+    """Count GPUs in thousandths, too: shared and whole GPUs come from the same devices."""
     both = dict(total)
     for name, amount in total.items():
         if name.endswith("/gpu"):

@@ -1,14 +1,14 @@
-"""Do pods keep off nodes that are reserved for others while they would run? (spec time §8)
+"""Do pods avoid nodes with an advance reservation for others while they would run? (time §8)
 
-Asked of everyone whom the plan starts, of dates (are there nodes enough that are open to them?),
-and of the facts that say that something is reserved.
+Checked for every workload that the plan starts, for backfill reservations (do enough nodes remain
+for them?), and for the facts that name an advance reservation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.audit.dates import least_of
+from unisono.engine.audit.backfill_reservations import minimum_requests
 from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.explanation import Reserved
@@ -20,13 +20,13 @@ from unisono.engine.model.workload import Workload
 
 _DAY_MS = 24 * 3600 * 1000
 _PERIODS_MS = {"daily": _DAY_MS, "weekly": 7 * _DAY_MS}
-_UNKNOWN_MS = 365 * _DAY_MS  # how long somebody runs who does not say so, without backfill
+_UNKNOWN_MS = 365 * _DAY_MS  # the limit of a workload that has none, without backfill
 # Kubernetes' default, for nodes whose manifest does not say how many pods they take.
 _DEFAULT_PODS = 110
 
 
-def check_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check who starts, who has a date, and who is told of a reservation."""
+def check_advance_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    """Check started workloads, backfill reservations, and facts about advance reservations."""
     if not index.policy.reservations or not index.has_nodes:
         return
     for decided in started_by(plan):
@@ -36,31 +36,31 @@ def check_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
         old = index.holdings.get(workload.replaces) if workload.replaces else None
         there = {
             node for one in (old.admission.pod_sets if old else ()) for node, _ in one.nodes
-        }  # an elastic slice stays where it runs
+        }  # an elastic slice stays on its nodes
         for each in _against(index, workload, plan.now):
             for one in decided.admission.pod_sets:
                 for node, _ in one.nodes:
                     if node not in there and _has(each, node):
                         message = f"{node} is reserved as {each.name}"
                         yield Violation(rule="reserved", workload=workload.key, message=message)
-    yield from _check_dates(index, plan)
+    yield from _check_backfill(index, plan)
     yield from _check_facts(index, plan)
 
 
-def _check_dates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    for date in plan.dates:
-        workload = index.waiting.get(date.workload)
+def _check_backfill(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    for planned in plan.dates:
+        workload = index.waiting.get(planned.workload)
         if workload is None:
             continue
-        shut = _against(index, workload, date.start)
-        for resource, wanted in least_of(workload).items():
+        excluding = _against(index, workload, planned.start)
+        for resource, wanted in minimum_requests(workload).items():
             has = sum(
                 _has_of(node, resource)
                 for node in index.nodes.values()
-                if node.ready and not any(_has(each, node.name) for each in shut)
+                if node.ready and not any(_has(each, node.name) for each in excluding)
             )
             if wanted > has:
-                message = f"its date needs {wanted} {resource}; {has} are not reserved then"
+                message = f"its start needs {wanted} {resource}; {has} are not reserved then"
                 yield Violation(rule="reserved", workload=workload.key, message=message)
 
 
@@ -83,7 +83,7 @@ def _check_facts(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
 
 
 def _against(index: SnapshotIndex, workload: Workload, start: Instant) -> list[Reservation]:
-    """List the reservations that a workload would run into."""
+    """List the advance reservations that exclude a workload while it would run."""
     end = start + _limit_ms(index, workload)
     return [
         each
@@ -96,9 +96,9 @@ def _overlaps(each: Reservation, start: int, end: int) -> bool:
     if each.repeat == "":
         return each.start < end and start < each.end
     period = _PERIODS_MS[each.repeat]
-    # The last time that it begins before the end; never before the first time.
-    times = (end - 1 - each.start) // period
-    return times >= 0 and start < each.end + times * period
+    # The last occurrence that starts before the end; never before the first one.
+    occurrence = (end - 1 - each.start) // period
+    return occurrence >= 0 and start < each.end + occurrence * period
 
 
 def _may_use(each: Reservation, workload: Workload) -> bool:
@@ -117,9 +117,9 @@ def _has(each: Reservation, node: NodeName) -> bool:
 
 
 def _limit_ms(index: SnapshotIndex, workload: Workload) -> int:
-    said = [one for one in (workload.time_limit_ms, workload.least_limit_ms) if one is not None]
+    limits = [one for one in (workload.time_limit_ms, workload.least_limit_ms) if one is not None]
     if workload.max_execution_ms is not None:
-        said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
+        limits.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
     rules = index.policy.backfill
     unknown = _UNKNOWN_MS if rules is None else rules.default_limit_ms
-    return min(said, default=unknown)
+    return min(limits, default=unknown)

@@ -1,4 +1,4 @@
-"""Was there a reason to take quota away? (spec quota §11–§13, §15)"""
+"""Was there a reason for an eviction that is no preemption? (spec quota §11–§13, §15)"""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from unisono.engine.model.queue import StopPolicy
 from unisono.engine.model.workload import Holding
 
 
-def check_stops(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check every workload that loses its quota for nobody's need."""
+def check_evictions(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    """Check every workload that loses its quota without a preemptor."""
     for stop in plan.stops:
         holding = index.holdings.get(stop.workload)
         if holding is None:
@@ -48,16 +48,16 @@ def _why_groundless(index: SnapshotIndex, now: Instant, stop: Stop, holding: Hol
 
 def _why_not_stopped(policy: StopPolicy, holding: Holding) -> str:
     if policy == "None":
-        return "nobody stopped the queue"
+        return "the queue is not stopped"
     if policy == "Hold" and holding.admitted:
-        return "Hold lets those who are admitted run on"
+        return "Hold lets admitted workloads run on"
     return ""
 
 
 def _why_not_late(index: SnapshotIndex, now: Instant, holding: Holding) -> str:
     policy = index.policy.pods_ready
     if policy is None:
-        return "nobody waits for pods to be ready"
+        return "waitForPodsReady is off"
     if holding.ready or not holding.admitted:
         return "its pods are ready" if holding.ready else "its pods may not run yet"
     allowed_ms, since = policy.timeout_ms, admitted_at(holding)

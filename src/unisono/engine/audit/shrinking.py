@@ -1,4 +1,4 @@
-"""A victim that gives up pods: what of it leaves, and may that much be asked? (placement §8.7)"""
+"""Victims that shrink instead of being evicted: which part is released (placement §8.7)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from unisono.engine.model.plan import Victim
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment
 
 
-def leaving(holding: Holding, keeps: Admission | None) -> Holding:
-    """Return a holding of only what leaves, as if that had been all of it."""
+def released_part(holding: Holding, keeps: Admission | None) -> Holding:
+    """Return a holding of only the part that is released."""
     if keeps is None:
         return holding
     kept = {each.name: each for each in keeps.pod_sets}
-    gone = tuple(_difference(each, kept.get(each.name)) for each in holding.admission.pod_sets)
-    # Pods that are done count among those that stay, as far as there are so many.
+    released = tuple(_difference(each, kept.get(each.name)) for each in holding.admission.pod_sets)
+    # Reclaimable pods count among those that stay, as far as there are as many.
     done = tuple(
         (name, max(0, pods - kept[name].count) if name in kept else pods)
         for name, pods in holding.workload.reclaimable
@@ -23,7 +23,7 @@ def leaving(holding: Holding, keeps: Admission | None) -> Holding:
     return msgspec.structs.replace(
         holding,
         workload=msgspec.structs.replace(holding.workload, reclaimable=done),
-        admission=msgspec.structs.replace(holding.admission, pod_sets=gone),
+        admission=msgspec.structs.replace(holding.admission, pod_sets=released),
     )
 
 
@@ -39,8 +39,8 @@ def _difference(each: PodSetAssignment, kept: PodSetAssignment | None) -> PodSet
     )
 
 
-def is_told(victim: Victim, holding: Holding) -> bool:
-    """Say whether an earlier plan told the victim the same."""
+def was_requested(victim: Victim, holding: Holding) -> bool:
+    """Say whether an earlier plan requested the same of the victim."""
     if holding.evicting:
         return True
     if victim.keeps is None or holding.keeps is None:
@@ -48,8 +48,8 @@ def is_told(victim: Victim, holding: Holding) -> bool:
     return _counts(victim.keeps) == _counts(holding.keeps)
 
 
-def why_not_that_part(victim: Victim, holding: Holding) -> str:
-    """Say what is wrong with what a victim keeps, or nothing."""
+def why_not_shrinkable(victim: Victim, holding: Holding) -> str:
+    """Say why a victim cannot shrink to what it keeps, or nothing."""
     keeps, workload = victim.keeps, holding.workload
     if keeps is None:
         return ""
@@ -62,18 +62,18 @@ def why_not_that_part(victim: Victim, holding: Holding) -> str:
         return "it gives up nothing"
     if workload.min_total is not None and sum(after.values()) < workload.min_total:
         return f"{sum(after.values())} pods stay, and {workload.min_total} have to run together"
-    told = {} if holding.keeps is None else _counts(holding.keeps)
+    requested = {} if holding.keeps is None else _counts(holding.keeps)
     old = {each.name: each for each in holding.admission.pod_sets}
     sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     for each in keeps.pod_sets:
         least = _least(sets.get(each.name), old[each.name].count)
         if not least <= each.count <= old[each.name].count:
             return f"{each.name}: {each.count} pods stay, at least {least} have to"
-        if each.count > told.get(each.name, each.count):
-            return f"{each.name}: {told[each.name]} pods were to stay, now {each.count}"
+        if each.count > requested.get(each.name, each.count):
+            return f"{each.name}: {requested[each.name]} pods were to stay, now {each.count}"
         if each.flavors != old[each.name].flavors:
             return f"{each.name}: its flavors change"
-        if _spread_out(each.nodes) != _spread_out(old[each.name].nodes)[: each.count]:
+        if _node_per_pod(each.nodes) != _node_per_pod(old[each.name].nodes)[: each.count]:
             return f"{each.name}: those that stay are not its first pods, where they are"
     return ""
 
@@ -86,16 +86,16 @@ def _counts(admission: Admission) -> dict[str, int]:
     return {each.name: each.count for each in admission.pod_sets}
 
 
-def _spread_out(nodes: tuple[tuple[NodeName, int], ...]) -> list[NodeName]:
-    """List the node of every pod, in the order of their ranks."""
+def _node_per_pod(nodes: tuple[tuple[NodeName, int], ...]) -> list[NodeName]:
+    """List the node of every pod, in rank order."""
     return [name for name, pods in nodes for _ in range(pods)]
 
 
-def less_would_be(victim: Victim, holding: Holding) -> Holding | None:
-    """Return the next smaller part that the victim could give up; None if there is none.
+def smaller_release(victim: Victim, holding: Holding) -> Holding | None:
+    """Return the next smaller part that the victim could release; None if there is none.
 
-    Whoever leaves whole might shrink to its minimum; whoever shrinks might keep one pod more. Only
-    told of gangs in which one set alone can give up pods: with several there is a choice.
+    A victim that is evicted whole might shrink to its minimum; one that shrinks might keep one pod
+    more. Only for gangs in which one pod set alone can shrink: with several there is a choice.
     """
     sets = {pod_set.name: pod_set for pod_set in holding.workload.pod_sets}
     spare = [
@@ -113,18 +113,20 @@ def less_would_be(victim: Victim, holding: Holding) -> Holding | None:
         pods = min(pods, total - workload.min_total)
     if victim.keeps is not None:
         pods = assigned.count - _counts(victim.keeps).get(assigned.name, 0) - 1
-    told = (
+    requested = (
         0
         if holding.keeps is None
         else assigned.count - _counts(holding.keeps).get(assigned.name, 0)
     )
-    if pods < max(1, told) or not holding.admitted:
+    if pods < max(1, requested) or not holding.admitted:
         return None
-    places = _spread_out(assigned.nodes)[: assigned.count - pods]
+    nodes = _node_per_pod(assigned.nodes)[: assigned.count - pods]
     stays = msgspec.structs.replace(
         assigned,
         count=assigned.count - pods,
-        nodes=tuple((name, places.count(name)) for name in dict.fromkeys(places)),
+        nodes=tuple((name, nodes.count(name)) for name in dict.fromkeys(nodes)),
     )
     others = (stays if each is assigned else each for each in holding.admission.pod_sets)
-    return leaving(holding, msgspec.structs.replace(holding.admission, pod_sets=tuple(others)))
+    return released_part(
+        holding, msgspec.structs.replace(holding.admission, pod_sets=tuple(others))
+    )
