@@ -7,9 +7,8 @@ number that was already computed. No violations means that nothing was found.
 | module                  | checks                                                              |
 | ----------------------- | ------------------------------------------------------------------- |
 | `identity`              | the plan belongs to this snapshot and names every workload once     |
-| `admission`             | the workload may start at all, now, in that queue                   |
-| `arrays`                | an array runs no more workloads than its limit                      |
-| `dependencies`          | what a workload depends on has happened                             |
+| `admission`             | the workload may start at all, now, in that queue: holds, checks,   |
+|                         | array limits, dependencies                                          |
 | `assignment`            | counts and flavors are ones that spec quota §7 allows               |
 | `quota`                 | everything fits, before and after the victims have left             |
 | `limits`                | accounts, QOS and users stay within their limits                    |
@@ -38,11 +37,9 @@ from __future__ import annotations
 
 from unisono.engine.audit.admission import check_candidates
 from unisono.engine.audit.advance_reservations import check_advance_reservations
-from unisono.engine.audit.arrays import check_arrays
 from unisono.engine.audit.assignment import check_assignments
 from unisono.engine.audit.backfill_reservations import check_backfill_reservations
 from unisono.engine.audit.cache import AuditCache
-from unisono.engine.audit.dependencies import check_dependencies
 from unisono.engine.audit.evictions import check_evictions
 from unisono.engine.audit.explanations import check_explanations
 from unisono.engine.audit.identity import check_identity
@@ -70,8 +67,6 @@ def audit(snapshot: Snapshot, plan: Plan, cache: AuditCache | None = None) -> tu
     return (
         *check_identity(index, plan),
         *check_candidates(index, plan),
-        *check_arrays(index, plan),
-        *check_dependencies(index, plan),
         *check_assignments(index, plan),
         *check_quota(index, plan),
         *check_limits(index, plan),

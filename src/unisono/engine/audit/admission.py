@@ -1,4 +1,4 @@
-"""May this workload start at all, now, in that queue? (spec quota §5, §6, §12, §13, §15)
+"""May this workload start at all, now, in that queue? (quota §5, §6, §12, §13, §15, time §9, §11)
 
 Quota and flavors apart. Checked for admitted workloads and for preemptors: a workload that may
 not start may not preempt either.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.names import Instant, namespace_of
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.queue import ClusterQueue
@@ -29,6 +30,8 @@ def check_candidates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             yield from _check_checks(index, workload, decided)
             yield from _check_slice(index, workload, decided)
     yield from _check_pods_ready(index, plan)
+    yield from _check_arrays(index, plan)
+    yield from _check_dependencies(index, plan)
 
 
 def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
@@ -155,3 +158,65 @@ def _check_pods_ready(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             )
         if admit.checks_pass:
             unready.append(admit.workload)
+
+
+def _check_arrays(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    """Check that no array runs more workloads than its limit (spec time §9)."""
+    for admit in plan.admissions:
+        workload = index.waiting.get(admit.workload)
+        if workload is None or not workload.array:
+            continue
+        starting = {one.workload for one in plan.admissions}
+        ending = {one.replaces for one in plan.admissions}
+        running = [
+            holding.workload.key
+            for holding in index.holdings.values()
+            if holding.workload.array == workload.array and holding.workload.key not in ending
+        ]
+        with_it = [
+            other.key
+            for other in index.waiting.values()
+            if other.array == workload.array and other.key in starting
+        ]
+        if len(running) + len(with_it) > workload.array_limit:
+            message = f"{len(running)} of {workload.array} run and {len(with_it)} start"
+            yield Violation(
+                rule="array",
+                workload=workload.key,
+                message=f"{message}; at most {workload.array_limit} may",
+            )
+
+
+def _check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    """Check that no workload starts before its dependencies are satisfied (spec time §11).
+
+    Read off results and holdings; whether a job of the same name is pending again is not checked.
+    """
+    for admit in plan.admissions:
+        workload = index.waiting.get(admit.workload)
+        if workload is None or not workload.depends:
+            continue
+        met = [_is_met(index, each, plan.now) for each in workload.depends]
+        if not (any(met) if workload.depends_on_any else all(met)):
+            each = workload.depends[met.index(False)]
+            message = f"{each.kind}:{each.on} is not satisfied"
+            yield Violation(rule="dependency", workload=workload.key, message=message)
+
+
+def _is_met(index: SnapshotIndex, each: Dependency, now: Instant) -> bool:
+    if each.kind == "singleton":
+        return True  # left to the planner: it compares names
+    running = [one for one in index.holdings.values() if _job(one.workload) == each.on]
+    result = index.results.get(each.on)
+    if each.kind == "after":
+        starts = [one.running_since for one in running]
+        if not starts and result is not None:
+            starts = [result.ended_at if result.started_at is None else result.started_at]
+        return any(start + each.delay_ms <= now for start in starts)
+    if running or result is None:
+        return False
+    return each.kind == "afterany" or result.succeeded == (each.kind == "afterok")
+
+
+def _job(workload: Workload) -> str:
+    return workload.job or workload.key

@@ -32,7 +32,7 @@ def audit_repair(
     )
     placed = msgspec.structs.replace(
         repaired,
-        pod_sets=tuple(  # pods that are done have given trepaired_workload places back
+        pod_sets=tuple(  # finished pods have released their nodes
             msgspec.structs.replace(one, count=sum(pods for _, pods in one.nodes))
             for one in repaired.pod_sets
         ),
