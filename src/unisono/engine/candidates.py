@@ -27,6 +27,7 @@ from unisono.engine.model.explanation import (
     WouldDelay,
 )
 from unisono.engine.model.names import Instant, LocalQueueKey
+from unisono.engine.model.overriding import override
 from unisono.engine.model.plan import Outcome, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, nominate
@@ -127,6 +128,7 @@ class Heads(Candidates):
         cycle.is_last = len(self._nominees) == 1
         self.evaluated.update((nominee.cq, None) for nominee in self._nominees)
 
+    @override
     def __iter__(self) -> Iterator[Candidate]:
         for nominee in self._in_order():
             yield Candidate(nominee.cq, nominee.waiting, None, nominee)
@@ -150,6 +152,7 @@ class Heads(Candidates):
                 for node in touched:
                     tournament.touch(node)
 
+    @override
     def nominate(self, candidate: Candidate) -> Nominee:
         """Return the nominee of before the first decision."""
         assert candidate.nominee is not None, "heads are nominated together"
@@ -175,6 +178,7 @@ class PriorityHeads(Candidates):
             return [(_FIRST, cq.spec.name, cq, head) for cq, head in heads]
         return [(_rank(cq, head), cq.spec.name, cq, head) for cq, head in heads]
 
+    @override
     def __iter__(self) -> Iterator[Candidate]:
         while self._heads:
             rank, _, cq, head = heapq.heappop(self._heads)
@@ -183,6 +187,7 @@ class PriorityHeads(Candidates):
             self.evaluated[cq] = None
             yield Candidate(cq, head)
 
+    @override
     def decide_early(self, candidate: Candidate) -> bool:
         """Set a head's class aside that is over a limit."""
         over = self.cycle.over_limit(candidate.waiting)
@@ -192,6 +197,7 @@ class PriorityHeads(Candidates):
         self._look_behind(candidate)
         return True
 
+    @override
     def nominate(self, candidate: Candidate) -> Nominee:
         """Nominate a head on the picture of before the first decision, like all heads."""
         ledger = self.cycle.ledger
@@ -200,6 +206,7 @@ class PriorityHeads(Candidates):
         ledger.put_back(lifted)
         return nominee
 
+    @override
     def decided(self, candidate: Candidate, nominee: Nominee, wait: Wait | None) -> None:
         """Find the queue's next workload if its head starts or steps aside."""
         super().decided(candidate, nominee, wait)
@@ -241,6 +248,7 @@ class AllPending(Candidates):
 
     # --- which ones ------------------------------------------------------------------------------
 
+    @override
     def __iter__(self) -> Iterator[Candidate]:
         rules = self._rules
         for waiting, group in self._pending():
@@ -368,6 +376,7 @@ class AllPending(Candidates):
 
     # --- one of them -----------------------------------------------------------------------------
 
+    @override
     def decide_early(self, candidate: Candidate) -> bool:
         """Apply a limit or the group's verdict; start what fits by counting."""
         waiting, group = candidate.waiting, _group_of(candidate)
@@ -417,6 +426,7 @@ class AllPending(Candidates):
         self._wait(candidate, table.would_delay(limit))
         return True
 
+    @override
     def nominate(self, candidate: Candidate) -> Nominee:
         """Nominate on the picture of now: what leaves already is not preempted once more."""
         cycle = self.cycle
@@ -429,6 +439,7 @@ class AllPending(Candidates):
             gone=frozenset(cycle.victims),
         )
 
+    @override
     def decided(self, candidate: Candidate, nominee: Nominee, wait: Wait | None) -> None:
         """Remember a verdict for the group, and make a reservation for what has to wait."""
         if wait is None:

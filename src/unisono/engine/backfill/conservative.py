@@ -22,6 +22,7 @@ from unisono.engine.backfill.seating import Seats
 from unisono.engine.backfill.slot_room import SlotRoom, pools_of
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.overriding import override
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
@@ -63,6 +64,7 @@ class ConservativeTable(ReservationTable):
 
     # --- from one cycle to the next --------------------------------------------------------------
 
+    @override
     def keep(self) -> ConservativeTable | None:
         """Return the table, if it has reservations."""
         return self if self._dates else None
@@ -99,21 +101,25 @@ class ConservativeTable(ReservationTable):
             self._room = self._room.copy(self._pieces)
 
     @property
+    @override
     def is_easy(self) -> bool:
         """There may be many reservations."""
         return False
 
     @property
+    @override
     def is_reused(self) -> bool:
         """Whether the reservations are the last cycle's."""
         return self._is_reused
 
     @property
+    @override
     def reservations(self) -> Sequence[Date]:
         """All reservations."""
         return tuple(self._dates.values())
 
     @property
+    @override
     def count(self) -> int:
         """How many there are."""
         return len(self._dates)
@@ -141,19 +147,23 @@ class ConservativeTable(ReservationTable):
     # --- reservations ----------------------------------------------------------------------------
 
     @property
+    @override
     def is_on_nodes(self) -> bool:
         """Whether reservations have nodes of their own, so that other nodes may do for a start."""
         return isinstance(self._room, NodeRoom)
 
     @property
+    @override
     def is_full(self) -> bool:
         """Whether the policy allows no further reservation."""
         return self._rules.dates is not None and len(self._dates) >= self._rules.dates
 
+    @override
     def ends_before_first(self, end: Instant) -> bool:
         """Say whether what ends then is gone before the first reservation."""
         return self._first is None or end <= self._first.start
 
+    @override
     def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:
         """Name the earliest reservation."""
         assert self._first is not None, "there is a reservation"
@@ -162,6 +172,7 @@ class ConservativeTable(ReservationTable):
 
     # --- now -------------------------------------------------------------------------------------
 
+    @override
     def allows(self, nominee: Nominee, end: Instant) -> bool:
         """Allow what ends before the first reservation, or fits beside all of them."""
         if self._pieces is None or self.ends_before_first(end):
@@ -177,10 +188,12 @@ class ConservativeTable(ReservationTable):
             return self._room.leaves(self._with_rows(placed_pods), high)
         return self._move(nominee, nominee.node_search, high)
 
+    @override
     def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
         """Reservations are on nodes: those it gets decide."""
         return None
 
+    @override
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
         """Allow what ends before the first reservation, or stays where all leave room."""
         if self._pieces is None or self._room is None or self.ends_before_first(end):
@@ -211,6 +224,7 @@ class ConservativeTable(ReservationTable):
         nominee.placements = answer
         return True
 
+    @override
     def started(self, end: Instant, booked: Booked) -> None:
         """Book what starts."""
         self._own()
@@ -228,6 +242,7 @@ class ConservativeTable(ReservationTable):
 
     # --- later -----------------------------------------------------------------------------------
 
+    @override
     def reserve(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:

@@ -15,6 +15,7 @@ from unisono.engine.backfill.pieces import End
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
+from unisono.engine.model.overriding import override
 from unisono.engine.model.plan import Date
 from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.quota.assign import Verdict
@@ -43,48 +44,58 @@ class EasyTable(ReservationTable):
         self._left: Integers | None = None  # on nodes at the shadow time, beside what was allowed
 
     @property
+    @override
     def is_on_nodes(self) -> bool:
         """The reservation is for any nodes that do."""
         return False
 
     @property
+    @override
     def is_easy(self) -> bool:
         """There is one reservation at most."""
         return True
 
     @property
+    @override
     def is_reused(self) -> bool:
         """Whether the reservation is the last cycle's."""
         return self._is_reused
 
     @property
+    @override
     def reservations(self) -> Sequence[Date]:
         """The one reservation, if there is one."""
         return () if self.shadow is None else (self.shadow.date,)
 
     @property
+    @override
     def count(self) -> int:
         """One or none."""
         return 0 if self.shadow is None else 1
 
+    @override
     def keep(self) -> Kept | None:
         """Return the one reservation."""
         return self.shadow
 
     @property
+    @override
     def is_full(self) -> bool:
         """One is all."""
         return self.shadow is not None
 
+    @override
     def ends_before_first(self, end: Instant) -> bool:
         """Say whether what ends then is gone before the shadow time."""
         return self.shadow is None or end <= self.shadow.start
 
+    @override
     def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:
         """Name the workload that has the reservation."""
         assert self.shadow is not None, "there is a reservation"
         return (WouldDelay(whom=self.shadow.whom, start=self.shadow.start, limit_ms=limit_ms),)
 
+    @override
     def allows(self, nominee: Nominee, end: Instant) -> bool:
         """Allow what ends before the shadow time, or leaves enough for the reservation."""
         if self.ends_before_first(end):
@@ -94,6 +105,7 @@ class EasyTable(ReservationTable):
             placed_pods = placed_pods_of(nominee.waiting.workload, admission_of(nominee))
         return self.allows_booking(Starting(nominee.assignment.as_charges(), placed_pods), end)
 
+    @override
     def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
         """Allow what ends before the shadow time, or has few enough pods."""
         shadow = self.shadow
@@ -107,6 +119,7 @@ class EasyTable(ReservationTable):
             return None
         return shadow.spare >= counted.pods if shadow.counted.room is counted.room else None
 
+    @override
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
         """Allow what ends before the shadow time, or leaves enough for the reservation."""
         shadow = self.shadow
@@ -153,6 +166,7 @@ class EasyTable(ReservationTable):
         ledger.rollback(mark)
         return fits
 
+    @override
     def started(self, end: Instant, booked: Booked) -> None:
         """Keep what is left for the reservation, and what ends when."""
         shadow, left, self._left = self.shadow, self._left, None
@@ -175,6 +189,7 @@ class EasyTable(ReservationTable):
                 left = free_beside(shadow.free, booked.placed_pods, self._state.nodes.table)
             shadow.free = left
 
+    @override
     def reserve(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:
