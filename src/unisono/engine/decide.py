@@ -289,13 +289,13 @@ class Decisions:
         """Say whether counting is all that is needed to start a gang, and whether it fits."""
         if not counted.is_best_fit or self.claims or self.leaving:
             return False
-        return counted.room.total(self.ledger) >= counted.pods
+        return counted.capacity.total(self.ledger) >= counted.pods
 
     def offer_counted(
         self, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
     ) -> Offer | None:
         """Say where a counted gang would go, and what that books."""
-        chosen = counted.room.choose(counted.pods, self.ledger)
+        chosen = counted.capacity.choose(counted.pods, self.ledger)
         if chosen is None:
             return None
         nodes = self.state.nodes

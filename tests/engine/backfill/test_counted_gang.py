@@ -1,4 +1,4 @@
-"""What gangs need is counted once for all sizes, and is the same for each as on its own."""
+"""Counted gangs: what a pod needs is found out once, and is right for gangs of every size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _cluster() -> ClusterState:
     return state
 
 
-def _asked(state: ClusterState, size: int, gpus: int) -> CountedGang | None:
+def _counted(state: ClusterState, size: int, gpus: int) -> CountedGang | None:
     name = f"{size}-of-{gpus}"
     state.apply(WorkloadWaits(job(name, "q", pod_sets=(pods(size, {"gpu": gpus}),))))
     waiting = state.waiting[job(name, "q").key]
@@ -33,7 +33,7 @@ def _asked(state: ClusterState, size: int, gpus: int) -> CountedGang | None:
     return counted_gang(state, group, waiting)
 
 
-def _told(counted: CountedGang | None) -> tuple[object, ...] | None:
+def _fields(counted: CountedGang | None) -> tuple[object, ...] | None:
     if counted is None:
         return None
     cells = [(cell.account, amount) for cell, amount in counted.cells]
@@ -41,23 +41,23 @@ def _told(counted: CountedGang | None) -> tuple[object, ...] | None:
     return (
         (counted.pods, counted.admission_count, counted.pod_set, counted.flavor, counted.flavors),
         (cells, counted.columns, counted.requests, counted.levels, counted.is_best_fit),
-        (counted.allowed.tolist(), counted.room.free, counted.room.requests),
+        (counted.allowed.tolist(), counted.capacity.free, counted.capacity.requests),
     )
 
 
-def test_each_size_needs_what_it_needs_on_its_own() -> None:
+def test_each_size_is_counted_as_on_its_own() -> None:
     shared = _cluster()
     for size, gpus in [(2, 1), (1, 1), (9, 1), (3, 2), (1, 2), (10, 1), (5, 2), (2, 1)]:
-        found = _asked(shared, size, gpus)
-        assert _told(found) == _told(_asked(_cluster(), size, gpus))
+        found = _counted(shared, size, gpus)
+        assert _fields(found) == _fields(_counted(_cluster(), size, gpus))
         assert (found is None) == (size * gpus > 9)  # more than the queue may ever use
         assert found is None or found.charges[0][1] == size * gpus
 
 
-def test_gangs_of_all_sizes_share_room_and_request() -> None:
+def test_gangs_of_all_sizes_share_capacity_and_request() -> None:
     state = _cluster()
-    one, other = _asked(state, 1, 1), _asked(state, 4, 1)
+    one, other = _counted(state, 1, 1), _counted(state, 4, 1)
     assert one is not None
     assert other is not None
-    assert one.room is other.room
+    assert one.capacity is other.capacity
     assert one.requests is other.requests

@@ -13,7 +13,7 @@ from tests.support.compiled import interpreted_only
 from unisono.engine import candidates, cycle
 from unisono.engine.backfill import easy
 from unisono.engine.backfill.fast_path import fast_path
-from unisono.engine.backfill.slot_room import SlotRoom
+from unisono.engine.backfill.slot_capacity import SlotCapacity
 from unisono.engine.cycle import plan
 from unisono.engine.decide import Decisions
 from unisono.engine.model.names import Instant, NodeName
@@ -148,7 +148,7 @@ def test_what_comes_free_is_counted_by_pods_as_it_is_by_nodes(
     trace, nodes = _any(seed, sizes)
     by_pods = _plans(trace, nodes, "conservative")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(SlotRoom, "_is_even", lambda *_: False)
+        patched.setattr(SlotCapacity, "_is_even", lambda *_: False)
         assert by_pods == _plans(trace, nodes, "conservative")
 
 

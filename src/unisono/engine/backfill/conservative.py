@@ -12,14 +12,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from unisono.engine.backfill import node_room, slot_room
+from unisono.engine.backfill import node_capacity, slot_capacity
 from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
 from unisono.engine.backfill.future_placement import future_placement_of
-from unisono.engine.backfill.node_room import NodeRoom
-from unisono.engine.backfill.pieces import End, Pieces
+from unisono.engine.backfill.intervals import End, Intervals
+from unisono.engine.backfill.node_capacity import NodeCapacity
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
 from unisono.engine.backfill.seating import Seats
-from unisono.engine.backfill.slot_room import SlotRoom, pools_of
+from unisono.engine.backfill.slot_capacity import SlotCapacity, pools_of
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.overriding import override
@@ -52,10 +52,10 @@ class ConservativeTable(ReservationTable):
         self._ledger = view.ledger
         self._now = view.now
         self._rules = rules
-        self._pieces: Pieces | None = None  # made with the first reservation, and with it ...
-        self._room: NodeRoom | SlotRoom | None = None
+        self._intervals: Intervals | None = None  # made with the first reservation, and with it ...
+        self._capacity: NodeCapacity | SlotCapacity | None = None
         self._is_reused = False
-        self._is_shared = False  # set: pieces, room and the rest are the last cycle's
+        self._is_shared = False  # set: intervals, capacity and the rest are the last cycle's
         self._dates: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the earliest
         self._bounds: dict[tuple[ClusterQueueState, int, str], Bounds] = {}
@@ -71,11 +71,13 @@ class ConservativeTable(ReservationTable):
 
     def fits(self, arrivals: Iterable[tuple[Waiting, Group]]) -> bool:
         """Say whether arrivals since the last cycle can be counted like the others."""
-        room = self._room
-        if isinstance(room, SlotRoom):
-            return all(room.knows(counted_gang(self._state, group, one)) for one, group in arrivals)
-        return room is None or all(
-            room.knows(requests) for one, _ in arrivals for requests in _requests(one)
+        capacity = self._capacity
+        if isinstance(capacity, SlotCapacity):
+            return all(
+                capacity.knows(counted_gang(self._state, group, one)) for one, group in arrivals
+            )
+        return capacity is None or all(
+            capacity.knows(requests) for one, _ in arrivals for requests in _requests(one)
         )
 
     def resumed(self, view: CycleView) -> ConservativeTable:
@@ -96,9 +98,9 @@ class ConservativeTable(ReservationTable):
         self._dates = {**self._dates}
         self._bounds = {alike: bounds.copy() for alike, bounds in self._bounds.items()}
         self._started = [*self._started]
-        if self._pieces is not None and self._room is not None:
-            self._pieces = self._pieces.copy()
-            self._room = self._room.copy(self._pieces)
+        if self._intervals is not None and self._capacity is not None:
+            self._intervals = self._intervals.copy()
+            self._capacity = self._capacity.copy(self._intervals)
 
     @property
     @override
@@ -136,7 +138,7 @@ class ConservativeTable(ReservationTable):
 
     def hold(self, now: Instant) -> bool:
         """Say whether all are in the future, and nothing runs longer than expected."""
-        if self._pieces is not None and self._pieces.next_cut <= now:
+        if self._intervals is not None and self._intervals.next_cut <= now:
             return False
         return self._first is None or self._first.start > now
 
@@ -150,7 +152,7 @@ class ConservativeTable(ReservationTable):
     @override
     def is_on_nodes(self) -> bool:
         """Whether reservations have nodes of their own, so that other nodes may do for a start."""
-        return isinstance(self._room, NodeRoom)
+        return isinstance(self._capacity, NodeCapacity)
 
     @property
     @override
@@ -175,17 +177,17 @@ class ConservativeTable(ReservationTable):
     @override
     def allows(self, nominee: Nominee, end: Instant) -> bool:
         """Allow what ends before the first reservation, or fits beside all of them."""
-        if self._pieces is None or self.ends_before_first(end):
+        if self._intervals is None or self.ends_before_first(end):
             return True
         self._own()
-        high = self._pieces.cut(end)
+        high = self._intervals.cut(end)
         if not self._has_quota(nominee, high):
             return False
         if nominee.node_search is None:
             return True
-        if isinstance(self._room, SlotRoom):
+        if isinstance(self._capacity, SlotCapacity):
             placed_pods = placed_pods_of(nominee.waiting.workload, admission_of(nominee))
-            return self._room.leaves(self._with_rows(placed_pods), high)
+            return self._capacity.allows(self._with_rows(placed_pods), high)
         return self._move(nominee, nominee.node_search, high)
 
     @override
@@ -195,15 +197,15 @@ class ConservativeTable(ReservationTable):
 
     @override
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
-        """Allow what ends before the first reservation, or stays where all leave room."""
-        if self._pieces is None or self._room is None or self.ends_before_first(end):
+        """Allow what ends before the first reservation, or stays where all leave capacity."""
+        if self._intervals is None or self._capacity is None or self.ends_before_first(end):
             return True
         self._own()
-        high = self._pieces.cut(end)
+        high = self._intervals.cut(end)
         for cell, amount in booked.charges:
-            if amount > available(cell) - self._pieces.most_used(cell, 0, high) + cell.usage:
+            if amount > available(cell) - self._intervals.peak_usage(cell, 0, high) + cell.usage:
                 return False
-        return self._room.leaves(self._with_rows(booked.placed_pods), high)
+        return self._capacity.allows(self._with_rows(booked.placed_pods), high)
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
         mark = self._ledger.mark()
@@ -214,8 +216,10 @@ class ConservativeTable(ReservationTable):
 
     def _move(self, nominee: Nominee, node_search: NodeSearch, high: int) -> bool:
         """Find nodes that stay free for as long as it runs."""
-        assert isinstance(self._room, NodeRoom), "where pods are counted other nodes do not help"
-        free = self._room.least_free(0, high)
+        assert isinstance(self._capacity, NodeCapacity), (
+            "where pods are counted other nodes do not help"
+        )
+        free = self._capacity.least_free(0, high)
         answer = future_placement_of(self._state).place(node_search.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
@@ -230,15 +234,17 @@ class ConservativeTable(ReservationTable):
         self._own()
         if self.seats is not None:
             self.seats.start(end, booked)
-        if self._pieces is None:
+        if self._intervals is None:
             self._started.append((end, -len(self._started), booked))
         else:
-            self._book(booked, 0, self._pieces.cut(end))
+            self._book(booked, 0, self._intervals.cut(end))
 
     def _book(self, booked: Booked, low: int, high: int) -> None:
-        assert self._pieces is not None and self._room is not None, "there are pieces by now"
-        self._pieces.charge(booked.charges, low, high)
-        self._room.book(booked.placed_pods, low, high)
+        assert self._intervals is not None and self._capacity is not None, (
+            "there are intervals by now"
+        )
+        self._intervals.charge(booked.charges, low, high)
+        self._capacity.book(booked.placed_pods, low, high)
 
     # --- later -----------------------------------------------------------------------------------
 
@@ -250,30 +256,30 @@ class ConservativeTable(ReservationTable):
         if self.is_full:
             return None
         self._own()
-        if self._pieces is None:
-            self._make_room()
-        pieces, room = self._pieces, self._room
-        assert pieces is not None and room is not None, "there are pieces by now"
+        if self._intervals is None:
+            self._look_ahead()
+        intervals, capacity = self._intervals, self._capacity
+        assert intervals is not None and capacity is not None, "there are intervals by now"
         alike = (group.cq, waiting.shape.number, waiting.term)
         bounds = self._bounds.get(alike)
         if bounds is None:
             bounds = self._bounds[alike] = Bounds()
         # It was evaluated for now already.
-        first = max(1, pieces.piece_at(bounds.earliest(limit_ms)))
+        first = max(1, intervals.interval_at(bounds.earliest(limit_ms)))
         counted = counted_gang(self._state, group, waiting)
         if counted is not None:
-            starts = room.starts(counted, limit_ms, first)
+            starts = capacity.starts(counted, limit_ms, first)
         else:
-            assert isinstance(room, NodeRoom), "where pods are counted all of them are"
+            assert isinstance(capacity, NodeCapacity), "where pods are counted all of them are"
             wanted = waiting.shape.least_in_total if self._state.nodes.has_nodes else ()
-            starts = room.starts_by_total(wanted, limit_ms, first)
+            starts = capacity.starts_by_total(wanted, limit_ms, first)
         for tried, low in enumerate(islice(starts, MOST_TRIED)):
-            start = pieces.cuts[low]
+            start = intervals.cuts[low]
             if furthest is not None and start > furthest:
                 break
             end = Instant(start + limit_ms)
             if counted is not None:
-                found = self._count(counted, room, low, end, again=tried > 0)
+                found = self._count(counted, capacity, low, end, again=tried > 0)
             else:
                 found = self._try(waiting, group.cq, start, end)
             if found is not None:
@@ -287,30 +293,32 @@ class ConservativeTable(ReservationTable):
     def _count(
         self,
         counted: CountedGang,
-        room: NodeRoom | SlotRoom,
+        capacity: NodeCapacity | SlotCapacity,
         low: int,
         end: Instant,
         *,
         again: bool,
     ) -> Starting | None:
         """Look for nodes for a gang that only has to be counted; there is quota."""
-        assert self._pieces is not None, "there are pieces by now"
-        if isinstance(room, SlotRoom):
-            return Starting(counted.cells, (room.find(counted),))
-        high = max(low + 1, self._pieces.piece_at(end))
-        if again and room.is_in_vain(counted, low, high):
+        assert self._intervals is not None, "there are intervals by now"
+        if isinstance(capacity, SlotCapacity):
+            return Starting(counted.cells, (capacity.find(counted),))
+        high = max(low + 1, self._intervals.interval_at(end))
+        if again and capacity.is_hopeless(counted, low, high):
             return None
-        placed = room.find(counted, placement_of(self._state).in_order(counted.levels), low, high)
+        placed = capacity.find(
+            counted, placement_of(self._state).in_order(counted.levels), low, high
+        )
         return None if placed is None else Starting(counted.cells, (placed,))
 
     def _seat(self, seats: Seats, date: Date, counted: CountedGang | None, found: Starting) -> None:
         """Tell the nodes of a reservation."""
-        if isinstance(self._room, NodeRoom):
+        if isinstance(self._capacity, NodeCapacity):
             seats.sit(date, found.placed_pods)
         elif counted is not None:
             seats.count(date, counted)
 
-    def _make_room(self) -> None:
+    def _look_ahead(self) -> None:
         """Look ahead: what ends when, and what comes free then."""
         state, table = self._state, self._state.nodes.table
         if self.seats is not None:
@@ -323,27 +331,29 @@ class ConservativeTable(ReservationTable):
         groups = [(group.members[0].waiting, group) for group in self._view.timeline.groups]
         pools = pools_of(counted_gang(state, group, waiting) for waiting, group in groups)
         if pools is not None:
-            most = slot_room.MOST_PIECES
-            self._pieces = Pieces(self._now, ends, resolution_ms=resolution, most=most)
-            self._room = SlotRoom(table, pools, self._pieces, ends)
+            most = slot_capacity.MOST_INTERVALS
+            self._intervals = Intervals(self._now, ends, resolution_ms=resolution, most=most)
+            self._capacity = SlotCapacity(table, pools, self._intervals, ends)
             return
-        most = node_room.MOST_PIECES
-        self._pieces = Pieces(self._now, ends, resolution_ms=resolution, most=most)
+        most = node_capacity.MOST_INTERVALS
+        self._intervals = Intervals(self._now, ends, resolution_ms=resolution, most=most)
         asked = (
             (requests, counted_gang(state, group, waiting) is not None)
             for waiting, group in groups
             for requests in _requests(waiting)
         )
-        self._room = NodeRoom(table, self._pieces, ends, asked)
+        self._capacity = NodeCapacity(table, self._intervals, ends, asked)
 
     def _try(
         self, waiting: Waiting, cq: ClusterQueueState, start: Instant, end: Instant
     ) -> Starting | None:
         """Look for quota and nodes from one instant to another."""
-        assert self._pieces is not None, "there are pieces by now"
-        assert isinstance(self._room, NodeRoom), "where pods are counted nothing has to be tried"
-        low = self._pieces.piece_at(start)
-        high = max(low + 1, self._pieces.piece_at(end))
+        assert self._intervals is not None, "there are intervals by now"
+        assert isinstance(self._capacity, NodeCapacity), (
+            "where pods are counted nothing has to be tried"
+        )
+        low = self._intervals.interval_at(start)
+        high = max(low + 1, self._intervals.interval_at(end))
         mark = self._ledger.mark()
         self._let_time_pass(cq, low, high)
         assignment = affordable(self._state, cq, waiting, self._ledger, self._now)
@@ -353,7 +363,7 @@ class ConservativeTable(ReservationTable):
         charges = assignment.as_charges()
         if not self._state.nodes.has_nodes:
             return Starting(charges, ())
-        free = self._room.least_free(low, high)
+        free = self._capacity.least_free(low, high)
         excluded = self._state.reserved.excluded_nodes(waiting.workload, start)
         gang = NodeSearch(placement_of(self._state), waiting, excluded=excluded).gang(assignment)
         answer = future_placement_of(self._state).place(gang, free)
@@ -363,9 +373,9 @@ class ConservativeTable(ReservationTable):
         return Starting(charges, self._with_rows(placed_pods_of(waiting.workload, admission)))
 
     def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:
-        assert self._pieces is not None, "there are pieces by now"
-        high = self._pieces.cut(end)
-        self._book(found, self._pieces.piece_at(start), high)
+        assert self._intervals is not None, "there are intervals by now"
+        high = self._intervals.cut(end)
+        self._book(found, self._intervals.interval_at(start), high)
         date = Date(workload=waiting.workload.key, start=start, end=end)
         self._dates[date.workload] = date
         if self._first is None or start < self._first.start:
@@ -374,11 +384,11 @@ class ConservativeTable(ReservationTable):
 
     def _let_time_pass(self, cq: ClusterQueueState, low: int, high: int) -> None:
         """Book on the ledger the most that is used of each account meanwhile."""
-        assert self._pieces is not None, "there are pieces by now"
+        assert self._intervals is not None, "there are intervals by now"
         root = cq.node.root()
-        for cell in self._pieces.accounts:
+        for cell in self._intervals.cells:
             if cell.node.root() is root:
-                more = self._pieces.most_used(cell, low, high) - cell.usage
+                more = self._intervals.peak_usage(cell, low, high) - cell.usage
                 if more:
                     self._ledger.add(((cell, more),))
 

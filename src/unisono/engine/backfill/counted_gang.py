@@ -17,7 +17,7 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from unisono.engine.backfill.pod_room import Chosen, PodRoom
+from unisono.engine.backfill.pod_capacity import Chosen, PodCapacity
 from unisono.engine.model.explanation import Blocker, QuotaExhausted
 from unisono.engine.model.names import (
     FlavorName,
@@ -73,7 +73,7 @@ class CountedGang:
     columns: Columns  # of the node table, for one pod
     requests: Amounts  # the same by name
     allowed: Mask  # eligible nodes
-    room: PodRoom  # for such pods, on these nodes
+    capacity: PodCapacity  # for such pods, on these nodes
     # The admission where the cluster has one node: gangs of one kind share it.
     single_node_admission: Admission | None = None
 
@@ -155,7 +155,7 @@ class _PodCapacities:
     __slots__ = ("by_kind",)
 
     def __init__(self) -> None:
-        self.by_kind: dict[_CapacityKey, tuple[tuple[int, int], PodRoom]] = {}
+        self.by_kind: dict[_CapacityKey, tuple[tuple[int, int], PodCapacity]] = {}
 
 
 def _counted_gangs_of(cq: ClusterQueueState) -> _CountedGangs:
@@ -238,7 +238,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         columns=found.columns,
         requests=found.requests,
         allowed=found.allowed,
-        room=found.room,
+        capacity=found.capacity,
     )
 
 
@@ -262,7 +262,7 @@ def _count_one(state: ClusterState, cq: ClusterQueueState, shape: Shape) -> Coun
         return None  # no node has that resource; a nomination explains that
     constraint = constraint_for(pod_set, flavors)
     levels = placement.default_levels()
-    room = _pod_capacity(state, constraint, requests, levels)
+    capacity = _pod_capacity(state, constraint, requests, levels)
     scoring = state.policy.placement.scoring
     rules = state.policy.pods_ready
     return CountedGang(
@@ -289,15 +289,15 @@ def _count_one(state: ClusterState, cq: ClusterQueueState, shape: Shape) -> Coun
         cells=cells,
         charges=(),
         columns=table.columns_of(requests),
-        requests=room.requests,  # one object for gangs of all sizes: compared by identity first
+        requests=capacity.requests,  # one object for gangs of all sizes: compared by identity first
         allowed=placement.allowed(constraint),
-        room=room,
+        capacity=capacity,
     )
 
 
 def _pod_capacity(
     state: ClusterState, constraint: Constraint, requests: Amounts, levels: tuple[str, ...]
-) -> PodRoom:
+) -> PodCapacity:
     """Return the capacity for such pods; gangs of any size share it."""
     table, memo = state.nodes.table, state.derived.get(_PodCapacities)
     if memo is None:
@@ -309,7 +309,9 @@ def _pod_capacity(
         if len(by_kind) >= CAPACITIES_KEPT:
             by_kind.clear()
         placement = placement_of(state)
-        made = PodRoom(table, requests, placement.allowed(constraint), placement.in_order(levels))
+        made = PodCapacity(
+            table, requests, placement.allowed(constraint), placement.in_order(levels)
+        )
         found = by_kind[constraint, requests, levels] = (stamp, made)
     return found[1]
 
@@ -326,7 +328,7 @@ def offer_on(
     if admission is None:
         assigned = _assignment_of(nodes, chosen, counted)
         admission = Admission(queue=cq.spec.name, pod_sets=(assigned,))
-        if counted.room.is_single:
+        if counted.capacity.is_single:
             counted.single_node_admission = admission
     labels = waiting.workload.pod_sets[0].labels
     placed = PlacedPods(
@@ -347,7 +349,7 @@ def offer_on(
 def _assignment_of(nodes: NodeState, chosen: Chosen, counted: CountedGang) -> PodSetAssignment:
     rows, counts = chosen
     named: tuple[tuple[NodeName, int], ...]
-    if counted.room.is_even:
+    if counted.capacity.is_even:
         named = tuple(nodes.table.singles(rows))
     else:
         named = tuple(zip(nodes.table.names(rows), counts.tolist(), strict=True))

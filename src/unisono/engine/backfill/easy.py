@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
 from unisono.engine.backfill.easy_shadow import EasyShadow
 from unisono.engine.backfill.future_placement import free_after, free_beside, future_placement_of
-from unisono.engine.backfill.pieces import End
+from unisono.engine.backfill.intervals import End
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
@@ -117,7 +117,7 @@ class EasyTable(ReservationTable):
                 return False
         if shadow.spare is None or shadow.counted is None:
             return None
-        return shadow.spare >= counted.pods if shadow.counted.room is counted.room else None
+        return shadow.spare >= counted.pods if shadow.counted.capacity is counted.capacity else None
 
     @override
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
@@ -246,7 +246,7 @@ class EasyTable(ReservationTable):
     def _count_to(self, waiting: Waiting, counted: CountedGang, limit_ms: int) -> EasyShadow | None:
         """Let running workloads end until there is quota, then until there are nodes."""
         short = {cell: amount - available(cell) for cell, amount in counted.cells}
-        ends, room = self._ends(), counted.room
+        ends, room = self._ends(), counted.capacity
         spare = room.total(self._ledger) - counted.pods
         counts_pods = room.is_exact  # as long as all that end gave as much as they took
         soon = Instant(self._now + 1)

@@ -15,7 +15,7 @@ from typing import cast
 
 from unisono.engine.backfill.counted_gang import CountedGang, counted_gang, offer_on, stamp_of
 from unisono.engine.backfill.easy_shadow import EasyShadow
-from unisono.engine.backfill.pod_room import Caps, Chosen, PodRoom
+from unisono.engine.backfill.pod_capacity import Caps, Chosen, PodCapacity
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
@@ -96,7 +96,7 @@ class _Pass:
         self.shadow = shadow
         self.is_reused = shadow is not None
         self.stamp = stamp_of(state)
-        self.room: PodRoom | None = None
+        self.room: PodCapacity | None = None
         self.free = 0  # pods that still fit, on all nodes together
         self.caps: Caps | None = None  # and on each, without those who start; None: as now
         self.chosen: Chosen | None = None  # where the last one goes, who is not taken off yet
@@ -145,7 +145,7 @@ class _Pass:
         for member in entries:
             if timeline.is_pending(member):
                 counted = self._known(member.group)
-                if shadow.counted is None or shadow.counted.room is not counted.room:
+                if shadow.counted is None or shadow.counted.capacity is not counted.capacity:
                     raise _Leave
                 self._look(member, counted)
 
@@ -226,11 +226,11 @@ class _Pass:
             counted = counted_gang(self.state, group, group.members[0].waiting)
         if counted is None or not counted.is_best_fit:
             raise _Leave
-        if counted.room is not self.room:
-            self._enter(counted.room)
+        if counted.capacity is not self.room:
+            self._enter(counted.capacity)
         return counted
 
-    def _enter(self, room: PodRoom) -> None:
+    def _enter(self, room: PodCapacity) -> None:
         """Look at the nodes for pods of one sort; nobody may need others."""
         if self.room is not None:
             raise _Leave
@@ -308,7 +308,7 @@ class _Pass:
         return self.spare >= counted.pods
 
     def _start(self, waiting: Waiting, group: Group, counted: CountedGang, end: Instant) -> None:
-        state, room = self.state, counted.room
+        state, room = self.state, counted.capacity
         chosen = room.only(counted.pods) if room.is_single else self._choose(room, counted.pods)
         admission, placed_pods = offer_on(state.nodes, chosen, waiting, group.cq, counted)
         self.free -= counted.pods
@@ -332,7 +332,7 @@ class _Pass:
                     self.later[cell] -= amount
             self.spare -= counted.pods
 
-    def _choose(self, room: PodRoom, pods: int) -> Chosen:
+    def _choose(self, room: PodCapacity, pods: int) -> Chosen:
         """Choose nodes for pods that fit; most passes let one start, and need no other picture."""
         if self.chosen is not None:
             if self.caps is None:

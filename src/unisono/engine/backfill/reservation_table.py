@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unisono.engine.backfill.counted_gang import CountedGang
-from unisono.engine.backfill.pieces import End
+from unisono.engine.backfill.intervals import End
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date

@@ -1,7 +1,7 @@
 """Seats: on which nodes those would sit who have dates, for people who ask (spec time §6).
 
-Where dates have nodes of their own (`node_room`) these are taken down. Where pods are only counted
-(`slot_room`) any nodes will do, so time is gone through once, date by date, and everybody takes
+Where dates have nodes of their own (`node_capacity`) these are taken down. Where pods are counted
+(`slot_capacity`) any nodes will do, so time is gone through once, date by date, and everybody takes
 nodes that are free by then. Nothing is kept because of it: it is what people see, not a promise.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.backfill.future_placement import free_after, free_beside
-from unisono.engine.backfill.pieces import End
+from unisono.engine.backfill.intervals import End
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.packing import pack

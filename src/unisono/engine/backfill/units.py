@@ -1,8 +1,8 @@
-"""Which resources of nodes a calendar has to count, and in which units.
+"""Which resources of nodes `NodeCapacity` has to count, and in which units.
 
-Only what somebody who waits asks for, in the largest unit that divides all amounts. And of these
-only what can run short: if every pod asks for so much of one resource (GPUs) that another (cores,
-memory, places for pods) always lasts longer, the other need not be looked at.
+Only what pending workloads ask for, in the largest unit that divides all amounts. Of these only
+what can run short: if every pod asks for so much of one resource (GPUs) that another (cores,
+memory, pods) always outlasts it, the other need not be counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import gcd
 
 import numpy as np
 
-from unisono.engine.backfill.pieces import End
+from unisono.engine.backfill.intervals import End
 from unisono.engine.model.resources import Amounts
 from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
@@ -25,19 +25,19 @@ _LARGEST = 1 << 30
 class Units:
     """Columns of the node table that are counted, and the unit of each."""
 
-    def __init__(self, table: NodeTable, ends: Sequence[End], asked: Iterable[Amounts]) -> None:
+    def __init__(self, table: NodeTable, ends: Sequence[End], requested: Iterable[Amounts]) -> None:
         self._table = table
-        self._asked = [table.columns_of(requests) for requests in asked]
-        # Parts of GPUs are taken by what the node table has, column by column.
+        self._requested = [table.columns_of(requests) for requests in requested]
+        # Shared GPUs are taken column by column, as the node table has them: all, without units.
         self.is_plain = bool(table.devices)
-        self.unit_of = _plain(table) if self.is_plain else _units(table, ends, self._asked)
+        self.unit_of = _plain(table) if self.is_plain else _units(table, ends, self._requested)
         self.place_of = {column: place for place, column in enumerate(self.unit_of)}
-        # What lasts longer than which other column, if nobody asks for more of it per unit of that.
-        self._lasting: dict[int, tuple[int, Fraction]] = {}
-        self._known: dict[Amounts, Columns] = {}
+        # A column that is left out: the one that it outlasts, and up to which ratio of requests.
+        self._outlasting: dict[int, tuple[int, Fraction]] = {}
+        self._scaled: dict[Amounts, Columns] = {}  # memo
 
     def now(self) -> Integers:
-        """Return what is free on nodes, in the fewest bytes that hold all that can be free."""
+        """Return what is free now, in the smallest integers that hold all that can be free."""
         if self.is_plain:
             return self._table.free
         columns = [*self.unit_of]
@@ -51,50 +51,50 @@ class Units:
 
     def scaled(self, requests: Amounts) -> Columns:
         """Return what a pod takes, by place in the array and in its units."""
-        found = self._known.get(requests)
+        found = self._scaled.get(requests)
         if found is None:
-            found = self._known[requests] = tuple(
+            found = self._scaled[requests] = tuple(
                 (self.place_of[column], amount // self.unit_of[column])
                 for column, amount in self._table.columns_of(requests)
                 if column in self.place_of
             )
         return found
 
-    def drop_lasting(self, free: Integers) -> Integers:
-        """Leave out what lasts longer than something else, whoever is booked.
+    def drop_outlasting(self, free: Integers) -> Integers:
+        """Leave out columns that outlast another one, whatever is booked.
 
-        `free` is (pieces, columns, nodes) without any booking. Pods that fit into what is free of
-        one column take at most `most` times as much of the other, and so much of it is free.
+        `free` is (intervals, columns, nodes) without any booking. Pods that fit into what is free
+        of one column take at most `most` times as much of the other, and so much of it is free.
         """
         if self.is_plain or free.itemsize > np.dtype("i4").itemsize:
             return free
         for first in [*self.unit_of]:
-            asked_by_all = all(dict(columns).get(first) for columns in self._asked)
-            if first in self._lasting or not asked_by_all:
+            is_in_all = all(dict(columns).get(first) for columns in self._requested)
+            if first in self._outlasting or not is_in_all:
                 continue
             for other in [*self.unit_of]:
-                most = max(_ratio(columns, other, first) for columns in self._asked)
+                most = max(_ratio(columns, other, first) for columns in self._requested)
                 scaled = most * Fraction(self.unit_of[first], self.unit_of[other])
                 if other == first or max(scaled.as_integer_ratio()) >= _LARGEST:
                     continue
                 wanted = free[:, self.place_of[first]].astype(np.int64) * scaled.numerator
                 there = free[:, self.place_of[other]].astype(np.int64) * scaled.denominator
                 if (there >= np.maximum(wanted, 0)).all():
-                    self._lasting[other] = first, most
+                    self._outlasting[other] = first, most
                     free = np.delete(free, self.place_of.pop(other), axis=1)
                     del self.unit_of[other]
                     self.place_of = {column: place for place, column in enumerate(self.unit_of)}
-        self._known.clear()
+        self._scaled.clear()
         return free
 
-    def know(self, requests: Amounts) -> bool:
-        """Say whether pods that nobody asked for before can be counted, too."""
+    def knows(self, requests: Amounts) -> bool:
+        """Say whether pods that no workload asked for so far can be counted, too."""
         columns = self._table.columns_of(requests)
         if bool(self._table.devices) != self.is_plain:
             return False
         for column, amount in columns:
-            if column in self._lasting:
-                first, most = self._lasting[column]
+            if column in self._outlasting:
+                first, most = self._outlasting[column]
                 if not dict(columns).get(first) or _ratio(columns, column, first) > most:
                     return False
             elif column not in self.unit_of or amount % self.unit_of[column]:
@@ -103,20 +103,20 @@ class Units:
 
 
 def _ratio(columns: Columns, column: int, first: int) -> Fraction:
-    """Return how much pods take of a column for one of the first."""
+    """Return how much a pod takes of a column per unit of the first."""
     amounts = dict(columns)
     return Fraction(amounts.get(column, 0), amounts[first])
 
 
 def _plain(table: NodeTable) -> dict[int, int]:
-    """Return all columns as they are."""
+    """Return all columns in units of one."""
     return dict.fromkeys(range(table.free.shape[0]), 1)
 
 
-def _units(table: NodeTable, ends: Sequence[End], asked: list[Columns]) -> dict[int, int]:
-    """Return the columns that are asked for, and the largest unit that divides all amounts."""
+def _units(table: NodeTable, ends: Sequence[End], requested: list[Columns]) -> dict[int, int]:
+    """Return the columns that are requested, and the largest unit that divides all amounts."""
     units: dict[int, int] = {}
-    for columns in asked:
+    for columns in requested:
         for column, amount in columns:
             units[column] = gcd(units.get(column, 0), amount)
     for column, unit in units.items():

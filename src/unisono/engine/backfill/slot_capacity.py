@@ -1,9 +1,9 @@
-"""Room that is counted: where all pods are alike, how many fit is all there is to know.
+"""Free capacity in slots over time: where all pods are equal, how many fit is all there is to know.
 
-If everybody who waits asks for equal pods (or does so in parts of the cluster that share no node),
-each pod takes exactly one slot, whichever node it goes to. So a date needs no nodes of its own:
-when it comes, there are enough of them. Nobody is kept from a stretch of time because the nodes
-that are free at its beginning are not those that are free at its end (spec time §4).
+If all pending workloads ask for equal pods (or do so in parts of the cluster that share no node),
+each pod takes exactly one slot, whichever node it goes to. So a reservation needs no nodes of its
+own: when it is due there are enough of them. And it may begin in an interval although the nodes
+that are free at its start are not those that are free at its end (spec time §4, ADR 0014).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
-from unisono.engine.backfill.pieces import End, Pieces
+from unisono.engine.backfill.intervals import End, Intervals
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
@@ -23,10 +23,10 @@ from unisono.engine.state.occupancy import give_back, parts_of
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.transaction import Booked
 
-# More parts than this are a sign of something else: then nodes are looked at one by one.
+# More parts than this are a sign of something else: then nodes are counted one by one.
 MOST_POOLS = 16
-# One number a piece is cheap: dates are rounded later than where there are nodes to look at.
-MOST_PIECES = 8192
+# An interval costs one number per pool, so that ends are rounded later than with `NodeCapacity`.
+MOST_INTERVALS = 8192
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,18 +35,18 @@ class Pool:
 
     columns: Columns
     allowed: Mask
-    row: Integers  # one of them, for who sits on any
+    row: Integers  # one of them stands for all
 
 
 class Pools:
-    """Parts of the cluster in which all pods are alike."""
+    """Parts of the cluster in which all pods are equal."""
 
     def __init__(self, pools: Sequence[Pool], by_kind: dict[tuple[Columns, int], int]) -> None:
         self.all = pools
         self._by_kind = by_kind
 
     def find(self, counted: CountedGang | None) -> int | None:
-        """Return the part in which a gang's pods go; None if it is none of these."""
+        """Return the part to which a gang's pods go; None: to none of these."""
         if counted is None:
             return None
         found = self._by_kind.get((counted.columns, id(counted.allowed)))
@@ -58,11 +58,11 @@ class Pools:
         return None
 
 
-def pools_of(asked: Iterable[CountedGang | None]) -> Pools | None:
-    """Divide the cluster among those who wait, if no node takes pods of two kinds."""
+def pools_of(gangs: Iterable[CountedGang | None]) -> Pools | None:
+    """Divide the cluster by pending gangs; None if a node takes pods of two kinds."""
     pools: list[Pool] = []
     by_kind: dict[tuple[Columns, int], int] = {}
-    for counted in asked:
+    for counted in gangs:
         if counted is None:
             return None
         kind = (counted.columns, id(counted.allowed))
@@ -87,40 +87,42 @@ def _is_same(pool: Pool, counted: CountedGang) -> bool:
     return pool.columns == counted.columns and np.array_equal(pool.allowed, counted.allowed)
 
 
-class SlotRoom:
-    """How many pods fit when, in each pool."""
+class SlotCapacity:
+    """How many pods fit, by pool and interval."""
 
-    def __init__(self, table: NodeTable, pools: Pools, pieces: Pieces, ends: Sequence[End]) -> None:
-        self._table, self._pools, self._pieces = table, pools, pieces
+    def __init__(
+        self, table: NodeTable, pools: Pools, intervals: Intervals, ends: Sequence[End]
+    ) -> None:
+        self._table, self._pools, self._intervals = table, pools, intervals
         self._pool_of: Integers = np.full(len(table), -1, np.int64)
         for number, pool in enumerate(pools.all):
             self._pool_of[: pool.allowed.shape[0]][pool.allowed] = number
-        self._lines = [pieces.add_line(0) for _ in pools.all]
-        self._let_end(ends)
+        self._series = [intervals.add_series(0) for _ in pools.all]
+        self._count_slots(ends)
 
-    def _let_end(self, ends: Sequence[End]) -> None:
-        """Count the slots of now, and those that come free when somebody ends."""
+    def _count_slots(self, ends: Sequence[End]) -> None:
+        """Count the slots that are free now, and those that come free with every end."""
         free = self._table.free.copy()
-        for pool, line in zip(self._pools.all, self._lines, strict=True):
+        for pool, series in zip(self._pools.all, self._series, strict=True):
             rows = pool.allowed.nonzero()[0]
-            self._pieces.line(line)[:] = pods_per_node(free[:, rows], pool.columns).sum()
-        gone = self._pieces.ending(ends)
-        if self._is_even(free, gone):
-            more = np.zeros(len(self._pieces.cuts), np.int64)
-            for piece, booked in gone:
+            self._intervals.series(series)[:] = pods_per_node(free[:, rows], pool.columns).sum()
+        ended = self._intervals.by_interval(ends)
+        if self._is_even(free, ended):
+            more = np.zeros(len(self._intervals.cuts), np.int64)
+            for interval, booked in ended:
                 for placed in booked.placed_pods:
-                    more[piece] += placed.pods
-            self._pieces.line(self._lines[0])[:] += more.cumsum()
+                    more[interval] += placed.pods
+            self._intervals.series(self._series[0])[:] += more.cumsum()
             return
-        for piece, booked in gone:
+        for interval, booked in ended:
             for placed in booked.placed_pods:
-                self._give_back(free, placed, piece)
+                self._give_back(free, placed, interval)
 
-    def _is_even(self, free: Integers, gone: list[tuple[int, Booked]]) -> bool:
-        """Say whether everybody who ends gives back as many slots as it has pods.
+    def _is_even(self, free: Integers, ended: list[tuple[int, Booked]]) -> bool:
+        """Say whether every end frees as many slots as there are pods.
 
-        They do if their pods are like those who wait, on nodes that all take such pods, and nobody
-        sits where there is no room (see `pod_room`).
+        So it is if these pods equal the pending ones, on nodes that all take such pods, and no node
+        is overcommitted (see `pod_capacity`).
         """
         (pool, *others), table = self._pools.all, self._table
         if others or table.devices or int(np.count_nonzero(pool.allowed)) != len(table.row_of):
@@ -129,11 +131,11 @@ class SlotRoom:
             return False
         return all(
             table.columns_of(placed.requests) == pool.columns and placed.layout == table.layout
-            for _, booked in gone
+            for _, booked in ended
             for placed in booked.placed_pods
         )
 
-    def _give_back(self, free: Integers, placed: PlacedPods, piece: int) -> None:
+    def _give_back(self, free: Integers, placed: PlacedPods, interval: int) -> None:
         pools = self._pool_of[placed.rows]
         here = [
             (number, placed.rows[pools == number], self._pools.all[number].columns)
@@ -147,14 +149,14 @@ class SlotRoom:
             give_back(self._table, parts, free)
         for (number, rows, columns), had in zip(here, before, strict=True):
             more = pods_per_node(free[:, rows], columns).sum() - had
-            self._pieces.line(self._lines[number])[piece:] += more
+            self._intervals.series(self._series[number])[interval:] += more
 
     # --- questions -------------------------------------------------------------------------------
 
-    def copy(self, pieces: Pieces) -> SlotRoom:
-        """Return the same room, to be booked by another cycle on pieces of its own."""
+    def copy(self, intervals: Intervals) -> SlotCapacity:
+        """Return the same capacity, for another cycle to book on intervals of its own."""
         twin = copy.copy(self)
-        twin._pieces = pieces
+        twin._intervals = intervals
         return twin
 
     def knows(self, counted: CountedGang | None) -> bool:
@@ -162,40 +164,40 @@ class SlotRoom:
         return self._pools.find(counted) is not None
 
     def starts(self, counted: CountedGang, limit_ms: int, first: int) -> Iterator[int]:
-        """Yield the pieces from `first` on at which a gang finds its place, and quota."""
+        """Yield the intervals from `first` on with quota and slots for a gang."""
         slots = self._slots(counted)[first:]
-        enough = self._pieces.affordable(slots >= counted.pods, counted.cells, first)
-        return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
+        enough = self._intervals.with_quota(slots >= counted.pods, counted.cells, first)
+        return iter(()) if enough is None else self._intervals.long_enough(enough, limit_ms, first)
 
     def find(self, counted: CountedGang) -> PlacedPods:
-        """Return a gang that sits on nodes of its pool, whichever they will be."""
+        """Return a gang's pods on nodes of its pool, whichever they will be."""
         pool = self._pools.all[self._number(counted)]
         return PlacedPods(
             (), counted.requests, rows=pool.row, counts=np.array([counted.pods], np.int64)
         )
 
-    def leaves(self, placed_pods: tuple[PlacedPods, ...], high: int) -> bool:
-        """Say whether there is room for placed pods from now on through the pieces below `high`."""
+    def allows(self, placed_pods: tuple[PlacedPods, ...], high: int) -> bool:
+        """Say whether pods fit from now on in all intervals below `high`."""
         return all(
-            int(self._pieces.line(line)[:high].min()) >= pods
-            for line, pods in self._counted(placed_pods)
+            int(self._intervals.series(series)[:high].min()) >= pods
+            for series, pods in self._slots_of(placed_pods)
         )
 
     def book(self, placed_pods: tuple[PlacedPods, ...], low: int, high: int) -> None:
-        """Let somebody sit there through the pieces [low, high)."""
-        for line, pods in self._counted(placed_pods):
-            self._pieces.line(line)[low:high] -= pods
+        """Take up slots in the intervals [low, high)."""
+        for series, pods in self._slots_of(placed_pods):
+            self._intervals.series(series)[low:high] -= pods
 
-    def _counted(self, placed_pods: tuple[PlacedPods, ...]) -> Iterable[tuple[int, int]]:
+    def _slots_of(self, placed_pods: tuple[PlacedPods, ...]) -> Iterable[tuple[int, int]]:
         for placed in placed_pods:
             if placed.rows.shape[0]:
                 number = int(self._pool_of[placed.rows[0]])
-                yield self._lines[number], int(placed.counts.sum())
+                yield self._series[number], int(placed.counts.sum())
 
     def _slots(self, counted: CountedGang) -> Integers:
-        return self._pieces.line(self._lines[self._number(counted)])
+        return self._intervals.series(self._series[self._number(counted)])
 
     def _number(self, counted: CountedGang) -> int:
         number = self._pools.find(counted)
-        assert number is not None, "only gangs of these kinds get dates here"
+        assert number is not None, "only gangs of these kinds get reservations here"
         return number

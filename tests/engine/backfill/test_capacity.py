@@ -1,4 +1,4 @@
-"""Room in time: what is kept in few numbers is what plain counting finds."""
+"""Capacity over time: what is kept in few numbers equals what plain counting finds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from unisono.engine.backfill.conservative import Bounds
 from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
-from unisono.engine.backfill.node_room import NodeRoom
-from unisono.engine.backfill.pieces import End, Pieces
-from unisono.engine.backfill.pod_room import PodRoom
-from unisono.engine.backfill.slot_room import SlotRoom, pools_of
+from unisono.engine.backfill.intervals import End, Intervals
+from unisono.engine.backfill.node_capacity import NodeCapacity
+from unisono.engine.backfill.pod_capacity import PodCapacity
+from unisono.engine.backfill.slot_capacity import SlotCapacity, pools_of
 from unisono.engine.backfill.units import Units
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
@@ -32,14 +32,14 @@ def _table(*nodes: dict[str, int]) -> NodeTable:
     return table
 
 
-def _sits(table: NodeTable, requests: Amounts, pods: dict[int, int]) -> PlacedPods:
-    """Let pods sit on rows."""
+def _put_pods(table: NodeTable, requests: Amounts, pods: dict[int, int]) -> PlacedPods:
+    """Put pods on rows."""
     rows, counts = np.array([*pods], np.intp), np.array([*pods.values()], np.int64)
     table.take(rows, counts, requests)
     return PlacedPods((), requests, rows=rows, counts=counts)
 
 
-def _asks(
+def _gang(
     table: NodeTable, requests: Amounts, pods: int, allowed: Mask | None = None
 ) -> CountedGang:
     everywhere = np.ones(len(table), np.bool_) if allowed is None else allowed
@@ -56,12 +56,12 @@ def _asks(
         columns=table.columns_of(requests),
         requests=requests,
         allowed=everywhere,
-        room=PodRoom(table, requests, everywhere, table.in_name_order()),
+        capacity=PodCapacity(table, requests, everywhere, table.in_name_order()),
     )
 
 
-def _pieces(ends: list[End], most: int = 640) -> Pieces:
-    return Pieces(NOW, ends, resolution_ms=1, most=most)
+def _intervals(ends: list[End], most: int = 640) -> Intervals:
+    return Intervals(NOW, ends, resolution_ms=1, most=most)
 
 
 # --- nodes ---------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _pieces(ends: list[End], most: int = 640) -> Pieces:
 
 @pytest.mark.parametrize("with_memory", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> None:
+def test_node_capacity_equals_a_plain_count(seed: int, with_memory: bool) -> None:
     chance = random.Random(seed)
     more = {"memory": 64} if with_memory else {}
     table = _table(*[{"gpu": chance.choice((4, 8)), **more} for _ in range(6)])
@@ -77,32 +77,32 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
     for number in range(4):
         asks = amounts({"gpu": chance.choice((1, 2))})
         pods = dict.fromkeys(chance.sample(range(6), 3), 1)
-        placed = _sits(table, asks, pods)
+        placed = _put_pods(table, asks, pods)
         ends.append((Instant(chance.randrange(1, 9) * 10), number, Starting((), (placed,))))
     ends.sort(key=lambda entry: entry[0])
-    # With memory that runs short no table is looked up, and both resources are counted.
+    # With memory that runs short no look-up table is used, and both resources are counted.
     kinds = [
-        _asks(table, amounts({"gpu": gpus, **({"memory": 30} if with_memory else {})}), pods)
+        _gang(table, amounts({"gpu": gpus, **({"memory": 30} if with_memory else {})}), pods)
         for gpus, pods in ((1, 5), (2, 3), (4, 2), (8, 1))
     ]
-    pieces = _pieces(ends, most=24)  # so few that the last of them are put in order
-    room = NodeRoom(table, pieces, ends, [(kind.requests, True) for kind in kinds])
+    intervals = _intervals(ends, most=24)  # so few that the last of them are put in order
+    capacity = NodeCapacity(table, intervals, ends, [(kind.requests, True) for kind in kinds])
     order = np.arange(len(table))
     booked: list[tuple[Instant, Instant, PlacedPods]] = []
     for _ in range(60):
         kind, limit = chance.choice(kinds), chance.randrange(1, 40)
-        for low in room.starts(kind, limit, 0):
-            start = pieces.cuts[low]
-            high = max(low + 1, pieces.piece_at(Instant(start + limit)))
-            tenant_ = room.find(kind, order, low, high)
-            if tenant_ is not None:
-                high = pieces.cut(Instant(start + limit))
-                room.book((tenant_,), pieces.piece_at(start), high)
-                until = pieces.cuts[high] if high < len(pieces.cuts) else Instant(1 << 60)
-                booked.append((start, until, tenant_))
+        for low in capacity.starts(kind, limit, 0):
+            start = intervals.cuts[low]
+            high = max(low + 1, intervals.interval_at(Instant(start + limit)))
+            placed_ = capacity.find(kind, order, low, high)
+            if placed_ is not None:
+                high = intervals.cut(Instant(start + limit))
+                capacity.book((placed_,), intervals.interval_at(start), high)
+                until = intervals.cuts[high] if high < len(intervals.cuts) else Instant(1 << 60)
+                booked.append((start, until, placed_))
                 break
     assert len(booked) > 30
-    for piece, at in enumerate(pieces.cuts):
+    for interval, at in enumerate(intervals.cuts):
         free = table.free.copy()
         for end, _, ran in ends:
             for placed in ran.placed_pods if end <= at else ():
@@ -111,13 +111,13 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
             if start <= at < until:
                 _put(table, free, placed, -1)
                 assert free[:, placed.rows].min() >= 0, f"too many at {at}"
-        seen = room.least_free(piece, piece + 1)
+        seen = capacity.least_free(interval, interval + 1)
         gpus = table.column(ResourceName("gpu"))
         assert gpus is not None
         assert seen[gpus].tolist() == free[gpus].tolist()
         for kind in kinds:
             there = int(pods_per_node(free, kind.columns).sum())
-            assert (piece in room.starts(kind, 0, 0)) == (there >= kind.pods)
+            assert (interval in capacity.starts(kind, 0, 0)) == (there >= kind.pods)
 
 
 def _put(table: NodeTable, free: Integers, placed: PlacedPods, sign: int) -> None:
@@ -125,65 +125,65 @@ def _put(table: NodeTable, free: Integers, placed: PlacedPods, sign: int) -> Non
         free[column, placed.rows] += sign * placed.counts * amount
 
 
-def test_what_lasts_longer_need_not_be_counted() -> None:
+def test_resources_that_outlast_another_are_left_out() -> None:
     table = _table(*[{"gpu": 8, "cpu": 64, "memory": 512}] * 3)
     asked = [amounts({"gpu": gpus, "cpu": 6 * gpus, "memory": 65}) for gpus in (1, 2)]
     units = Units(table, [], asked)
-    free = units.drop_lasting(units.now()[None])
-    # Eight pods of one GPU take 520 of memory: that runs short first. Cores and places do not.
+    free = units.drop_outlasting(units.now()[None])
+    # Eight pods of one GPU take 520 of memory: that runs short first. Cores and pods do not.
     assert {*units.unit_of} == {
         table.column(ResourceName("gpu")),
         table.column(ResourceName("memory")),
     }
     assert free.shape[:2] == (1, 2)
-    assert units.know(amounts({"gpu": 4, "cpu": 24, "memory": 65}))
-    assert not units.know(amounts({"gpu": 1, "cpu": 7, "memory": 65}))  # more cores a GPU
-    assert not units.know(amounts({"cpu": 8, "memory": 65}))  # cores without GPUs
+    assert units.knows(amounts({"gpu": 4, "cpu": 24, "memory": 65}))
+    assert not units.knows(amounts({"gpu": 1, "cpu": 7, "memory": 65}))  # more cores a GPU
+    assert not units.knows(amounts({"cpu": 8, "memory": 65}))  # cores without GPUs
 
 
 # --- slots ---------------------------------------------------------------------------------------
 
 
-def test_slots_come_free_when_others_end() -> None:
+def test_slots_come_free_with_every_end() -> None:
     table = _table({"gpu": 8}, {"gpu": 8})
-    other = _sits(table, amounts({"gpu": 3}), {0: 1})
-    alike = _sits(table, amounts({"gpu": 2}), {0: 1, 1: 2})
+    other = _put_pods(table, amounts({"gpu": 3}), {0: 1})
+    alike = _put_pods(table, amounts({"gpu": 2}), {0: 1, 1: 2})
     ends: list[End] = [
         (Instant(10), 1, Starting((), (other,))),
         (Instant(20), 2, Starting((), (alike,))),
     ]
-    asks = _asks(table, amounts({"gpu": 2}), 2)
-    pools = pools_of([asks, _asks(table, asks.requests, 5)])
+    asks = _gang(table, amounts({"gpu": 2}), 2)
+    pools = pools_of([asks, _gang(table, asks.requests, 5)])
     assert pools is not None
-    pieces = _pieces(ends)
-    room = SlotRoom(table, pools, pieces, ends)
-    # Free now: 3 of one node and 4 of the other; 6 and 4 from ten on; everything from twenty on.
+    intervals = _intervals(ends)
+    capacity = SlotCapacity(table, pools, intervals, ends)
+    # Free now: 3 of one node and 4 of the other; 6 and 4 from ten on; all from twenty on.
     for pods, starts in ((3, [0, 1, 2]), (4, [1, 2]), (5, [1, 2]), (6, [2]), (8, [2]), (9, [])):
-        assert [*room.starts(_asks(table, asks.requests, pods, asks.allowed), 1, 0)] == starts
-    room.book((room.find(_asks(table, asks.requests, 3, asks.allowed)),), 1, 2)
-    assert [*room.starts(_asks(table, asks.requests, 3, asks.allowed), 1, 0)] == [0, 2]
-    assert not room.leaves((alike,), 2)
-    assert room.leaves((alike,), 1)
+        assert [*capacity.starts(_gang(table, asks.requests, pods, asks.allowed), 1, 0)] == starts
+    capacity.book((capacity.find(_gang(table, asks.requests, 3, asks.allowed)),), 1, 2)
+    assert [*capacity.starts(_gang(table, asks.requests, 3, asks.allowed), 1, 0)] == [0, 2]
+    assert not capacity.allows((alike,), 2)
+    assert capacity.allows((alike,), 1)
 
 
-def test_only_where_pods_are_alike_are_slots_counted() -> None:
+def test_slots_need_equal_pods_on_each_part_of_the_cluster() -> None:
     table = _table(*[{"gpu": 8}] * 4)
     two, four = amounts({"gpu": 2}), amounts({"gpu": 4})
     left, right = np.array([1, 1, 0, 0], np.bool_), np.array([0, 0, 1, 1], np.bool_)
-    assert pools_of([_asks(table, two, 1), _asks(table, four, 1)]) is None
-    assert pools_of([_asks(table, two, 1), _asks(table, two, 1, left)]) is None
-    assert pools_of([_asks(table, two, 1), None]) is None
-    apart = pools_of([_asks(table, two, 1, left), _asks(table, four, 1, right)])
+    assert pools_of([_gang(table, two, 1), _gang(table, four, 1)]) is None
+    assert pools_of([_gang(table, two, 1), _gang(table, two, 1, left)]) is None
+    assert pools_of([_gang(table, two, 1), None]) is None
+    apart = pools_of([_gang(table, two, 1, left), _gang(table, four, 1, right)])
     assert apart is not None
     assert len(apart.all) == 2
-    assert apart.find(_asks(table, four, 9, right.copy())) == 1
-    assert apart.find(_asks(table, four, 9, left)) is None
+    assert apart.find(_gang(table, four, 9, right.copy())) == 1
+    assert apart.find(_gang(table, four, 9, left)) is None
 
 
 # --- bounds --------------------------------------------------------------------------------------
 
 
-def test_who_runs_as_long_does_not_start_earlier() -> None:
+def test_longer_time_limits_do_not_start_earlier() -> None:
     bounds = Bounds()
     for limit, start in ((10, 100), (50, 300), (30, 200), (10, 150), (40, 120)):
         bounds.note(limit, Instant(start))

@@ -1,11 +1,12 @@
-"""Room for one kind of pod: how many fit, on all nodes together and on each, kept by bookings.
+"""Free capacity for one kind of pod: how many fit, in total and on each node, kept by bookings.
 
-Pods of the very same request take from a node's room exactly their number, and give back as much:
+Pods of the very same request take from a node's capacity exactly their number, and give back as
+much:
 
     min over resources of floor((free - n * request) / request) = the same before, minus n
 
-so that where nothing else comes and goes (and nobody sits where there is no room) a number and a
-few rows are all that has to change. Otherwise nodes are counted again when somebody asks.
+so that where nothing else comes and goes (and no node is overcommitted) a number and a few rows are
+all that has to change. Otherwise nodes are counted again on demand.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from unisono.engine.state.move import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.transaction import Ledger
 
-# So many sizes of gangs are remembered.
+# Arrays of so many sizes of gangs are kept.
 AMOUNTS_KEPT = 1024
-Caps = Integers | Mask  # how many pods fit on each; or whether one does, where that is all
+# How many pods fit on each node; or whether one does, where no node takes more.
+Caps = Integers | Mask
 Chosen = tuple[Rows, Integers]  # rows of the node table, and how many pods go there
 
 
-class PodRoom:
+class PodCapacity:
     """How many pods of one request fit on nodes."""
 
     __slots__ = (
@@ -60,27 +62,27 @@ class PodRoom:
         if not np.array_equal(rows, np.arange(count)):
             self._position_of = np.full(count, -1, np.intp)
             self._position_of[rows] = np.arange(rows.shape[0])
-        # No node ever takes more than one: then the first ones that are free are as good as any.
+        # No node ever takes more than one: then the first free nodes are as good as any.
         self.is_even = int(self._fitting(table.allocatable).max(initial=0)) <= 1
         self.is_single = len(rows) == 1 == len(table.row_of)  # there is nothing to choose
         self._is_exact = False
         self._seen = -1
         self._total = 0
         self._caps: Caps = np.zeros(0, np.int64)
-        self._zeros: Caps = np.zeros(1, np.bool_)  # what a node has room for that takes one, then
-        self._ones: dict[int, Integers] = {}  # by how many; handed out, nobody changes them
-        self._amounts: dict[int, Integers] = {}  # as well: one number each, for the only node
+        self._zeros: Caps = np.zeros(1, np.bool_)  # what is left where a pod was put, then
+        self._ones: dict[int, Integers] = {}  # by length; shared, so never changed
+        self._amounts: dict[int, Integers] = {}  # the same: one number each, for the only node
 
     @property
     def free(self) -> int:
-        """Return how many pods fit on all nodes together."""
+        """How many pods fit on all nodes together."""
         if self._seen != self._table.usage.version:
             self._catch_up()
         return self._total
 
     @property
     def caps(self) -> Caps:
-        """How many pods fit where, by position: to be read, or copied."""
+        """How many pods fit on each node, by position: to be read, or copied."""
         if self._seen != self._table.usage.version:
             self._catch_up()
         if self.is_single:
@@ -88,7 +90,7 @@ class PodRoom:
         return self._caps
 
     def total(self, ledger: Ledger) -> int:
-        """Return the same, with what is on the ledger."""
+        """Return how many pods fit beside what is booked on the ledger."""
         total = self.free
         for placed in ledger.later:
             if placed.requests != self.requests or not self._is_exact:
@@ -100,21 +102,21 @@ class PodRoom:
 
     @property
     def is_exact(self) -> bool:
-        """Say whether pods of the same request, and only they, take exactly their number of it."""
+        """Whether pods of the same request take exactly their number: bookings can be added up."""
         return self._is_exact
 
     def choose(self, pods: int, ledger: Ledger) -> Chosen | None:
-        """Fill holes, as the placer does for pods that no score tells apart; in order of nodes."""
+        """Choose nodes best fit, as the placer does where no score tells nodes apart."""
         ledger.settle()
         return self.pick(self.caps, pods)
 
     def only(self, pods: int) -> Chosen:
-        """Return the one node that there is, with so many pods."""
+        """Put all pods on the only node."""
         return self._rows, self._amount(pods)
 
     def pick(self, caps: Caps, pods: int) -> Chosen | None:
-        """Fill holes of these sizes, which are those of nodes in their order."""
-        if self.is_even:  # no hole is smaller than another
+        """Choose nodes best fit, given how many pods fit on each, by position."""
+        if self.is_even:  # all holes are of one pod
             places = caps.nonzero()[0][:pods]
             if len(places) < pods:
                 return None
@@ -129,7 +131,7 @@ class PodRoom:
         return self._rows[places[order]], counts[order]
 
     def _one_each(self, pods: int) -> Integers:
-        """Return so many ones: gangs of one size share them."""
+        """Return an array of ones, which gangs of one size share."""
         found = self._ones.get(pods)
         if found is None:
             if len(self._ones) >= AMOUNTS_KEPT:
@@ -138,7 +140,7 @@ class PodRoom:
         return found
 
     def _amount(self, pods: int) -> Integers:
-        """Return one number as an array: gangs of one size share it."""
+        """Return an array of one number, which gangs of one size share."""
         found = self._amounts.get(pods)
         if found is None:
             if len(self._amounts) >= AMOUNTS_KEPT:
@@ -147,7 +149,7 @@ class PodRoom:
         return found
 
     def _catch_up(self) -> None:
-        """Take in what happened to nodes since somebody last asked."""
+        """Take in what changed on nodes since the last call."""
         usage = self._table.usage
         moves = usage.moves_since(self._seen, self.columns) if self._is_exact else None
         if moves is None:
@@ -157,18 +159,18 @@ class PodRoom:
         moves.reverse()  # the oldest first
         for move in moves:
             self._total += move.pods
-            if not self.is_single:  # for one number NumPy is the long way round
+            if not self.is_single:  # NumPy is slow for one number
                 self._move(move)
 
     def _move(self, move: Move) -> None:
-        """Take in that pods came or went, node by node."""
+        """Take in pods that were added or removed, node by node."""
         caps = self._caps
         places = move.rows if self._position_of is None else self._position_of[move.rows]
         if not self.is_even:
             caps[places] += move.counts if move.pods > 0 else -move.counts
-        elif len(places) == 1:  # for one number NumPy is the long way round
+        elif len(places) == 1:  # NumPy is slow for one number
             caps[places.item()] = move.pods > 0
-        elif move.pods > 0:  # one pod, or none
+        elif move.pods > 0:  # removed pods leave one slot each
             caps[places] = True
         else:
             caps.put(places, self._zeros)
@@ -185,12 +187,12 @@ class PodRoom:
             by_row *= self.allowed
         self._caps = by_row if self._position_of is None else by_row[self._rows]
         if self.is_even:
-            self._caps = self._caps.astype(np.bool_)  # among which NumPy finds the free ones sooner
+            self._caps = self._caps.astype(np.bool_)  # NumPy finds the free nodes faster
         self._total = int(by_row.sum())
         self._seen = table.usage.version
 
     def take(self, caps: Caps, chosen: Chosen) -> None:
-        """Let pods go to rows, by position: they fit."""
+        """Take pods that fit off the capacity of nodes."""
         rows, counts = chosen
         places = rows if self._position_of is None else self._position_of[rows]
         if self.is_even:
@@ -199,9 +201,9 @@ class PodRoom:
             caps[places] -= counts
 
     def _fitting(self, amounts: Integers) -> Integers:
-        """Return how many pods so much is enough for, by row."""
-        rows = self.allowed.shape[0]  # arrays may have room for more nodes than there are
-        (column, amount), *others = self.columns  # every pod takes at least its place
+        """Return how many pods fit into these amounts, by row; negative where overcommitted."""
+        rows = self.allowed.shape[0]  # the table's arrays may be longer than it has nodes
+        (column, amount), *others = self.columns  # never empty: every pod takes one of `pods`
         fitting: Integers = amounts[column, :rows] // amount
         for column, amount in others:
             np.minimum(fitting, amounts[column, :rows] // amount, out=fitting)

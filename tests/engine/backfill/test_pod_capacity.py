@@ -1,4 +1,4 @@
-"""Room for one kind of pod, kept by bookings, is what counting all nodes again would find."""
+"""Capacity for one kind of pod, kept by bookings, equals a count of all nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from unisono.engine.backfill.pod_room import PodRoom
+from unisono.engine.backfill.pod_capacity import PodCapacity
 from unisono.engine.model.names import PODS, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
@@ -22,7 +22,7 @@ ONE = amounts({"cpu": 1000})
 TWO = amounts({"cpu": 2000, "memory": 3})
 
 
-def _floor(seed: int, sizes: tuple[int, ...]) -> Occupancy:
+def _occupancy(seed: int, sizes: tuple[int, ...]) -> Occupancy:
     chance, table = random.Random(seed), NodeTable()
     for number in range(6):
         has = amounts({"cpu": chance.choice(sizes), "memory": 10})
@@ -34,11 +34,11 @@ def _plainly(table: NodeTable, requests: Amounts, closed: int | None) -> list[in
     """Count pods node by node."""
     found = []
     for row in range(len(table)):
-        room = [
+        fitting = [
             int(table.free[table.resources[name], row]) // amount
             for name, amount in ((PODS, 1), *requests)
         ]
-        found.append(0 if row == closed else max(0, min(room)))
+        found.append(0 if row == closed else max(0, min(fitting)))
     return found
 
 
@@ -48,7 +48,7 @@ def _some(chance: random.Random, requests: Amounts) -> PlacedPods:
     return PlacedPods(nodes=nodes, requests=requests)
 
 
-def _has_room(occupancy: Occupancy, placed: PlacedPods) -> bool:
+def _fits(occupancy: Occupancy, placed: PlacedPods) -> bool:
     caps = _plainly(occupancy.table, placed.requests, None)
     return all(caps[occupancy.table.row_of[name]] >= count for name, count in placed.nodes)
 
@@ -65,31 +65,31 @@ def _best_fit(caps: Integers, pods: int) -> tuple[Rows, Integers] | None:
 @pytest.mark.parametrize("closed", [None, 3])
 @pytest.mark.parametrize("sizes", [(1000,), (2000, 5000)])
 @pytest.mark.parametrize("kinds", [(ONE,), (ONE, TWO)])
-def test_room_follows_bookings(
+def test_capacity_follows_bookings(
     kinds: tuple[Amounts, ...], sizes: tuple[int, ...], closed: int | None
 ) -> None:
     for seed in range(12):
-        chance, occupancy = random.Random(seed), _floor(seed, sizes)
+        chance, occupancy = random.Random(seed), _occupancy(seed, sizes)
         table, there = occupancy.table, list[PlacedPods]()
         allowed = np.ones(6, np.bool_)
         if closed is not None:
             allowed[closed] = False
         rows = np.array(chance.sample(range(6), 6), np.intp)
-        rooms = {kind: PodRoom(table, kind, allowed, rows) for kind in kinds}
+        capacities = {kind: PodCapacity(table, kind, allowed, rows) for kind in kinds}
         for _ in range(60):
             if there and chance.random() < 0.45:
                 occupancy.vacate(there.pop(chance.randrange(len(there))))
             else:
                 placed = _some(chance, chance.choice(kinds))
-                if _has_room(occupancy, placed) or chance.random() < 0.2:  # others may overdo it
+                if _fits(occupancy, placed) or chance.random() < 0.2:  # overcommitted
                     occupancy.occupy(placed)
                     there.append(placed)
-            for kind, room in rooms.items():
+            for kind, capacity in capacities.items():
                 ledger = Ledger(occupancy)
                 caps = _plainly(table, kind, closed)
-                assert room.total(ledger) == sum(caps)
+                assert capacity.total(ledger) == sum(caps)
                 pods = chance.randint(1, 4)
-                chosen = room.choose(pods, ledger)
+                chosen = capacity.choose(pods, ledger)
                 wanted = _best_fit(np.array(caps)[rows], pods)
                 if chosen is None or wanted is None:
                     assert chosen is wanted is None
@@ -98,48 +98,48 @@ def test_room_follows_bookings(
                 assert chosen[1].tolist() == wanted[1].tolist()
 
 
-def test_who_is_seated_later_counts_at_once_and_is_seated_for_whoever_looks_at_nodes() -> None:
-    occupancy = _floor(0, (4000,))
+def test_deferred_pods_count_at_once_and_are_placed_when_nodes_are_read() -> None:
+    occupancy = _occupancy(0, (4000,))
     table = occupancy.table
     rows = table.in_name_order()
-    room = PodRoom(table, ONE, np.ones(6, np.bool_), rows)
-    other = PodRoom(table, TWO, np.ones(6, np.bool_), rows)
+    capacity = PodCapacity(table, ONE, np.ones(6, np.bool_), rows)
+    other = PodCapacity(table, TWO, np.ones(6, np.bool_), rows)
     ledger = Ledger(occupancy)
-    assert (room.total(ledger), other.total(ledger)) == (24, 12)
+    assert (capacity.total(ledger), other.total(ledger)) == (24, 12)
     placed = PlacedPods(nodes=((NodeName("n1"), 3),), requests=ONE)
     occupancy.locate(placed)
     ledger.occupy_later(placed)
-    assert room.total(ledger) == 21
-    assert table.usage.version == 6, "nobody has looked at nodes yet"
+    assert capacity.total(ledger) == 21
+    assert table.usage.version == 6, "nodes were not read yet"
     assert other.total(ledger) == 10
     assert int(table.free[table.resources[ONE[0][0]], 1]) == 1000
-    chosen = room.choose(2, ledger)
+    chosen = capacity.choose(2, ledger)
     assert chosen is not None
     assert [list(part) for part in chosen] == [[0, 1], [1, 1]]
     ledger.rollback()
-    assert room.total(ledger) == 24
+    assert capacity.total(ledger) == 24
     assert not ledger.later
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_room_on_the_only_node_is_one_number(seed: int) -> None:
+def test_capacity_of_the_only_node_is_one_number(seed: int) -> None:
     chance, table = random.Random(seed), NodeTable()
     table.put(Node(name=NodeName("n"), allocatable=amounts({"cpu": 20_000, "memory": 100})))
     occupancy, there = Occupancy(table, PodIndex()), list[PlacedPods]()
-    room = PodRoom(table, ONE, np.ones(1, np.bool_), table.in_name_order())
+    capacity = PodCapacity(table, ONE, np.ones(1, np.bool_), table.in_name_order())
     for _ in range(80):
         pods = chance.randint(1, 6)
         if there and chance.random() < 0.45:
             occupancy.vacate(there.pop(chance.randrange(len(there))))
-        elif room.free >= pods or chance.random() < 0.1:  # others may overdo it, or ask for more
+        elif capacity.free >= pods or chance.random() < 0.1:  # overcommitted, or of another kind
             asked = ONE if chance.random() < 0.9 else TWO
             there.append(PlacedPods(nodes=((NodeName("n"), pods),), requests=asked))
-            occupancy.occupy(there[-1], fits=asked is ONE and room.free >= pods)
+            occupancy.occupy(there[-1], fits=asked is ONE and capacity.free >= pods)
         (left,) = _plainly(table, ONE, None)
-        caps = room.caps.copy()
-        assert (room.free, caps.tolist()) == (left, [left])
-        chosen = room.pick(caps, pods)
+        caps = capacity.caps.copy()
+        assert (capacity.free, caps.tolist()) == (left, [left])
+        chosen = capacity.pick(caps, pods)
         assert (chosen is not None) == (pods <= left)
         if chosen is not None:
             assert [part.tolist() for part in chosen] == [[0], [pods]]
-            assert chosen == room.only(pods)
+            assert chosen == capacity.only(pods)
