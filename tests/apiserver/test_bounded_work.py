@@ -486,6 +486,20 @@ def test_more_large_requests_than_can_wait_are_sent_away() -> None:
     assert asyncio.run(story()) == [429, 429]
 
 
+@pytest.mark.parametrize("filler", [{"a": 1}, {"a": "x" * 200}], ids=["values", "bytes"])
+def test_who_sends_too_much_hears_what_to_do(filler: Json) -> None:
+    async def story() -> Json:
+        async with serving() as api:
+            job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {}}
+            body = job | {f"unknown{number}": filler for number in range(13_000)}
+            response = await api.handle(_sent(("POST", JOBS, body, JSON)))
+            assert response.code == 413
+            answer: Json = orjson.loads(response.body)
+            return answer
+
+    assert "put large texts and tables into a ConfigMap" in asyncio.run(story())["message"]
+
+
 def _applied(name: str, manager: str, value: str) -> Request:
     """Return a request that applies a map of as many values as there may be."""
     data = {f"k{number}": value for number in range(MAX_VALUES - 100)}

@@ -172,10 +172,10 @@ def unsupported_media_type(message: str) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", message)
 
 
-def too_large(limit: int) -> ApiError:
-    """The body is larger than any object may be."""
+def too_large(limit: int, advice: str = "") -> ApiError:
+    """The body is larger than any object may be; say what to do, if that is known."""
     message = f"the request body is larger than {limit} bytes"
-    return ApiError(413, "RequestEntityTooLarge", message)
+    return ApiError(413, "RequestEntityTooLarge", f"{message}; {advice}" if advice else message)
 
 
 def expired(message: str, *, continue_token: str = "") -> ApiError:

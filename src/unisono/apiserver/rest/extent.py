@@ -60,8 +60,8 @@ def check_size(request: Request, kind: str) -> None:
     if request.is_own:
         return
     if kind in _read_kinds() and len(request.body) > SENT * MAX_READ_OBJECT_BYTES:
-        raise too_large(SENT * MAX_READ_OBJECT_BYTES)
-    refuse_body(request.body, SENT * _most_values(kind))
+        raise too_large(SENT * MAX_READ_OBJECT_BYTES, advice_for(kind))
+    refuse_body(request.body, SENT * _most_values(kind), advice_for(kind))
 
 
 def most_bytes_of(kind: str) -> int:
@@ -91,14 +91,14 @@ def refuse_large(kind: str, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
         raise ApiError(413, "RequestEntityTooLarge", f"{message}; {advice_for(kind)}")
 
 
-def refuse_body(text: bytes, most: int = SENT * MAX_DEFINITION_VALUES) -> None:
+def refuse_body(text: bytes, most: int = SENT * MAX_DEFINITION_VALUES, advice: str = "") -> None:
     """Raise a 413 for a JSON text of more values than there may be, before it is decoded.
 
     Other texts pass: readers of YAML and of protobuf count as they go.
     """
     if looks_like_json(text) and _has_more(text, most):
         message = f"the request body has more than {most} fields and items of lists"
-        raise ApiError(413, "RequestEntityTooLarge", message)
+        raise ApiError(413, "RequestEntityTooLarge", "; ".join(filter(None, (message, advice))))
 
 
 def looks_like_json(text: bytes) -> bool:
