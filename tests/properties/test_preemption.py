@@ -124,7 +124,7 @@ def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int:
         amount
         for running in candidates
         for held, amount in running.charges
-        if held.account == cell.account
+        if held.flavor_resource == cell.flavor_resource
     )
     return max(1, wish.charges[cell] - available(cell) - freed)
 

@@ -1,11 +1,11 @@
 """The numbers of the quota tree, and of local queues, against those in the story.
 
     numbers: {a: {potential: 6, available: 5}, org: {subtree: 15}}
-    numbers: {q: {usage: 512Gi, of: a100/memory}}     one account of several
+    numbers: {q: {usage: 512Gi, of: a100/memory}}     one flavor-resource of several
     numbers: {local x: {used: 0.449}}                 what a local queue used lately
 
-A name is a ClusterQueue or, failing that, a cohort. Without `of` the account is the only one that
-the queue (or its tree) has. Decimals are compared as precisely as they are written.
+A name is a ClusterQueue or, failing that, a cohort. Without `of` the flavor-resource is the only
+one that the queue (or its tree) has. Decimals are compared as precisely as they are written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
 from tests.scenarios.words import DEFAULT_NAMESPACE, resource
 from unisono.engine.model.names import CohortName, LocalQueueKey, QueueName
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.quota.share import PER_MILLE, dominant_share, weighted_share
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.local_queue_usage import MICRO
@@ -51,10 +51,10 @@ def _check_node(part: Part, node: Node, state: ClusterState) -> None:
         elif field == "weighted_share":
             _compare(wanted, weighted_share(share))
         elif field != "of":
-            account = _account(given.get("of"), part, node, state)
-            actual = _CELL_NUMBERS[field](node.cell(account))
-            if wanted.amount(account.resource) != actual:
-                problem = f"expected {wanted.value}, got {actual} ({account.flavor})"
+            flavor_resource = _flavor_resource(given.get("of"), part, node, state)
+            actual = _CELL_NUMBERS[field](node.cell(flavor_resource))
+            if wanted.amount(flavor_resource.resource) != actual:
+                problem = f"expected {wanted.value}, got {actual} ({flavor_resource.flavor})"
                 raise mismatch(wanted, problem)
 
 
@@ -82,14 +82,18 @@ def _node(part: Part, name: str, state: ClusterState) -> Node:
     return node
 
 
-def _account(of: Part | None, part: Part, node: Node, state: ClusterState) -> Account:
-    """Return the account that a number is about."""
+def _flavor_resource(
+    of: Part | None, part: Part, node: Node, state: ClusterState
+) -> FlavorResource:
+    """Return the flavor-resource that a number is about."""
     if of is not None:
         flavor, _, word = of.text().partition("/")
-        return Account(flavor, resource(of, word))
+        return FlavorResource(flavor, resource(of, word))
     below = [state.cohort_trees.queue_at(queue).spec for queue in node.queues()]
-    accounts = {account for spec in below for account, _ in quotas(spec.groups)}
-    if len(accounts) != 1:
-        found = ", ".join(f"{flavor}/{name}" for flavor, name in sorted(accounts))
-        part.fail(f"needs `of`, because there are several accounts: {found}")
-    return accounts.pop()
+    flavor_resources = {
+        flavor_resource for spec in below for flavor_resource, _ in quotas(spec.groups)
+    }
+    if len(flavor_resources) != 1:
+        found = ", ".join(f"{flavor}/{name}" for flavor, name in sorted(flavor_resources))
+        part.fail(f"needs `of`, because there are several flavor-resources: {found}")
+    return flavor_resources.pop()

@@ -16,7 +16,7 @@ from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import CohortName, Instant, QueueName
 from unisono.engine.model.plan import Await, Plan, Preempt
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.quota.share import PER_MILLE, dominant_share
@@ -43,12 +43,12 @@ def nodes_of(state: ClusterState) -> dict[Node, EngineNode]:
     return found
 
 
-def cells_of(state: ClusterState) -> dict[tuple[Node, Account], Numbers]:
+def cells_of(state: ClusterState) -> dict[tuple[Node, FlavorResource], Numbers]:
     """Return the engine's own numbers; cells that say nothing are left out."""
     return {
-        (name, account): (cell.nominal, cell.subtree, cell.local, cell.usage)
+        (name, flavor_resource): (cell.nominal, cell.subtree, cell.local, cell.usage)
         for name, node in nodes_of(state).items()
-        for account, cell in node.cells.items()
+        for flavor_resource, cell in node.cells.items()
         if cell.nominal or cell.subtree or cell.local or cell.usage
     }
 
@@ -62,7 +62,7 @@ def check_tree(state: ClusterState) -> None:
         if tree.is_in_cycle(name):  # nothing is admitted there; either reading will do
             continue
         assert node.height() == tree.height(name), f"height of {name}"
-        for account, cell in node.cells.items():
+        for flavor_resource, cell in node.cells.items():
             found = {
                 "usage": cell.usage,
                 "subtree": cell.subtree,
@@ -72,13 +72,13 @@ def check_tree(state: ClusterState) -> None:
                 "local": cell.local if node.parent is not None else 0,
             }
             expected = {
-                "usage": usage.used(name, account),
-                "subtree": tree.subtree(name, account),
-                "available": usage.available(name, account),
-                "potential": tree.potential(name, account),
-                "local": tree.local(name, account),
+                "usage": usage.used(name, flavor_resource),
+                "subtree": tree.subtree(name, flavor_resource),
+                "available": usage.available(name, flavor_resource),
+                "potential": tree.potential(name, flavor_resource),
+                "local": tree.local(name, flavor_resource),
             }
-            assert found == expected, f"{account} at {name}"
+            assert found == expected, f"{flavor_resource} at {name}"
         check_share(node, name, usage)
 
 
@@ -119,11 +119,11 @@ def carried_out(state: ClusterState, made: Plan) -> bool:
     return changed
 
 
-def _rooms(state: ClusterState) -> dict[tuple[Node, Account], int]:
+def _rooms(state: ClusterState) -> dict[tuple[Node, FlavorResource], int]:
     return {
-        (name, account): available(cell)
+        (name, flavor_resource): available(cell)
         for name, node in nodes_of(state).items()
-        for account, cell in node.cells.items()
+        for flavor_resource, cell in node.cells.items()
     }
 
 

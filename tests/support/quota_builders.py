@@ -29,7 +29,7 @@ from unisono.engine.model.queue import (
     ResourceGroup,
     ResourceQuota,
 )
-from unisono.engine.model.resources import Account, amounts
+from unisono.engine.model.resources import FlavorResource, amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import (
@@ -41,7 +41,7 @@ from unisono.engine.model.workload import (
 )
 
 GPU = ResourceName("gpu")
-ACCOUNT = Account("f", GPU)
+ACCOUNT = FlavorResource("f", GPU)
 ANYTHING = LabelSelector()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.support.quota_builders import ACCOUNT, group
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 Places = Mapping[str, tuple[str, str | None]]  # name: (quota, name of the cohort above)
@@ -30,9 +30,9 @@ def tree(*, cohorts: Places | None = None, queues: Places | None = None) -> dict
     return nodes
 
 
-def cell(node: Node, account: Account = ACCOUNT) -> Cell:
-    """Return the node's cell for the one account of most tests."""
-    return node.cell(account)
+def cell(node: Node, flavor_resource: FlavorResource = ACCOUNT) -> Cell:
+    """Return the node's cell for the one flavor-resource of most tests."""
+    return node.cell(flavor_resource)
 
 
 def use(node: Node, amount: int) -> None:

@@ -160,7 +160,7 @@ class Decisions:
         if self.table is None and nominee.cq.spec.preemption.reclaim != "Any":
             self._book_claim(nominee, tuple(_room_to_keep(nominee)))
         outcome: Outcome = "retry" if nominee.cq.is_strict else "park"
-        # Each account may have victims, and yet not all of them together: then anything counts.
+        # Each flavor-resource may have victims, but not all together: then anything counts.
         together = nominee.assignment.verdict is not Verdict.NO_VICTIMS
         unblocked_by = None if together else _unblocked_by(nominee)
         return _wait(nominee, outcome, facts_of(nominee), unblocked_by)
@@ -260,7 +260,9 @@ class Decisions:
             Admit(
                 workload=workload.key,
                 admission=admission,
-                charges=tuple((cell.account, amount) for cell, amount in nominee.charges.items()),
+                charges=tuple(
+                    (cell.flavor_resource, amount) for cell, amount in nominee.charges.items()
+                ),
                 borrow_level=nominee.level,
                 checks_pass=_checks_pass(nominee),
                 replaces=workload.replaces if nominee.replaced is not None else None,

@@ -27,7 +27,7 @@ from unisono.engine.model.node import Topology
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Flavor
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.selection import Requirement, Taint, Toleration
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import (
@@ -200,7 +200,7 @@ def test_scenario_23_a_resource_without_quota() -> None:
 
 def charged(
     workload: Workload, where: ClusterQueue, *given: PodSetAssignment
-) -> dict[Account, int]:
+) -> dict[FlavorResource, int]:
     world = SnapshotIndex(snapshot(where, waiting=(workload,)))
     made = Admission(queue=where.name, pod_sets=given)
     return dict(world.charge(workload, made).amounts)
@@ -210,11 +210,11 @@ def test_what_is_charged() -> None:
     counted = queue("q", groups=(group({"f": {"pods": "9", "gpu": "9"}, "g": {"gpu": "9"}}),))
     workload = of(pods(5, {"gpu": 2}), reclaimable=(("main", 2),))
     on_f = charged(workload, counted, take("main", 5, gpu="f", pods="f"))
-    assert on_f == {Account("f", GPU): 6, Account("f", PODS): 3}
+    assert on_f == {FlavorResource("f", GPU): 6, FlavorResource("f", PODS): 3}
     on_g = charged(workload, counted, take("main", 5, gpu="g", pods="g"))
-    assert on_g == {Account("g", GPU): 6}  # g does not meter pods
+    assert on_g == {FlavorResource("g", GPU): 6}  # g does not meter pods
     gone = charged(workload, queue("q", groups=()), take("main", 5, gpu="g"))
-    assert gone == {Account("g", GPU): 6}  # no longer listed, still charged
+    assert gone == {FlavorResource("g", GPU): 6}  # no longer listed, still charged
 
 
 def test_pods_need_a_flavor_where_they_are_covered() -> None:

@@ -15,7 +15,7 @@ from unisono.engine.audit.quota_tree import queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, NodePod
-from unisono.engine.model.resources import Account, amounts
+from unisono.engine.model.resources import FlavorResource, amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Holding
 
@@ -39,10 +39,10 @@ def check(cluster: Snapshot, cache: AuditCache) -> None:
     """Compare cached sums with sums computed anew."""
     kept, anew = SnapshotIndex(cluster, cache), SnapshotIndex(cluster)
     assert kept.holdings == anew.holdings
-    account = Account("f", "gpu")  # type: ignore[arg-type]
+    flavor_resource = FlavorResource("f", "gpu")  # type: ignore[arg-type]
     for one in cluster.queues:
         node = queue_node(one.name)
-        assert kept.usage.used(node, account) == anew.usage.used(node, account)
+        assert kept.usage.used(node, flavor_resource) == anew.usage.used(node, flavor_resource)
     used = {name: sums for name, sums in kept.pods_on_nodes.used.items() if any(sums.values())}
     assert used == anew.pods_on_nodes.used
     for name in anew.nodes:

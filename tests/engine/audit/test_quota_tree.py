@@ -12,7 +12,7 @@ from tests.support.quota_builders import ACCOUNT, GPU, cohort, group, pool, queu
 from unisono.engine.audit.quota_tree import NO_SHARE, Charge, Node, QuotaUsage, Tree
 from unisono.engine.model.names import QueueName, ResourceName
 from unisono.engine.model.queue import ResourceGroup
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 
 
 def q(name: str) -> Node:
@@ -122,10 +122,10 @@ def test_scenario_42_the_dominant_resource_counts_per_flavor() -> None:
     rest = group({"h": {"gpu": "8", "cpu": "60"}, "t": {"gpu": "8", "cpu": "60"}})
     tree = Tree([queue("a", cohort="k", groups=(own,)), queue("b", cohort="k", groups=(rest,))], [])
     used = {
-        Account("h", GPU): 7,
-        Account("h", cpu): 20,
-        Account("t", GPU): 5,
-        Account("t", cpu): 90,
+        FlavorResource("h", GPU): 7,
+        FlavorResource("h", cpu): 20,
+        FlavorResource("t", GPU): 5,
+        FlavorResource("t", cpu): 90,
     }
     assert QuotaUsage(tree, [Charge(QueueName("a"), used)]).share(q("a")).value == 250
 
@@ -135,10 +135,10 @@ def test_scenario_76_a_pool_is_one_account_whatever_its_order() -> None:
     z = ResourceGroup(covered=(GPU,), flavors=group({"A": {"gpu": "40"}}).flavors)
     named = {"x": x, "y": y, "z": z}
     tree = Tree([queue(n, cohort="k", groups=(g,)) for n, g in named.items()], [])
-    pooled = Account("pool:A+B", GPU)
+    pooled = FlavorResource("pool:A+B", GPU)
     assert tree.potential(q("x"), pooled) == 120
     assert tree.potential(q("y"), pooled) == 50
-    assert tree.potential(q("z"), Account("A", GPU)) == 40
+    assert tree.potential(q("z"), FlavorResource("A", GPU)) == 40
     assert tree.potential(q("z"), pooled) == 120  # it has none of its own, and may borrow
 
 

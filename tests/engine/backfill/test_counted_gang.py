@@ -36,7 +36,7 @@ def _counted(state: ClusterState, size: int, gpus: int) -> CountedGang | None:
 def _fields(counted: CountedGang | None) -> tuple[object, ...] | None:
     if counted is None:
         return None
-    cells = [(cell.account, amount) for cell, amount in counted.cells]
+    cells = [(cell.flavor_resource, amount) for cell, amount in counted.cells]
     assert cells == [*counted.charges]
     return (
         (counted.pods, counted.admission_count, counted.pod_set, counted.flavor, counted.flavors),

@@ -15,7 +15,7 @@ from tests.support.trees import tree, use
 from unisono.engine.model.explanation import ExceedsMaximum, QuotaExhausted, ResourceNotCovered
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorFungibility
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import PodSet
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict, assign
 from unisono.engine.quota.flavors import eligible_flavors
@@ -34,11 +34,11 @@ class Victims:
         self.asked: list[tuple[str, int]] = []
 
     def may_try(self, cell: Cell, wanted: int, *, may_reclaim: bool) -> bool:
-        return cell.account.flavor in self.found
+        return cell.flavor_resource.flavor in self.found
 
     def simulate(self, cell: Cell, wanted: int) -> Simulated:
-        self.asked.append((cell.account.flavor, wanted))
-        return self.found[cell.account.flavor]
+        self.asked.append((cell.flavor_resource.flavor, wanted))
+        return self.found[cell.flavor_resource.flavor]
 
 
 def assigned(
@@ -129,7 +129,7 @@ def test_scenario_18(
     quotas = {"h100": {"gpu": "4"}, "a100": {"gpu": a100}}
     of = queue("q", groups=(group(quotas),), fungibility=rules)
     node = planted(of)
-    charge(node.cell(Account("h100", GPU)), 4)
+    charge(node.cell(FlavorResource("h100", GPU)), 4)
     victims = Victims({"h100": Simulated(found, 0)})
     result = assigned(node, of, pods(1, {"gpu": 4}), victims=victims)
     assert (flavors_of(result)[0], result.verdict) == expected
@@ -144,7 +144,7 @@ def test_scenario_19(preference: Any, expected: str) -> None:
     quotas = {"h100": {"gpu": "4"}, "a100": {"gpu": "2"}}
     of = queue("q", groups=(group(quotas),), fungibility=rules)
     node = planted(of, queue("b", groups=(group({"a100": {"gpu": "4"}}),)))
-    charge(node.cell(Account("h100", GPU)), 4)
+    charge(node.cell(FlavorResource("h100", GPU)), 4)
     victims = Victims({"h100": Simulated(Verdict.PREEMPT, 0)})
     result = assigned(node, of, pods(1, {"gpu": 4}), victims=victims)
     assert flavors_of(result) == [expected]
@@ -236,7 +236,7 @@ def test_less_may_be_enough_where_the_rest_could_be_reclaimed() -> None:
 
 @pytest.mark.parametrize(("gap", "expected"), [(2, {ACCOUNT: 2}), (None, None)])
 def test_what_victims_could_not_give_is_filed(
-    gap: int | None, expected: dict[Account, int] | None
+    gap: int | None, expected: dict[FlavorResource, int] | None
 ) -> None:
     nodes = tree(queues={"q": ("5", "all"), "b": ("4", "all")})
     use(nodes["q"], 5)
@@ -274,7 +274,7 @@ def test_the_mildest_reason_of_a_group_and_the_worst_group_come_first() -> None:
         groups=(group({"small": {"gpu": "2"}, "large": {"gpu": "8"}}), group({"c": {"cpu": "1"}})),
     )
     node = planted(of)
-    charge(node.cell(Account("large", GPU)), 6)
+    charge(node.cell(FlavorResource("large", GPU)), 6)
     result = assigned(node, of, pods(1, {"gpu": 4, "cpu": 1, "fpga": 1}))
     assert [type(each) for each in result.blockers] == [
         ResourceNotCovered,

@@ -124,7 +124,8 @@ def test_a_queue_that_counts_pods_charges_one_for_each() -> None:
     of = queue("q", groups=(group({"x86": {"cpu": "100", "pods": "3"}}),))
     made = eligible(pods(4, {"cpu": 1}), of=of)
     charged = {
-        cell.account.resource: amount for _, cell, amount in made.choices[0].options[0].per_pod
+        cell.flavor_resource.resource: amount
+        for _, cell, amount in made.choices[0].options[0].per_pod
     }
     assert charged == {"cpu": 1, "pods": 1}
 
@@ -133,13 +134,15 @@ def test_what_a_flavor_does_not_list_is_not_charged() -> None:
     """Spec §2.4: t4 lists only GPUs, so its CPUs are unmetered."""
     of = queue("q", groups=(group({"x86": {"cpu": "8", "gpu": "4"}, "arm": {"gpu": "4"}}),))
     options = eligible(pods(1, {"cpu": 2, "gpu": 1}), of=of).choices[0].options
-    charged = [[cell.account.resource for _, cell, _ in option.per_pod] for option in options]
+    charged = [
+        [cell.flavor_resource.resource for _, cell, _ in option.per_pod] for option in options
+    ]
     assert charged == [["cpu", "gpu"], ["gpu"]]
 
 
 def test_all_flavors_of_a_pool_charge_one_account() -> None:
     of = queue("q", groups=(pool(["x86", "arm"], "8"),))
     options = eligible(pods(1, {"gpu": 1}), of=of).choices[0].options
-    assert {cell.account.flavor for option in options for _, cell, _ in option.per_pod} == {
+    assert {cell.flavor_resource.flavor for option in options for _, cell, _ in option.per_pod} == {
         "pool:arm+x86"
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.quota_builders import ACCOUNT, GPU, group
 from tests.support.trees import tree, use
 from unisono.engine.model.names import CPU
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.quota.share import (
     NOTHING,
     PER_MILLE,
@@ -38,7 +38,7 @@ def test_flavors_of_a_resource_are_added_up_and_unused_quota_does_not_offset() -
         link(node, root)
     used = {("h", GPU): 7, ("h", CPU): 20, ("t", GPU): 5, ("t", CPU): 90}
     for (flavor, resource), amount in used.items():
-        charge(a.cell(Account(flavor, resource)), amount)
+        charge(a.cell(FlavorResource(flavor, resource)), amount)
     assert dominant_share(a) == (0, 250 * PER_MILLE)
 
 

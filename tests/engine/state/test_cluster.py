@@ -35,7 +35,7 @@ from unisono.engine.model.explanation import (
 )
 from unisono.engine.model.names import CohortName, FlavorName, Instant, QueueName, WorkloadKey
 from unisono.engine.model.queue import Flavor, LocalQueue
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.changes import (
     Change,
     CohortSet,
@@ -69,9 +69,9 @@ def why(state: ClusterState, name: str) -> object:
     return found.blockers[0]
 
 
-def usage(state: ClusterState, name: str = "q", account: Account = ACCOUNT) -> int:
+def usage(state: ClusterState, name: str = "q", flavor_resource: FlavorResource = ACCOUNT) -> int:
     state.refresh()
-    return state.queues[QueueName(name)].node.cell(account).usage
+    return state.queues[QueueName(name)].node.cell(flavor_resource).usage
 
 
 # --- a workload's life ---------------------------------------------------------------------------
@@ -182,15 +182,15 @@ def test_who_stands_behind_somebody_says_so() -> None:
 
 
 def test_a_holding_is_charged_by_what_its_queue_says_now() -> None:
-    """From a flavor's account to the pool's and back; what was unmetered becomes metered."""
+    """From a flavor's quota to the pool's and back; what was unmetered becomes metered."""
     holding = running(job("h", "q", 3))
     state = restore(world(queue("q", "4"), holdings=(holding,)))
-    shared = Account("pool:f", GPU)
+    shared = FlavorResource("pool:f", GPU)
     state.apply(QueueSet(queue("q", groups=(pool(["f"], "4"),))))
-    assert (usage(state), usage(state, account=shared)) == (0, 3)
+    assert (usage(state), usage(state, flavor_resource=shared)) == (0, 3)
     unmetered = group({"f": {"cpu": "4"}}, covered=("gpu", "cpu"))
     state.apply(QueueSet(queue("q", groups=(unmetered,))))
-    assert (usage(state), usage(state, account=shared)) == (0, 0)
+    assert (usage(state), usage(state, flavor_resource=shared)) == (0, 0)
     state.apply(QueueSet(queue("q", "4")))
     assert usage(state) == 3
     laws.check_tree(state)
@@ -208,7 +208,7 @@ def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
 
 
 def test_a_flavor_that_is_no_longer_listed_drains() -> None:
-    """Spec quota §18.8: the usage stays, as over-use of an account without quota."""
+    """Spec quota §18.8: the usage stays, as over-use of a flavor-resource without quota."""
     state = restore(world(queue("q", "4"), holdings=(running(job("h", "q", 3)),)))
     state.apply(QueueSet(queue("q", groups=(group({"g": {"gpu": "4"}}),))))
     assert usage(state) == 3

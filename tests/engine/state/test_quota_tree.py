@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.effort import effort
 from tests.support.quota_builders import GPU, group, pool
 from tests.support.trees import cell, numbers, tree, use
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.quota_tree import (
     NO_LIMIT,
     Node,
@@ -173,7 +173,7 @@ def test_a_pool_is_one_account_whatever_the_order_of_its_flavors() -> None:
     set_groups(z, (group({"A": {"gpu": "40"}}),))
     for node in (x, y, z):
         link(node, root)
-    shared, single = Account("pool:A+B", GPU), Account("A", GPU)
+    shared, single = FlavorResource("pool:A+B", GPU), FlavorResource("A", GPU)
     assert potential(x.cell(shared)) == 120
     assert potential(y.cell(shared)) == 50
     assert potential(z.cell(single)) == 40

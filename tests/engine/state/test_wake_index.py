@@ -8,22 +8,22 @@ from hypothesis import strategies as st
 from tests.support.effort import effort
 from tests.support.quota_builders import ACCOUNT, GPU
 from unisono.engine.model.names import QueueName
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.wake_index import Sleeper, Wakes
 
 Q = QueueName("q")
-OTHER = Account("g", GPU)
+OTHER = FlavorResource("g", GPU)
 
 
 def sleeper(number: int) -> Sleeper:
     return Q, (number, 0, "")
 
 
-def no_room(sleeper: Sleeper, account: Account) -> int:
+def no_room(sleeper: Sleeper, flavor_resource: FlavorResource) -> int:
     return 0
 
 
-def freed(wakes: Wakes, charges: list[tuple[Account, int]]) -> list[Sleeper]:
+def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[Sleeper]:
     """Free something and return who should be looked at again."""
     wakes.free(charges)
     return [*wakes.due(no_room)]
@@ -32,14 +32,16 @@ def freed(wakes: Wakes, charges: list[tuple[Account, int]]) -> list[Sleeper]:
 def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
     room = {ACCOUNT: 1}
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 4),), room=lambda _, account: room[account])
+    wakes.file(sleeper(1), ((ACCOUNT, 4),), room=lambda _, flavor_resource: room[flavor_resource])
     for _ in range(10):  # two are freed and taken again, over and over
         wakes.free([(ACCOUNT, 2)])
-        assert [*wakes.due(lambda _, account: room[account])] == []
+        assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == []
     room[ACCOUNT] = 5
-    assert wakes.shortages(sleeper(1), lambda _, account: room[account]) == ((ACCOUNT, 0),)
+    assert wakes.shortages(sleeper(1), lambda _, flavor_resource: room[flavor_resource]) == (
+        (ACCOUNT, 0),
+    )
     wakes.free([(ACCOUNT, 4)])
-    assert [*wakes.due(lambda _, account: room[account])] == [sleeper(1)]
+    assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == [sleeper(1)]
 
 
 def test_who_may_be_displaced_matters_to_those_who_said_so() -> None:
@@ -122,9 +124,9 @@ def test_it_equals_a_list_of_what_is_left_to_free(
     actions: list[tuple[str, int, int, bool]],
 ) -> None:
     wakes = Wakes()
-    asleep: dict[Sleeper, dict[Account, int]] = {}
+    asleep: dict[Sleeper, dict[FlavorResource, int]] = {}
     for action, number, amount, other in actions:
-        account = OTHER if other else ACCOUNT
+        flavor_resource = OTHER if other else ACCOUNT
         match action:
             case "file":
                 wakes.file(sleeper(number), ((ACCOUNT, amount), (OTHER, amount + 1)))
@@ -135,8 +137,8 @@ def test_it_equals_a_list_of_what_is_left_to_free(
             case _:
                 expected = set()
                 for each, short in [*asleep.items()]:
-                    short[account] -= amount
-                    if short[account] <= 0:
+                    short[flavor_resource] -= amount
+                    if short[flavor_resource] <= 0:
                         expected.add(each)
                         del asleep[each]
-                assert {*freed(wakes, [(account, amount)])} == expected
+                assert {*freed(wakes, [(flavor_resource, amount)])} == expected

@@ -19,7 +19,7 @@ from unisono.engine.model.names import FlavorName, ResourceName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.quota.share import dominant_share, weighted_share
-from unisono.engine.state.charges import account_of
+from unisono.engine.state.charges import flavor_resource_of
 from unisono.engine.state.cohort_trees import CohortTrees
 from unisono.engine.state.config import Config
 from unisono.engine.state.quota_tree import Node, charge
@@ -105,6 +105,6 @@ class FairShares:
         group_of = {resource: group for group in queue.groups for resource in group.covered}
         for use, amount in self._tally.of_queue(queue.name).reserved.items():
             flavor, resource = FlavorName(use.flavor), ResourceName(use.resource)
-            account = account_of(flavor, resource, group_of.get(resource))
-            if account is not None:
-                charge(node.cell(account), amount)
+            flavor_resource = flavor_resource_of(flavor, resource, group_of.get(resource))
+            if flavor_resource is not None:
+                charge(node.cell(flavor_resource), amount)

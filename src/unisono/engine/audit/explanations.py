@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.quota_tree import queue_node
-from unisono.engine.audit.snapshot_index import SnapshotIndex, account_of
+from unisono.engine.audit.snapshot_index import SnapshotIndex, flavor_resource_of
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.explanation import (
     Blocker,
@@ -14,7 +14,7 @@ from unisono.engine.model.explanation import (
     QuotaExhausted,
 )
 from unisono.engine.model.plan import Plan
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 
 
 def check_explanations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
@@ -42,12 +42,12 @@ def _problem(index: SnapshotIndex, blocker: Blocker) -> str:
     queue = index.queues.get(blocker.queue)
     if queue is None:
         return f"no queue {blocker.queue}"
-    account = account_of(queue.groups, blocker.resource, blocker.flavor)
+    flavor_resource = flavor_resource_of(queue.groups, blocker.resource, blocker.flavor)
     if blocker.flavor.startswith("pool:"):
-        account = Account(blocker.flavor, blocker.resource)
-    if account is None:
+        flavor_resource = FlavorResource(blocker.flavor, blocker.resource)
+    if flavor_resource is None:
         return f"{blocker.resource} of {blocker.flavor} has no limit in {queue.name}"
-    maximum = index.tree.potential(queue_node(queue.name), account)
+    maximum = index.tree.potential(queue_node(queue.name), flavor_resource)
     what = f"{blocker.resource} of {blocker.flavor} in {queue.name}"
     if isinstance(blocker, ExceedsMaximum):
         if blocker.maximum != maximum:

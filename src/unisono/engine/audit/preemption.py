@@ -49,14 +49,14 @@ def _check_permission(case: PreemptionCase) -> Iterator[Violation]:
     rules = case.queue.preemption
     if rules.borrow.policy != "Never" or (policy.fair_sharing and rules.reclaim != "Never"):
         return
-    for account in sorted(case.lacked()):
-        amount = case.charge.amounts[account]
-        nominal = case.index.tree.limits(case.node, account).nominal
-        _, may_reclaim = case.earlier.level(case.node, account, amount)
+    for flavor_resource in sorted(case.lacked()):
+        amount = case.charge.amounts[flavor_resource]
+        nominal = case.index.tree.limits(case.node, flavor_resource).nominal
+        _, may_reclaim = case.earlier.level(case.node, flavor_resource, amount)
         if nominal < amount and not may_reclaim:
             message = (
-                f"lacks {account.resource} of {account.flavor} and wants {amount}, more than "
-                f"its nominal quota {nominal}, and may not preempt while borrowing"
+                f"lacks {flavor_resource.resource} of {flavor_resource.flavor} and wants {amount}, "
+                f"more than its nominal quota {nominal}, and may not preempt while borrowing"
             )
             yield _broken("preemption-forbidden", case, message)
 

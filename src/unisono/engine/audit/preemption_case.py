@@ -29,7 +29,7 @@ from unisono.engine.model.explanation import QuotaExhausted
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import Holding, Workload
 
 
@@ -60,32 +60,32 @@ class PreemptionCase:
         evicted = self.victims.values() if leaving is None else leaving
         return usage.after(released=[self.index.held(each) for each in evicted])
 
-    def needed(self) -> set[Account]:
-        """Collect the accounts that the preemptor may have lacked: a superset of what it lacked.
+    def needed(self) -> set[FlavorResource]:
+        """Collect the flavor-resources that the preemptor may have lacked: a superset.
 
-        With nodes in the cluster it may have lacked only nodes; then all of its accounts count.
+        With nodes in the cluster it may have lacked only nodes; then all of them count.
         """
         return {
-            account
-            for account, amount in self.charge.amounts.items()
+            flavor_resource
+            for flavor_resource, amount in self.charge.amounts.items()
             if self.is_hidden
             or self.index.has_nodes
-            or any(amount > usage.available(self.node, account) for usage in self.moments)
+            or any(amount > usage.available(self.node, flavor_resource) for usage in self.moments)
         }
 
-    def lacked(self) -> set[Account]:
-        """Collect the accounts that the preemptor surely lacked: a subset of what it lacked."""
+    def lacked(self) -> set[FlavorResource]:
+        """Collect the flavor-resources that the preemptor surely lacked: a subset."""
         return {
-            account
-            for account, amount in self.charge.amounts.items()
-            if amount > self.earlier.available(self.node, account)
+            flavor_resource
+            for flavor_resource, amount in self.charge.amounts.items()
+            if amount > self.earlier.available(self.node, flavor_resource)
         }
 
     def borrows(self, usage: QuotaUsage) -> bool:
         """Say whether the preemptor would make its queue borrow."""
         return any(
-            usage.is_borrowing_with(self.node, account, amount)
-            for account, amount in self.charge.amounts.items()
+            usage.is_borrowing_with(self.node, flavor_resource, amount)
+            for flavor_resource, amount in self.charge.amounts.items()
         )
 
 

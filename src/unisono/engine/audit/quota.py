@@ -19,7 +19,7 @@ from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, started_
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 
 
 def check_quota(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
@@ -53,14 +53,14 @@ def _usage_after(
     return index.usage.after(charged=index.charges(coming), released=released)
 
 
-def _growth(index: SnapshotIndex, decided: Decided) -> dict[Account, int]:
+def _growth(index: SnapshotIndex, decided: Decided) -> dict[FlavorResource, int]:
     """Return by how much the queue's use grows: a slice gives back what it replaces."""
     workload = index.waiting[decided.workload]
     growth = dict(index.charge(workload, decided.admission).amounts)
     for old in index.replaced(workload):
         if old.queue == decided.admission.queue:
-            for account in growth:
-                growth[account] -= old.amounts.get(account, 0)
+            for flavor_resource in growth:
+                growth[flavor_resource] -= old.amounts.get(flavor_resource, 0)
     return growth
 
 
@@ -70,15 +70,15 @@ def _check_available(
     queue = decided.admission.queue
     if decided.workload not in index.waiting or queue not in index.queues:
         return
-    for account, amount in sorted(_growth(index, decided).items()):
-        available = usage.available(queue_node(queue), account)
+    for flavor_resource, amount in sorted(_growth(index, decided).items()):
+        available = usage.available(queue_node(queue), flavor_resource)
         # A slice that does not grow causes no over-use, though it may inherit some.
         if amount > 0 and available < 0:
             yield Violation(
                 rule=rule,
                 workload=decided.workload,
                 queue=queue,
-                message=f"charged {amount} {account.resource} of {account.flavor}; "
+                message=f"charged {amount} {flavor_resource.resource} of {flavor_resource.flavor}; "
                 f"that leaves {queue} {-available} over what it may use",
             )
 
@@ -102,7 +102,7 @@ def _check_borrow_level(
         if any(index.usage.is_borrowing_with(node, *each) for each in growth.items()):
             return
         if index.policy.backfill is not None and any(
-            promised.is_borrowing_with(node, account, 0) for account in growth
+            promised.is_borrowing_with(node, flavor_resource, 0) for flavor_resource in growth
         ):
             return
         message = f"level {admit.borrow_level}, but it is within its own quota"

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from unisono.engine.model.names import CohortName, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Cohort, ResourceGroup
-from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.resources import FlavorResource, pool_name
 
 
 class Node(NamedTuple):
@@ -30,7 +30,7 @@ class Node(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The quota of one node for one account; None means no limit."""
+    """The quota of one node for one flavor-resource; None means no limit."""
 
     nominal: int = 0
     borrowing: int | None = None
@@ -41,7 +41,7 @@ class Charge(NamedTuple):
     """What one workload uses, and the queue that is charged."""
 
     queue: QueueName
-    amounts: Mapping[Account, int]
+    amounts: Mapping[FlavorResource, int]
 
 
 class Share(NamedTuple):
@@ -64,9 +64,9 @@ def cohort_node(name: CohortName) -> Node:
     return Node("cohort", name)
 
 
-def quotas_of(groups: Iterable[ResourceGroup]) -> dict[Account, Limits]:
-    """List the accounts that resource groups give quota to; a pool is one account a resource."""
-    limits: dict[Account, Limits] = {}
+def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Limits]:
+    """List the flavor-resources that resource groups give quota to; a pool is one of them."""
+    limits: dict[FlavorResource, Limits] = {}
     for group in groups:
         if group.pool is None:
             listed = [(str(each.flavor), each.resources) for each in group.flavors]
@@ -74,8 +74,10 @@ def quotas_of(groups: Iterable[ResourceGroup]) -> dict[Account, Limits]:
             listed = [(pool_name(each.flavor for each in group.flavors), group.pool)]
         for flavor, quotas in listed:
             for quota in quotas:
-                account = Account(flavor, quota.resource)
-                limits[account] = Limits(quota.nominal, quota.borrowing_limit, quota.lending_limit)
+                flavor_resource = FlavorResource(flavor, quota.resource)
+                limits[flavor_resource] = Limits(
+                    quota.nominal, quota.borrowing_limit, quota.lending_limit
+                )
     return limits
 
 
@@ -84,7 +86,7 @@ class Tree:
 
     def __init__(self, queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> None:
         """Read the configuration; a cohort that is only named exists and owns nothing."""
-        self._limits: dict[Node, dict[Account, Limits]] = {}
+        self._limits: dict[Node, dict[FlavorResource, Limits]] = {}
         self._weights: dict[Node, int] = {}
         self._named_parents: dict[Node, Node] = {}
         for cohort in cohorts:
@@ -96,7 +98,7 @@ class Tree:
         for node in sorted(self._named_parents):
             if node not in self._cyclic:
                 self._children.setdefault(self._named_parents[node], []).append(node)
-        self._subtrees: dict[tuple[Node, Account], int] = {}
+        self._subtrees: dict[tuple[Node, FlavorResource], int] = {}
 
     def _add(
         self,
@@ -165,40 +167,46 @@ class Tree:
         """Return the fair-sharing weight; a cohort without an object weighs 1."""
         return self._weights.get(node, 1000)
 
-    def limits(self, node: Node, account: Account) -> Limits:
+    def limits(self, node: Node, flavor_resource: FlavorResource) -> Limits:
         """Return the node's own quota; at a root the limits mean nothing."""
-        limits = self._limits.get(node, {}).get(account, Limits())
+        limits = self._limits.get(node, {}).get(flavor_resource, Limits())
         return Limits(limits.nominal) if self.parent(node) is None else limits
 
-    def accounts(self, node: Node) -> set[Account]:
-        """Collect the accounts with a quota at the node or anywhere below it."""
-        return {account for each in self.below(node) for account in self._limits.get(each, {})}
+    def flavor_resources(self, node: Node) -> set[FlavorResource]:
+        """Collect the flavor-resources with a quota at the node or anywhere below it."""
+        return {
+            flavor_resource
+            for each in self.below(node)
+            for flavor_resource in self._limits.get(each, {})
+        }
 
-    def subtree(self, node: Node, account: Account) -> int:
+    def subtree(self, node: Node, flavor_resource: FlavorResource) -> int:
         """Add up what the node owns and what its children lend."""
-        if (node, account) not in self._subtrees:
+        if (node, flavor_resource) not in self._subtrees:
             for each in reversed(list(self.below(node))):
                 lent = sum(
-                    self._subtrees[child, account] - self.local(child, account)
+                    self._subtrees[child, flavor_resource] - self.local(child, flavor_resource)
                     for child in self.children(each)
                 )
-                self._subtrees[each, account] = self.limits(each, account).nominal + lent
-        return self._subtrees[node, account]
+                self._subtrees[each, flavor_resource] = (
+                    self.limits(each, flavor_resource).nominal + lent
+                )
+        return self._subtrees[node, flavor_resource]
 
-    def local(self, node: Node, account: Account) -> int:
+    def local(self, node: Node, flavor_resource: FlavorResource) -> int:
         """Return the part that the node does not lend."""
-        lending = self.limits(node, account).lending
-        return 0 if lending is None else max(0, self.subtree(node, account) - lending)
+        lending = self.limits(node, flavor_resource).lending
+        return 0 if lending is None else max(0, self.subtree(node, flavor_resource) - lending)
 
-    def potential(self, node: Node, account: Account) -> int:
+    def potential(self, node: Node, flavor_resource: FlavorResource) -> int:
         """Return what the node could use if the cluster were empty."""
         root, *down = reversed(self.path(node))
-        most = self.subtree(root, account)
+        most = self.subtree(root, flavor_resource)
         for each in down:
-            most += self.local(each, account)
-            borrowing = self.limits(each, account).borrowing
+            most += self.local(each, flavor_resource)
+            borrowing = self.limits(each, flavor_resource).borrowing
             if borrowing is not None:
-                most = min(most, self.subtree(each, account) + borrowing)
+                most = min(most, self.subtree(each, flavor_resource) + borrowing)
         return most
 
     def height(self, node: Node) -> int:
@@ -213,16 +221,16 @@ class QuotaUsage:
     def __init__(self, tree: Tree, charges: Iterable[Charge] = ()) -> None:
         """Add up the charges."""
         self.tree = tree
-        self._used: dict[Node, dict[Account, int]] = {}
-        self._usages: dict[tuple[Node, Account], int] = {}
+        self._used: dict[Node, dict[FlavorResource, int]] = {}
+        self._usages: dict[tuple[Node, FlavorResource], int] = {}
         self._add(charges, 1)
 
     def _add(self, charges: Iterable[Charge], sign: int) -> None:
         for charge in charges:
             node = queue_node(charge.queue)
             used = dict(self._used.get(node, {}))  # other usages share the dictionary
-            for account, amount in charge.amounts.items():
-                used[account] = used.get(account, 0) + sign * amount
+            for flavor_resource, amount in charge.amounts.items():
+                used[flavor_resource] = used.get(flavor_resource, 0) + sign * amount
             self._used[node] = used
 
     def after(
@@ -235,60 +243,63 @@ class QuotaUsage:
         usage._add(released, -1)
         return usage
 
-    def used(self, node: Node, account: Account) -> int:
+    def used(self, node: Node, flavor_resource: FlavorResource) -> int:
         """Return what a queue uses, or what a cohort's children use beyond their local quota."""
         if node.kind == "queue":
-            return self._used.get(node, {}).get(account, 0)
-        if (node, account) not in self._usages:
+            return self._used.get(node, {}).get(flavor_resource, 0)
+        if (node, flavor_resource) not in self._usages:
             cohorts = [each for each in self.tree.below(node) if each.kind == "cohort"]
             for each in reversed(cohorts):
-                self._usages[each, account] = sum(
-                    max(0, self.used(child, account) - self.tree.local(child, account))
+                self._usages[each, flavor_resource] = sum(
+                    max(
+                        0,
+                        self.used(child, flavor_resource) - self.tree.local(child, flavor_resource),
+                    )
                     for child in self.tree.children(each)
                 )
-        return self._usages[node, account]
+        return self._usages[node, flavor_resource]
 
-    def local_available(self, node: Node, account: Account) -> int:
+    def local_available(self, node: Node, flavor_resource: FlavorResource) -> int:
         """Return what is left of the quota that the node does not lend."""
-        return max(0, self.tree.local(node, account) - self.used(node, account))
+        return max(0, self.tree.local(node, flavor_resource) - self.used(node, flavor_resource))
 
-    def available(self, node: Node, account: Account) -> int:
+    def available(self, node: Node, flavor_resource: FlavorResource) -> int:
         """Return what the node may still use; negative when more is used than there is."""
         tree = self.tree
         root, *down = reversed(tree.path(node))
-        most = tree.subtree(root, account) - self.used(root, account)
+        most = tree.subtree(root, flavor_resource) - self.used(root, flavor_resource)
         for each in down:
-            borrowing = tree.limits(each, account).borrowing
+            borrowing = tree.limits(each, flavor_resource).borrowing
             if borrowing is not None:
-                local = tree.local(each, account)
-                shared = tree.subtree(each, account) - local
-                shared_used = max(0, self.used(each, account) - local)
+                local = tree.local(each, flavor_resource)
+                shared = tree.subtree(each, flavor_resource) - local
+                shared_used = max(0, self.used(each, flavor_resource) - local)
                 most = min(most, shared - shared_used + borrowing)
-            most += self.local_available(each, account)
+            most += self.local_available(each, flavor_resource)
         return most
 
-    def is_borrowing_with(self, node: Node, account: Account, amount: int) -> bool:
+    def is_borrowing_with(self, node: Node, flavor_resource: FlavorResource, amount: int) -> bool:
         """Say whether the node, with that much more, uses more than its subtree owns."""
-        return self.tree.subtree(node, account) < self.used(node, account) + amount
+        return self.tree.subtree(node, flavor_resource) < self.used(node, flavor_resource) + amount
 
-    def level(self, queue: Node, account: Account, amount: int) -> tuple[int, bool]:
+    def level(self, queue: Node, flavor_resource: FlavorResource, amount: int) -> tuple[int, bool]:
         """Return from which height the amount is borrowed, and whether reclaiming could help."""
         above = self.tree.path(queue)[1:]
-        if not above or not self.is_borrowing_with(queue, account, amount):
+        if not above or not self.is_borrowing_with(queue, flavor_resource, amount):
             return 0, bool(above)
-        rest = amount - self.local_available(queue, account)
+        rest = amount - self.local_available(queue, flavor_resource)
         for cohort in above:
-            if not self.is_borrowing_with(cohort, account, rest):
+            if not self.is_borrowing_with(cohort, flavor_resource, rest):
                 return self.tree.height(cohort), self.tree.parent(cohort) is not None
-            rest -= self.local_available(cohort, account)
+            rest -= self.local_available(cohort, flavor_resource)
         return self.tree.height(above[-1]), False
 
     def fits(self, charge: Charge) -> bool:
         """Say whether a workload could start beside this usage."""
         node = queue_node(charge.queue)
         return all(
-            amount <= max(0, self.available(node, account))
-            for account, amount in charge.amounts.items()
+            amount <= max(0, self.available(node, flavor_resource))
+            for flavor_resource, amount in charge.amounts.items()
         )
 
     def share(self, node: Node) -> Share:
@@ -304,16 +315,20 @@ class QuotaUsage:
 
     def _dominant(self, node: Node, parent: Node) -> Fraction:
         used_below = {
-            account for each in self.tree.below(node) for account in self._used.get(each, {})
+            flavor_resource
+            for each in self.tree.below(node)
+            for flavor_resource in self._used.get(each, {})
         }
         over: dict[ResourceName, int] = {}
-        for account in self.tree.accounts(node) | used_below:
-            excess = self.used(node, account) - self.tree.subtree(node, account)
-            over[account.resource] = over.get(account.resource, 0) + max(0, excess)
+        for flavor_resource in self.tree.flavor_resources(node) | used_below:
+            excess = self.used(node, flavor_resource) - self.tree.subtree(node, flavor_resource)
+            over[flavor_resource.resource] = over.get(flavor_resource.resource, 0) + max(0, excess)
         lendable: dict[ResourceName, int] = {}
-        for account in self.tree.accounts(self.tree.root(node)):
-            potential = self.tree.potential(parent, account)
-            lendable[account.resource] = lendable.get(account.resource, 0) + potential
+        for flavor_resource in self.tree.flavor_resources(self.tree.root(node)):
+            potential = self.tree.potential(parent, flavor_resource)
+            lendable[flavor_resource.resource] = (
+                lendable.get(flavor_resource.resource, 0) + potential
+            )
         return max(
             (
                 Fraction(excess * 1000, lendable[resource])

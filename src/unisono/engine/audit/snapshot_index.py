@@ -1,7 +1,7 @@
 """The snapshot, indexed by name, with what most rules ask of it.
 
-Which quota account a flavor's resource is charged to (spec quota §2), what a workload uses (§3),
-and whether a queue is active.
+Which flavor-resource usage is charged to (spec quota §2), what a workload uses (§3), and whether a
+queue is active.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from unisono.engine.audit.shrinking import released_part
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
-from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.resources import FlavorResource, pool_name
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
 
@@ -60,7 +60,7 @@ class SnapshotIndex:
         """Return what a workload is, or would be, charged for; nothing in a queue that is gone."""
         queue = self.queues.get(admission.queue)
         groups = () if queue is None else queue.groups
-        amounts: dict[Account, int] = {}
+        amounts: dict[FlavorResource, int] = {}
         pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
         for assignment in admission.pod_sets:
             if queue is None or assignment.name not in pod_sets:
@@ -68,10 +68,10 @@ class SnapshotIndex:
             pods = charged_pods(workload, assignment.name, assignment.count)
             per_pod = requests_per_pod(pod_sets[assignment.name])
             for resource, flavor in assignment.flavors:
-                account = account_of(groups, resource, flavor)
+                flavor_resource = flavor_resource_of(groups, resource, flavor)
                 amount = pods * per_pod.get(resource, 0)
-                if account is not None and amount > 0:
-                    amounts[account] = amounts.get(account, 0) + amount
+                if flavor_resource is not None and amount > 0:
+                    amounts[flavor_resource] = amounts.get(flavor_resource, 0) + amount
         return Charge(admission.queue, amounts)
 
     def charges(self, decided: Iterable[Admit | Preempt | Await]) -> list[Charge]:
@@ -153,19 +153,19 @@ def group_of(groups: Iterable[ResourceGroup], resource: ResourceName) -> Resourc
     return next((group for group in groups if resource in group.covered), None)
 
 
-def account_of(
+def flavor_resource_of(
     groups: Iterable[ResourceGroup], resource: ResourceName, flavor: FlavorName
-) -> Account | None:
-    """Return the account of a flavor's resource, or None if the queue does not meter it.
+) -> FlavorResource | None:
+    """Return the flavor-resource of a flavor's resource, or None if the queue does not meter it.
 
     A resource or a flavor that the queue no longer lists is still charged, to the flavor's own
-    account: it is over-use that drains (spec quota §18.8).
+    flavor-resource: it is over-use that drains (spec quota §18.8).
     """
     group = group_of(groups, resource)
     listed = {} if group is None else {each.flavor: each.resources for each in group.flavors}
     if group is None or flavor not in listed:
-        return Account(flavor, resource)
+        return FlavorResource(flavor, resource)
     quotas = listed[flavor] if group.pool is None else group.pool
     if all(quota.resource != resource for quota in quotas):
         return None
-    return Account(flavor if group.pool is None else pool_name(listed), resource)
+    return FlavorResource(flavor if group.pool is None else pool_name(listed), resource)

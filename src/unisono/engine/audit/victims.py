@@ -11,7 +11,7 @@ from unisono.engine.audit.snapshot_index import admitted_at
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.plan import Victim
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import Holding, Workload
 
 
@@ -125,14 +125,14 @@ def _why_within_quota(case: PreemptionCase, holding: Holding) -> str:
     """
     if case.is_hidden:
         return ""
-    accounts = case.needed()
+    flavor_resources = case.needed()
     node = queue_node(holding.admission.queue)
     fair = case.index.policy.fair_sharing is not None
     below_common = [node] if fair else _below_common(case, node)
     for each in below_common:
-        if not any(_is_over(usage, each, accounts) for usage in case.moments):
+        if not any(_is_over(usage, each, flavor_resources) for usage in case.moments):
             return f"{each.kind} {each.name} uses no more than its own quota"
-    if not fair and not _is_over_until_the_last(case, holding.admission.queue, accounts):
+    if not fair and not _is_over_until_the_last(case, holding.admission.queue, flavor_resources):
         return f"{node.name} was back within its own quota before its last victim"
     return ""
 
@@ -143,21 +143,25 @@ def _below_common(case: PreemptionCase, node: Node) -> list[Node]:
     return [each for each in case.index.tree.path(node) if each not in ours]
 
 
-def _is_over(usage: QuotaUsage, node: Node, accounts: set[Account]) -> bool:
-    return any(usage.is_borrowing_with(node, account, 0) for account in accounts)
+def _is_over(usage: QuotaUsage, node: Node, flavor_resources: set[FlavorResource]) -> bool:
+    return any(
+        usage.is_borrowing_with(node, flavor_resource, 0) for flavor_resource in flavor_resources
+    )
 
 
-def _is_over_until_the_last(case: PreemptionCase, queue: QueueName, accounts: set[Account]) -> bool:
+def _is_over_until_the_last(
+    case: PreemptionCase, queue: QueueName, flavor_resources: set[FlavorResource]
+) -> bool:
     node = queue_node(queue)
     charges = [
         case.index.held(each) for each in case.victims.values() if each.admission.queue == queue
     ]
     left = [usage.after(released=charges) for usage in case.moments]
     return any(
-        usage.is_borrowing_with(node, account, charge.amounts.get(account, 0))
+        usage.is_borrowing_with(node, flavor_resource, charge.amounts.get(flavor_resource, 0))
         for usage in left
         for charge in charges
-        for account in accounts
+        for flavor_resource in flavor_resources
     )
 
 
@@ -205,8 +209,10 @@ def _why_not_while_borrowing(case: PreemptionCase, other: Workload) -> str:
 
 def _may_be_nominal(case: PreemptionCase) -> bool:
     return any(
-        not case.vacated.is_borrowing_with(case.node, account, case.charge.amounts[account])
-        for account in case.needed()
+        not case.vacated.is_borrowing_with(
+            case.node, flavor_resource, case.charge.amounts[flavor_resource]
+        )
+        for flavor_resource in case.needed()
     )
 
 
@@ -225,8 +231,10 @@ def _has_right_to_reclaim(case: PreemptionCase, holding: Holding) -> bool:
             return False
         if not any(case.earlier.is_borrowing_with(each, *item) for item in rest.items()):
             return True
-        for account, amount in rest.items():
-            rest[account] = max(0, amount - case.earlier.local_available(each, account))
+        for flavor_resource, amount in rest.items():
+            rest[flavor_resource] = max(
+                0, amount - case.earlier.local_available(each, flavor_resource)
+            )
     return False
 
 

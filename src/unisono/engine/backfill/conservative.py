@@ -383,7 +383,7 @@ class ConservativeTable(ReservationTable):
         return date
 
     def _let_time_pass(self, cq: ClusterQueueState, low: int, high: int) -> None:
-        """Book on the ledger the most that is used of each account meanwhile."""
+        """Book on the ledger the most that is used of each flavor-resource meanwhile."""
         assert self._intervals is not None, "there are intervals by now"
         root = cq.node.root()
         for cell in self._intervals.cells:

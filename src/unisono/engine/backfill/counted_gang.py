@@ -99,7 +99,7 @@ class CountedGang:
                         queue=queue,
                         pod_set=self.pod_set,
                         flavor=self.flavor,
-                        resource=cell.account.resource,
+                        resource=cell.flavor_resource.resource,
                         wanted=amount,
                         available=remaining,
                     )
@@ -234,7 +234,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         levels=found.levels,
         is_best_fit=found.is_best_fit and pods > 0,
         cells=cells,
-        charges=tuple((cell.account, amount) for cell, amount in cells),
+        charges=tuple((cell.flavor_resource, amount) for cell, amount in cells),
         columns=found.columns,
         requests=found.requests,
         allowed=found.allowed,

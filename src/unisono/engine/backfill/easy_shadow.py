@@ -52,7 +52,7 @@ class EasyShadow:
         self.end = end
         self.gone = gone  # who will have ended by then
         self.charges = charges
-        self.room = room  # what is left of its accounts then, if counting is enough for it
+        self.room = room  # what is left of its flavor-resources then, if counting is enough for it
         self.gang = gang  # None: there are no nodes
         self.counted = counted  # set: counting is enough to know whether it fits
         # Pods like its own that may stay beyond the date; None: that depends on where they sit.

@@ -101,7 +101,7 @@ class _Pass:
         self.caps: Caps | None = None  # and on each, without those who start; None: as now
         self.chosen: Chosen | None = None  # where the last one goes, who is not taken off yet
         self.spare = 0  # pods that may stay beyond the date
-        self.left: dict[Cell, int] = {}  # of quota, now; each account is asked once
+        self.left: dict[Cell, int] = {}  # of quota, now; each flavor-resource is asked once
         self.later: dict[Cell, int] = {}  # of quota, at the date
         self.gone: list[Booked] = []  # who starts now and is gone by the date
         self.started: list[tuple[Instant, Starting]] = []
@@ -276,7 +276,7 @@ class _Pass:
         return False
 
     def _ask(self, cell: Cell) -> int:
-        """Find out how much an account has left."""
+        """Find out how much a flavor-resource has left."""
         left = self.left[cell] = available(cell)
         return left
 

@@ -47,7 +47,7 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     workload: WorkloadKey
     admission: Admission
-    charges: Usage = ()  # what it costs the queue, account by account
+    charges: Usage = ()  # what it costs the queue, flavor-resource by flavor-resource
     borrow_level: int = 0  # 0: within its own quota; higher: borrowed from further away
     # False while admission checks of its queue have to agree first.
     checks_pass: bool = True

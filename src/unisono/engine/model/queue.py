@@ -50,7 +50,7 @@ class FlavorQuota(msgspec.Struct, frozen=True):
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that come from one flavor together, and the flavors to try, in order.
 
-    With `pool` set, the quota stands once for all flavors: they share one account a resource.
+    With `pool` set, the quota stands once for all flavors: they share it for each resource.
     """
 
     covered: tuple[ResourceName, ...]

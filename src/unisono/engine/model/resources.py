@@ -1,4 +1,4 @@
-"""Amounts of resources, and the accounts they are charged to.
+"""Amounts of resources, and the flavor-resources they are charged to.
 
 `Amounts` is a sorted tuple of (resource, amount) pairs rather than a mapping because pod sets are
 hashed: workloads of the same shape share one object and one verdict.
@@ -35,18 +35,18 @@ WHOLE_GPU = 1000
 _MILLI = "-milli"
 
 
-class Account(NamedTuple):
+class FlavorResource(NamedTuple):
     """What usage is charged to: one flavor, or a pool of flavors, of one resource.
 
     A pool is named `pool:` plus its flavors, sorted and joined by `+`, so that two queues that
-    list the same set in another order share one account.
+    list the same set in another order share one flavor-resource.
     """
 
     flavor: str
     resource: ResourceName
 
 
-Usage = tuple[tuple[Account, int], ...]
+Usage = tuple[tuple[FlavorResource, int], ...]
 
 
 def amounts(mapping: Mapping[ResourceName, int] | Mapping[str, int]) -> Amounts:
@@ -59,7 +59,7 @@ def amounts(mapping: Mapping[ResourceName, int] | Mapping[str, int]) -> Amounts:
 
 
 def pool_name(flavors: Iterable[FlavorName]) -> str:
-    """Return the account name of a pool of flavors.
+    """Return the name that stands for a pool of flavors in a flavor-resource.
 
     >>> pool_name(["b", "a"])
     'pool:a+b'

@@ -114,9 +114,9 @@ def _rank(node: Node, head: Head) -> Key:
     for cell, amount in head.charges.items():
         charge(cell, amount)
     borrowing = any(
-        borrows_with(node.cells[cell.account], 0)
+        borrows_with(node.cells[cell.flavor_resource], 0)
         for cell in head.charges
-        if cell.account in node.cells
+        if cell.flavor_resource in node.cells
     )
     share = dominant_share(node)
     for cell, amount in head.charges.items():

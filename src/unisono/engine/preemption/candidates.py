@@ -1,7 +1,7 @@
 """Preemption candidates: which workloads the rules of a queue let it preempt, and in which order.
 
-Spec quota §8. A candidate must use an account that the preemptor is short of, and the preemptor's
-queue must have a rule that lets it go first.
+Spec quota §8. A candidate must use a flavor-resource that the preemptor is short of, and the
+preemptor's queue must have a rule that lets it go first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.plan import PreemptionReason
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import Workload
 from unisono.engine.preemption.shrinking import (
     Portion,
@@ -32,7 +32,7 @@ class PreemptionRequest:
     workload: Workload
     cq: ClusterQueueState
     charges: dict[Cell, int]  # everything it would be charged
-    short: tuple[Account, ...]  # the accounts that have not enough
+    short: tuple[FlavorResource, ...]  # the flavor-resources that have not enough
     now: Instant
     gone: frozenset[WorkloadKey]  # victims of others, already counted as gone
     only_evicting: bool  # counts on evictions that are under way, and preempts nothing
@@ -114,7 +114,7 @@ def _counts(request: PreemptionRequest, running: Running) -> bool:
     if request.gone and holding.workload.key in request.gone:
         return False
     for cell, amount in running.charges:
-        if amount > 0 and cell.account in short:
+        if amount > 0 and cell.flavor_resource in short:
             return holding.evicting or holding.keeps is not None or may_disturb(request, running)
     return False
 
@@ -148,14 +148,14 @@ def most_to_give(request: PreemptionRequest, running: Running) -> int:
 def could_suffice(request: PreemptionRequest, candidates: Sequence[Running]) -> bool:
     """Rule out hopeless searches: availability grows by no more than what all candidates use."""
     for cell, wanted in request.charges.items():
-        account, missing = cell.account, wanted - available(cell)
-        if account not in request.short:
+        flavor_resource, missing = cell.flavor_resource, wanted - available(cell)
+        if flavor_resource not in request.short:
             continue
         for running in candidates:
             if missing <= 0:
                 break  # the rest only adds to that
             for held, amount in running.charges:
-                if held.account == account:
+                if held.flavor_resource == flavor_resource:
                     missing -= amount
         if missing > 0:
             return False
@@ -195,10 +195,10 @@ def importance(
     )
 
 
-def within_quota(node: Node, accounts: Iterable[Account]) -> bool:
-    """Say whether the node uses no more than its subtree owns of any of these accounts."""
-    for account in accounts:
-        cell = node.cells.get(account)
+def within_quota(node: Node, flavor_resources: Iterable[FlavorResource]) -> bool:
+    """Say whether the node uses no more than its subtree owns of any of these flavor-resources."""
+    for flavor_resource in flavor_resources:
+        cell = node.cells.get(flavor_resource)
         if cell is not None and cell.usage > cell.subtree:
             return False
     return True

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from unisono.engine.model.plan import PreemptionReason
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.preemption.candidates import (
     BookOf,
     PreemptionRequest,
@@ -54,7 +54,7 @@ _Offer = tuple[_Candidate, Target]
 
 
 def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int:
-    """Return how much has to be freed of an account before a search for victims can succeed.
+    """Return how much has to be freed of a flavor-resource before a search for victims can succeed.
 
     All that candidates use may not be enough: then at least the rest must come free. If it would
     be, something else was in the way, and any release is worth another attempt.
@@ -62,7 +62,11 @@ def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int
     gap = request.charges[cell] - available(cell)
     preemptible = chain(own_candidates(request), _lenders_of(request, queue_at))
     while gap > 1 and (running := next(preemptible, None)) is not None:
-        gap -= sum(amount for held, amount in running.charges if held.account == cell.account)
+        gap -= sum(
+            amount
+            for held, amount in running.charges
+            if held.flavor_resource == cell.flavor_resource
+        )
     return max(1, gap)
 
 
@@ -149,19 +153,19 @@ def _cohort_may_help(request: PreemptionRequest, own: list[Running]) -> bool:
     """
     if request.cq.spec.preemption.borrow.policy != "Never" or _is_entitled(request):
         return True
-    left: dict[Account, int] = {}
+    left: dict[FlavorResource, int] = {}
     for running in own:
         for held, amount in running.charges:
-            left[held.account] = left.get(held.account, 0) + amount
+            left[held.flavor_resource] = left.get(held.flavor_resource, 0) + amount
     return not any(
-        wanted and borrows_with(cell, wanted - left.get(cell.account, 0))
+        wanted and borrows_with(cell, wanted - left.get(cell.flavor_resource, 0))
         for cell, wanted in request.charges.items()
     )
 
 
 def _is_entitled(request: PreemptionRequest) -> bool:
     """Say whether the preemptor's side has room at some level for what it asks there."""
-    wanted = {cell.account: amount for cell, amount in request.charges.items()}
+    wanted = {cell.flavor_resource: amount for cell, amount in request.charges.items()}
     node = request.cq.node
     while node.parent is not None:
         if _holds(node, wanted):
@@ -180,7 +184,7 @@ def _place(
 
 def _from_cohort(request: PreemptionRequest, queue_at: BookOf) -> Iterator[_Candidate]:
     """Climb towards the root and collect from each ancestor's other branches."""
-    wanted = {cell.account: amount for cell, amount in request.charges.items()}
+    wanted = {cell.flavor_resource: amount for cell, amount in request.charges.items()}
     entitled = _holds(request.cq.node, wanted)
     rest = _beyond_local(request.cq.node, wanted)
     below = request.cq.node
@@ -227,12 +231,14 @@ def _classify(
     )
 
 
-def _over_quota(ancestor: Node, visited: Node, accounts: tuple[Account, ...]) -> Iterator[Node]:
+def _over_quota(
+    ancestor: Node, visited: Node, flavor_resources: tuple[FlavorResource, ...]
+) -> Iterator[Node]:
     """Yield queues below an ancestor that use more than their side owns."""
     pending = [node for node in ancestor.children.values() if node is not visited]
     while pending:
         node = pending.pop()
-        if within_quota(node, accounts):
+        if within_quota(node, flavor_resources):
             continue
         if node.is_queue:
             yield node
@@ -240,16 +246,19 @@ def _over_quota(ancestor: Node, visited: Node, accounts: tuple[Account, ...]) ->
             pending.extend(node.children.values())
 
 
-def _holds(node: Node, wanted: dict[Account, int]) -> bool:
+def _holds(node: Node, wanted: dict[FlavorResource, int]) -> bool:
     """Say whether the node's own subtree has room for all that is wanted."""
-    return not any(borrows_with(node.cell(account), amount) for account, amount in wanted.items())
+    return not any(
+        borrows_with(node.cell(flavor_resource), amount)
+        for flavor_resource, amount in wanted.items()
+    )
 
 
-def _beyond_local(node: Node, wanted: dict[Account, int]) -> dict[Account, int]:
+def _beyond_local(node: Node, wanted: dict[FlavorResource, int]) -> dict[FlavorResource, int]:
     """Return what is left to ask of the parent."""
     return {
-        account: max(0, amount - local_room(node.cell(account)))
-        for account, amount in wanted.items()
+        flavor_resource: max(0, amount - local_room(node.cell(flavor_resource)))
+        for flavor_resource, amount in wanted.items()
     }
 
 
@@ -260,7 +269,7 @@ def _attempts(request: PreemptionRequest, candidates: list[_Candidate]) -> tuple
     # the attempt with borrowing could use none of them.
     from_cohort = [c for c in candidates if c.rank != _OWN]
     forbidden = request.cq.spec.preemption.borrow.policy == "Never"
-    cells = [request.cq.node.cell(account) for account in request.short]
+    cells = [request.cq.node.cell(flavor_resource) for flavor_resource in request.short]
     under_nominal = all(cell.usage < cell.nominal for cell in cells)
     if not from_cohort or (forbidden and not under_nominal):
         return (True,)
@@ -291,11 +300,11 @@ def _attempt(
     return []
 
 
-def _now_protected(candidate: _Candidate, accounts: tuple[Account, ...]) -> bool:
+def _now_protected(candidate: _Candidate, flavor_resources: tuple[FlavorResource, ...]) -> bool:
     """Say whether earlier removals brought the candidate's side back within its quota."""
     for node in candidate.running.cq.node.path():
         if node is candidate.ancestor:
             return False
-        if within_quota(node, accounts):
+        if within_quota(node, flavor_resources):
             return True
     return False

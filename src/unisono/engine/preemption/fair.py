@@ -142,7 +142,9 @@ def _first_pass(
     targets: list[Target] = []
     spared: list[Running] = []
     own = request.cq.node
-    nominal = not any(borrows_with(own.cell(account), 0) for account in request.short)
+    nominal = not any(
+        borrows_with(own.cell(flavor_resource), 0) for flavor_resource in request.short
+    )
     while (queue := pool.next_queue()) is not None:
         candidates = pool.queues[queue]
         if queue is own or nominal:

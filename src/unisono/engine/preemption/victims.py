@@ -55,7 +55,7 @@ class VictimSearch:
         return self.displaces and (rules.within_queue != "Never" or rules.reclaim != "Never")
 
     def may_try(self, cell: Cell, wanted: int, *, may_reclaim: bool) -> bool:
-        """Say whether the rules allow looking for victims for this much of an account."""
+        """Say whether the rules allow looking for victims for this much of a flavor-resource."""
         rules = self.cq.spec.preemption
         return self.displaces and (
             cell.nominal >= wanted
@@ -65,7 +65,7 @@ class VictimSearch:
         )
 
     def simulate(self, cell: Cell, wanted: int) -> Simulated:
-        """Say how one account could be had, and from how far it would then be borrowed."""
+        """Say how one flavor-resource could be had, and from how far it would then be borrowed."""
         if not self.has_rules:
             short = wanted - max(0, available(cell))
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
@@ -73,7 +73,7 @@ class VictimSearch:
         quota = Ledger()  # nodes are not asked about yet
         targets = self._search(request, quota)
         if not targets:
-            # Shares depend on every account, so with fair sharing anything freed may matter.
+            # Shares depend on all flavor-resources: with fair sharing any release may matter.
             fair = self.policy.fair_sharing is not None
             gap = None if fair else victims_gap(request, cell, self.queue_at)
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], gap)
@@ -108,7 +108,7 @@ class VictimSearch:
             workload=self.workload,
             cq=self.cq,
             charges=charges,
-            short=tuple(cell.account for cell in short),
+            short=tuple(cell.flavor_resource for cell in short),
             now=self.now,
             gone=self.gone,
             only_evicting=self.backs_off,

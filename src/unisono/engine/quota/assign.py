@@ -16,7 +16,7 @@ from typing import Protocol
 from unisono.engine.model.explanation import Blocker, ExceedsMaximum, FlavorMismatch, QuotaExhausted
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import FlavorFungibility
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import Admission
 from unisono.engine.quota.flavors import Choice, EligibleFlavors, Option
 from unisono.engine.state.equivalence import Shape
@@ -43,12 +43,12 @@ class Verdict(IntEnum):
 
 @dataclass(slots=True, frozen=True)
 class Simulated:
-    """How one account could be had if others left."""
+    """How one flavor-resource could be had if others left."""
 
     verdict: Verdict
     level: int
     # Without victims: how much has to be freed before another search can find any. None: that
-    # depends on more than this account.
+    # depends on more than this flavor-resource.
     gap: int | None = None
 
 
@@ -65,7 +65,7 @@ class Preemption(Protocol):
         ...
 
     def simulate(self, cell: Cell, wanted: int) -> Simulated:
-        """Say how `wanted` of one account could be had if others left."""
+        """Say how `wanted` of one flavor-resource could be had if others left."""
         ...
 
 
@@ -81,7 +81,7 @@ class Assignment:
     needs_victims: dict[Cell, None] = field(default_factory=dict)
     blockers: list[Blocker] = field(default_factory=list)
     # Under what to wake it again; None: whenever anything is freed in its tree.
-    shortages: dict[Account, int] | None = field(default_factory=dict)
+    shortages: dict[FlavorResource, int] | None = field(default_factory=dict)
 
     def as_charges(self) -> Charges:
         """Return the charges in booking form."""
@@ -270,9 +270,9 @@ def _short(
     pod_set: str,
     result: Assignment,
 ) -> None:
-    """One account has not enough: can it ever, and could others leave?"""
-    account = cell.account
-    flavor, resource = tried.option.flavor, account.resource
+    """One flavor-resource has not enough: can it ever, and could others leave?"""
+    flavor_resource = cell.flavor_resource
+    flavor, resource = tried.option.flavor, flavor_resource.resource
     maximum = potential(cell)
     if total > maximum:
         if cell in result.charges:
@@ -316,10 +316,10 @@ def _short(
         )
     )
     if cell in result.charges or gap is None:
-        # Earlier pod sets share the account and may choose otherwise, or it counts what runs where.
+        # Earlier pod sets share it and may choose otherwise, or it counts what runs where.
         result.shortages = None
     elif result.shortages is not None:
-        result.shortages[account] = min(result.shortages.get(account, gap), gap)
+        result.shortages[flavor_resource] = min(result.shortages.get(flavor_resource, gap), gap)
 
 
 def _milder_first(refused: list[_Tried]) -> tuple[int, list[Blocker]]:

@@ -14,7 +14,7 @@ from typing import cast
 from unisono.engine.model.explanation import Blocker, FlavorMismatch, ResourceNotCovered
 from unisono.engine.model.names import PODS, FlavorName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorQuota, ResourceGroup
-from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.resources import FlavorResource, pool_name
 from unisono.engine.model.selection import AffinityTerm, label_map, meets, tolerates
 from unisono.engine.model.workload import Admission, PodSet
 from unisono.engine.state.cluster_queue import ClusterQueueState
@@ -168,7 +168,7 @@ def _option(
         account_name = quota.flavor
         metered = {item.resource for item in quota.resources}
     per_pod = tuple(
-        (index, node.cell(Account(account_name, resource)), amount)
+        (index, node.cell(FlavorResource(account_name, resource)), amount)
         for index, resource, amount in wanted
         # A covered resource without quota is unmetered (spec quota §2.4); zero asks for nothing.
         if resource in metered and amount > 0

@@ -8,7 +8,7 @@ and borrowing) above all finite ones.
 from __future__ import annotations
 
 from unisono.engine.model.queue import MILLI
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.quota_tree import Node, potential
 
 Share = tuple[int, int]
@@ -25,16 +25,16 @@ def dominant_share(node: Node) -> Share:
     if parent is None:
         return NOTHING
     over: dict[str, int] = {}
-    for account, cell in node.cells.items():
+    for flavor_resource, cell in node.cells.items():
         if cell.usage > cell.subtree:
-            resource = account.resource
+            resource = flavor_resource.resource
             over[resource] = over.get(resource, 0) + cell.usage - cell.subtree
     if not over:
         return NOTHING
     lendable = dict.fromkeys(over, 0)
-    for account in node.root().cells:  # a root has a cell for every account of its tree
-        if account.resource in lendable:
-            lendable[account.resource] += _potential_at(parent, account)
+    for flavor_resource in node.root().cells:  # a root has a cell for all of its tree
+        if flavor_resource.resource in lendable:
+            lendable[flavor_resource.resource] += _potential_at(parent, flavor_resource)
     # One division, so that equal fractions are equal integers whatever the weights.
     tier, weight = (0, node.weight_milli) if node.weight_milli else (1, MILLI)
     parts = [over[r] * WHOLE * MILLI // (lendable[r] * weight) for r in over if lendable[r] > 0]
@@ -42,10 +42,10 @@ def dominant_share(node: Node) -> Share:
     return (tier, highest) if highest else NOTHING
 
 
-def _potential_at(node: Node, account: Account) -> int:
+def _potential_at(node: Node, flavor_resource: FlavorResource) -> int:
     """Return what a node could use; one without quota of its own passes its parent's on."""
     for ancestor in node.path():
-        cell = ancestor.cells.get(account)
+        cell = ancestor.cells.get(flavor_resource)
         if cell is not None:
             return potential(cell)
     return 0

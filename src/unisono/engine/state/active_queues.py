@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from unisono.engine.model.names import QueueName
-from unisono.engine.model.resources import Account
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.pending_queue import Kind, Waiting
 from unisono.engine.state.quota_tree import Cell, available
@@ -69,7 +69,7 @@ class ActiveQueues:
     def freed(self, tree: CohortTree, charges: Iterable[tuple[Cell, int]]) -> None:
         """Note that quota came free; which sleepers that helps is found out by `settle`."""
         if tree.wakes.has_sleepers:
-            tree.wakes.free((cell.account, amount) for cell, amount in charges)
+            tree.wakes.free((cell.flavor_resource, amount) for cell, amount in charges)
             self._freed_trees[tree] = None
         if tree.asleep:
             self.wake_tree(tree)
@@ -83,10 +83,10 @@ class ActiveQueues:
             for sleeper in tree.wakes.due(self.room):
                 self._wake(sleeper)
 
-    def room(self, sleeper: Sleeper, account: Account) -> int:
-        """Return how much a sleeper's queue may use of an account."""
+    def room(self, sleeper: Sleeper, flavor_resource: FlavorResource) -> int:
+        """Return how much a sleeper's queue may use of a flavor-resource."""
         cq = self._books.get(sleeper[0])
-        return max(0, available(cq.node.cell(account))) if cq is not None else 0
+        return max(0, available(cq.node.cell(flavor_resource))) if cq is not None else 0
 
     def holdings_changed(self, tree: CohortTree) -> None:
         """Wake sleepers for which it matters what runs in a tree, not only how much is free."""

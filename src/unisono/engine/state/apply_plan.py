@@ -103,7 +103,9 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
         ready=state.policy.pods_ready is None,
     )
     node = cq.node
-    charges = tuple([(node.cell(account), amount) for account, amount in admit.charges])
+    charges = tuple(
+        [(node.cell(flavor_resource), amount) for flavor_resource, amount in admit.charges]
+    )
     state.start_holding(waiting, holding, cq, charges, fits=not admit.lent_by)
     if state.shapes.sociable:  # pod affinity or topology spread may be satisfied now
         state.active_queues.nodes_changed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unisono.engine.model.names import PODS, FlavorName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
-from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.resources import FlavorResource, pool_name
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Charges
@@ -30,23 +30,23 @@ def charges_of(
         count = max(0, assigned.count - done.get(assigned.name, 0))
         for resource, flavor in assigned.flavors:
             amount = wanted.get(resource, 0) * count
-            account = account_of(flavor, resource, group_of.get(resource))
-            if amount and account is not None:
-                cell = node.cell(account)
+            flavor_resource = flavor_resource_of(flavor, resource, group_of.get(resource))
+            if amount and flavor_resource is not None:
+                cell = node.cell(flavor_resource)
                 totals[cell] = totals.get(cell, 0) + amount
     return tuple(totals.items())
 
 
-def account_of(
+def flavor_resource_of(
     flavor: FlavorName, resource: ResourceName, group: ResourceGroup | None
-) -> Account | None:
-    """Return the account of a flavor's resource; None if the queue does not meter it."""
+) -> FlavorResource | None:
+    """Return the flavor-resource of a flavor's resource; None if the queue does not meter it."""
     listed = next((q for q in group.flavors if q.flavor == flavor), None) if group else None
     if group is None or listed is None:
-        return Account(flavor, resource)
+        return FlavorResource(flavor, resource)
     if group.pool is not None:
         metered = any(quota.resource == resource for quota in group.pool)
         pool = pool_name(quota.flavor for quota in group.flavors)
-        return Account(pool, resource) if metered else None
+        return FlavorResource(pool, resource) if metered else None
     metered = any(quota.resource == resource for quota in listed.resources)
-    return Account(flavor, resource) if metered else None
+    return FlavorResource(flavor, resource) if metered else None

@@ -131,7 +131,7 @@ class CohortTrees:
 
 
 def recharge(running: Running) -> list[tuple[Cell, int]]:
-    """Work a holding's charges out again; return what it no longer uses, account by account.
+    """Work a holding's charges out again; return what it no longer uses, by flavor-resource.
 
     Its queue may count differently now (a pool, say), or the workload may use less.
     """

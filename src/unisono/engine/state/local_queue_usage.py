@@ -177,7 +177,7 @@ class LocalQueueUsage:
 
 def _add_charges(totals: Totals, running: Running) -> None:
     for cell, amount in running.charges:
-        resource = cell.account.resource
+        resource = cell.flavor_resource.resource
         totals[resource] = totals.get(resource, 0) + amount
 
 

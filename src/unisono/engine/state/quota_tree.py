@@ -1,10 +1,10 @@
-"""The quota tree: queues and cohorts, and one cell per node and account (spec quota §4).
+"""The quota tree: queues and cohorts, and one cell per node and flavor-resource (spec quota §4).
 
 A cell knows what its node owns (`nominal`), what its subtree holds (`subtree`), what of that its
-parent cannot see (`local`), and what is used. Cells of one account are linked to their parents'
-cells, so a question about availability is one walk towards the root and a booking touches only
-that path. Nothing is ever recomputed from all children: every edit sends the *difference* it makes
-upwards.
+parent cannot see (`local`), and what is used. Cells of one flavor-resource are linked to their
+parents' cells, so a question about availability is one walk towards the root and a booking touches
+only that path. Nothing is ever recomputed from all children: every edit sends the *difference* it
+makes upwards.
 
     parent.subtree = nominal + sum over children of (child.subtree - child.local)
     parent.usage   =           sum over children of max(0, child.usage - child.local)
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from unisono.engine.model.queue import MILLI, ResourceGroup, ResourceQuota
-from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.resources import FlavorResource, pool_name
 
 # Stands for "no borrowing limit" and "no lending limit" so that min() needs no branches. Far above
 # any sum of quotas that manifests can express (each is at most 2^63-1).
@@ -23,11 +23,11 @@ NO_LIMIT = 1 << 100
 
 
 class Cell:
-    """The numbers of one account at one node of the tree."""
+    """The numbers of one flavor-resource at one node of the tree."""
 
     __slots__ = (
-        "account",
         "borrowing_limit",
+        "flavor_resource",
         "lending_limit",
         "local",
         "node",
@@ -37,9 +37,9 @@ class Cell:
         "usage",
     )
 
-    def __init__(self, node: Node, account: Account) -> None:
+    def __init__(self, node: Node, flavor_resource: FlavorResource) -> None:
         self.node = node
-        self.account = account
+        self.flavor_resource = flavor_resource
         self.parent: Cell | None = None
         self.nominal = 0
         self.borrowing_limit = NO_LIMIT
@@ -59,17 +59,17 @@ class Node:
         self.is_queue = is_queue
         self.parent: Node | None = None
         self.children: dict[tuple[bool, str], Node] = {}
-        self.cells: dict[Account, Cell] = {}
+        self.cells: dict[FlavorResource, Cell] = {}
         self.weight_milli = MILLI
         self._height: int | None = None  # cached until something is linked below
 
-    def cell(self, account: Account) -> Cell:
-        """Return the node's cell for an account, making it (and its ancestors') on first use."""
-        found = self.cells.get(account)
+    def cell(self, flavor_resource: FlavorResource) -> Cell:
+        """Return the node's cell of a flavor-resource, made on first use, with its ancestors'."""
+        found = self.cells.get(flavor_resource)
         if found is None:
-            found = self.cells[account] = Cell(self, account)
+            found = self.cells[flavor_resource] = Cell(self, flavor_resource)
             if self.parent is not None:
-                found.parent = self.parent.cell(account)
+                found.parent = self.parent.cell(flavor_resource)
         return found
 
     def path(self) -> Iterator[Node]:
@@ -203,7 +203,7 @@ def charge(cell: Cell, amount: int) -> None:
 
 
 def set_limits(cell: Cell, *, nominal: int, borrowing_limit: int, lending_limit: int) -> None:
-    """Change what a node owns of an account."""
+    """Change what a node owns of a flavor-resource."""
     visible, overflow = _seen_by_parent(cell)
     cell.subtree += nominal - cell.nominal
     cell.nominal = nominal
@@ -249,8 +249,8 @@ def link(node: Node, parent: Node | None) -> None:
     if parent is not None:
         parent.children[node.is_queue, node.name] = node
         parent.forget_height()
-        for account, cell in node.cells.items():
-            cell.parent = parent.cell(account)
+        for flavor_resource, cell in node.cells.items():
+            cell.parent = parent.cell(flavor_resource)
             visible, overflow = _seen_by_parent(cell)
             _shift(cell.parent, visible, overflow)
 
@@ -264,30 +264,30 @@ def _shift(cell: Cell, capacity: int, usage: int) -> None:
 
 
 def set_groups(node: Node, groups: Iterable[ResourceGroup]) -> None:
-    """Replace everything a node owns; accounts that are no longer listed keep their usage."""
+    """Replace everything a node owns; what is no longer listed keeps its usage."""
     wanted = dict(quotas(groups))
-    for account in [*node.cells]:
-        if account not in wanted:
-            cell = node.cells[account]
+    for flavor_resource in [*node.cells]:
+        if flavor_resource not in wanted:
+            cell = node.cells[flavor_resource]
             set_limits(cell, nominal=0, borrowing_limit=NO_LIMIT, lending_limit=NO_LIMIT)
-    for account, quota in wanted.items():
+    for flavor_resource, quota in wanted.items():
         borrowing, lending = quota.borrowing_limit, quota.lending_limit
         set_limits(
-            node.cell(account),
+            node.cell(flavor_resource),
             nominal=quota.nominal,
             borrowing_limit=NO_LIMIT if borrowing is None else borrowing,
             lending_limit=NO_LIMIT if lending is None else lending,
         )
 
 
-def quotas(groups: Iterable[ResourceGroup]) -> Iterator[tuple[Account, ResourceQuota]]:
-    """Yield each account that groups give quota to: one a flavor, or one for a whole pool."""
+def quotas(groups: Iterable[ResourceGroup]) -> Iterator[tuple[FlavorResource, ResourceQuota]]:
+    """Yield the flavor-resources that groups give quota to: one a flavor, or one for a pool."""
     for group in groups:
         if group.pool is not None:
             pool = pool_name(quota.flavor for quota in group.flavors)
             for quota in group.pool:
-                yield Account(pool, quota.resource), quota
+                yield FlavorResource(pool, quota.resource), quota
             continue
         for flavor in group.flavors:
             for quota in flavor.resources:
-                yield Account(flavor.flavor, quota.resource), quota
+                yield FlavorResource(flavor.flavor, quota.resource), quota
