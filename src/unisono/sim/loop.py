@@ -190,7 +190,7 @@ class _Run:
                 now = min(now, outside.next_due())
             instant = outside.instant(now) if outside else Instant(base + int(now * 1000))
             if instant > state.now:
-                state.time_passes(instant)
+                state.advance(instant)
             if outside is not None:
                 outside.fail(now, self._lose)
             while ends and ends[0][0] == now:
@@ -205,7 +205,7 @@ class _Run:
             if outside is not None:
                 outside.mend(self.decisions)
             while arrived < count and submits[arrived] == now:
-                state.joins(jobs.make(arrived))
+                state.submit(jobs.make(arrived))
                 arrived += 1
             self._decide(now, instant)
             if fills:  # nobody leaves, so who does not fit now never will
@@ -216,14 +216,14 @@ class _Run:
     def _turn_away(self) -> None:
         """Let everybody go who waits."""
         for key in [*self.state.waiting]:
-            self.state.goes(key)
+            self.state.remove(key)
 
     def _complete(self, row: int, now: float) -> None:
         self.end[row] = now
         self._stop(row, now)
         if self._overhead and row in self._overhead:
             self.lost[row] += self._overhead[row]  # restoring is no progress
-        self.state.goes(self._jobs.keys[row])
+        self.state.remove(self._jobs.keys[row])
 
     def _decide(self, now: float, instant: Instant) -> None:
         """Decide until nothing changes."""
@@ -332,7 +332,7 @@ class _Run:
         assert self._rental is not None, "only who waited for machines lends"
         for guest in self._rental.guests_of(admit):
             self._interrupt(self._row_of[guest], now)
-            self.state.joins(self.state.running[guest].holding.workload)
+            self.state.submit(self.state.running[guest].holding.workload)
 
     def _lose(self, key: WorkloadKey, now: float) -> None:
         """Let a job queue again whose node failed, or give it up: some would never be done."""
@@ -340,9 +340,9 @@ class _Run:
         self._interrupt(row, now, is_lost=True)
         self.interruptions[row] = self.interruptions.get(row, 0) + 1
         if self.interruptions[row] < MOST_INTERRUPTIONS:
-            self.state.joins(self.state.running[key].holding.workload)
+            self.state.submit(self.state.running[key].holding.workload)
         else:
-            self.state.goes(key)
+            self.state.remove(key)
 
     def why_never(self) -> str:
         """Say how many jobs never started, and why the first of them did not."""

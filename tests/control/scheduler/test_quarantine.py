@@ -182,8 +182,8 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
         broken = _raises_for_bad(real, lambda _, obj: str(obj["metadata"]["name"]))
         monkeypatch.setattr(Translator, "_own", broken)
     elif request.param == "apply":
-        wraps = _raises_for_bad(ClusterState.joins, lambda _, workload: str(workload.key))
-        monkeypatch.setattr(ClusterState, "joins", wraps)
+        wraps = _raises_for_bad(ClusterState.submit, lambda _, workload: str(workload.key))
+        monkeypatch.setattr(ClusterState, "submit", wraps)
     else:
         writes = _raises_for_bad(record.admitted, lambda obj, *_, **__: obj["metadata"]["name"])
         monkeypatch.setattr(record, "admitted", writes)

@@ -103,9 +103,9 @@ def test_who_tells_it_without_a_value_is_heard_as_well() -> None:
     told.listener, called.listener = heard[0].append, heard[1].append
     for change in changes:
         told.apply(change)
-    called.joins(job("a", "q"))
-    called.time_passes(Instant(7))
-    called.goes(key("a"))
+    called.submit(job("a", "q"))
+    called.advance(Instant(7))
+    called.remove(key("a"))
     assert heard == [changes, changes]
     assert snapshot(told) == snapshot(called)
 

@@ -1,7 +1,7 @@
-"""Arrays: workloads of which only so many may run at a time (spec time §9).
+"""Job arrays: tasks of which only so many may run at a time (spec time §9).
 
-Of those that wait only as many stand in line as may still start; the others are held back. So
-nothing that decides has to know about arrays, and no cycle can start too many.
+Only as many pending tasks are in the pending queue as may still start; the others are held back.
+So no rule has to know about arrays, and no cycle can start too many.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
 
-# Place among the tasks of an array: priority, time, job id, task, uid; then key and limit.
+# Order of the tasks of an array: priority, time, job id, task, uid; then key and limit.
 _Task = tuple[int, Instant, int, int, str, WorkloadKey, int]
 
 
 @dataclass(slots=True)
 class _Array:
-    """Tasks that run, those that could stand in line, and those that do."""
+    """Tasks that run, those that nothing else holds back, and of these those in the queue."""
 
     running: dict[WorkloadKey, None] = field(default_factory=dict)
     tasks: list[_Task] = field(default_factory=list)
-    in_line: set[WorkloadKey] = field(default_factory=set)
+    queued: set[WorkloadKey] = field(default_factory=set)
 
     def first(self) -> list[WorkloadKey]:
-        """Return the tasks that may be pending; the limit is what the first task says."""
+        """Return the tasks that may be in the queue; the limit is that of the first task."""
         if not self.tasks:
             return []
         room = max(0, self.tasks[0][-1] - len(self.running))
         return [task[-2] for task in self.tasks[:room]]
 
 
-class ArrayBook(Feature):
-    """All arrays with tasks that wait or run."""
+class Arrays(Feature):
+    """All arrays with pending or running tasks."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, _Array] = {}
         self.unsettled: dict[str, None] = {}  # arrays whose tasks in the queue may have to change
 
     def join(self, workload: Workload) -> ArrayLimit | None:
-        """Let a workload that nothing else holds back wait; say whether its array does."""
+        """Take in a pending task that nothing else holds back; return the limit if that does."""
         if not workload.array:
             return None
         array = self._array(workload)
@@ -52,9 +52,9 @@ class ArrayBook(Feature):
         if task not in array.tasks:
             insort(array.tasks, task)
         if workload.key in array.first():
-            array.in_line.add(workload.key)
+            array.queued.add(workload.key)
             return None
-        array.in_line.discard(workload.key)
+        array.queued.discard(workload.key)
         return ArrayLimit(array=workload.array, limit=workload.array_limit)
 
     @override
@@ -62,7 +62,7 @@ class ArrayBook(Feature):
         """Forget a task that is no longer pending, or that something else holds back."""
         if workload.array and workload.array in self._arrays:
             array = self._array(workload)
-            array.in_line.discard(workload.key)
+            array.queued.discard(workload.key)
             if (task := _task(workload)) in array.tasks:
                 array.tasks.remove(task)
 
@@ -79,14 +79,14 @@ class ArrayBook(Feature):
             self._array(workload).running.pop(workload.key, None)
 
     def settle(self) -> list[WorkloadKey]:
-        """Return the tasks that may be pending now, or may not be any more."""
+        """Return the tasks to evaluate again: those that may be in the queue now, or no longer."""
         found: list[WorkloadKey] = []
         unsettled, self.unsettled = self.unsettled, {}
         for name in unsettled:
             array = self._arrays[name]
             first = array.first()
-            found += sorted(array.in_line.difference(first))
-            found += [key for key in first if key not in array.in_line]
+            found += sorted(array.queued.difference(first))
+            found += [key for key in first if key not in array.queued]
             if not array.running and not array.tasks:
                 del self._arrays[name]
         return found

@@ -23,7 +23,7 @@ from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, Worklo
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.state.active_queues import ActiveQueues
-from unisono.engine.state.arrays import ArrayBook
+from unisono.engine.state.arrays import Arrays
 from unisono.engine.state.changes import (
     Change,
     TimePassed,
@@ -32,12 +32,11 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.charges import charges_of
-from unisono.engine.state.clock import look_again, pass_time
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.cohort_trees import CohortTrees, recharge
 from unisono.engine.state.config import Config
 from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
-from unisono.engine.state.dependencies import DependencyBook
+from unisono.engine.state.dependencies import Dependencies
 from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.eviction_triggers import EvictionTriggers, as_candidate
 from unisono.engine.state.features import Feature
@@ -51,7 +50,7 @@ from unisono.engine.state.priority_order import PriorityOrder
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.timeline import Timeline
-from unisono.engine.state.timers import Timers
+from unisono.engine.state.timers import NODES, Timers
 from unisono.engine.state.transaction import Charges
 
 
@@ -67,7 +66,7 @@ class ClusterState:
     ) -> None:
         """Know nothing yet; `unisono.engine.cluster` gives a state the order of the rules."""
         self.version = 0
-        self.listener: Callable[[Change], None] | None = None  # hears of every change
+        self.listener: Callable[[Change], None] | None = None  # is told of every change
         # False: explanations are not requested, so that the fast path does not make them.
         self.explains = True
         # The workload that a cycle is deciding about: if deciding fails, this says on which one.
@@ -80,8 +79,8 @@ class ClusterState:
         self.running: dict[WorkloadKey, Running] = {}
         self.local_queues: dict[LocalQueueKey, LocalQueueState] = {}
         self.held: dict[WorkloadKey, Blocker] = {}
-        self.moved: dict[WorkloadKey, None] = {}  # of those: for another reason than was told
-        # Stopped queues (and local queues) whose holdings may have to leave.
+        self.moved: dict[WorkloadKey, None] = {}  # of those: for another reason than explained
+        # Stopped ClusterQueues and LocalQueues with workloads that may have to be evicted.
         self.stopped: dict[ClusterQueueState | LocalQueueState, None] = {}
         self.local_queue_usage = LocalQueueUsage(self.config)
         self.timers = Timers()
@@ -95,8 +94,8 @@ class ClusterState:
         self.eviction_triggers = EvictionTriggers(self.config, self.timers)
         self.timeline = Timeline(self.policy.backfill)
         self.active_queues = ActiveQueues(self.queues, self.head_of)
-        self.arrays = ArrayBook()
-        self.dependencies = DependencyBook(self.waiting, self.running)
+        self.arrays = Arrays()
+        self.dependencies = Dependencies(self.waiting, self.running)
         self.lenders = Lenders()
         self.priority_order = priority_order(self)
         # These hear of every workload; what else a feature is asked stands where it is needed.
@@ -120,39 +119,61 @@ class ClusterState:
     def apply(self, change: Change) -> None:
         """Take one change into account."""
         if isinstance(change, TimePassed):  # these are most of what happens
-            self.time_passes(change.now)
+            self.advance(change.now)
         elif isinstance(change, WorkloadWaits):
-            self.joins(change.workload)
+            self.submit(change.workload)
         elif isinstance(change, WorkloadGone):
-            self.goes(change.key)
+            self.remove(change.key)
         else:
             self._tell(change)
             if isinstance(change, WorkloadHolds):
                 reconfigure(self)
-                self._hold(change.holding)
+                self._take_running(change.holding)
             else:
                 take_in(self, change)
 
-    def time_passes(self, now: Instant) -> None:
+    def advance(self, now: Instant) -> None:
         """Move the clock; this and the next two are `apply`, without a value for the change."""
         self._tell(TimePassed(now) if self.listener is not None else None)
         reconfigure(self)
-        pass_time(self, now)
+        self.now = max(self.now, now)
+        if self.local_queue_usage.decayed is not None:
+            for name in self.local_queue_usage.sample(self.now, self.local_queues):
+                cq = self.local_queues[name].cq
+                if cq is not None:
+                    self.active_queues.wake_queue(cq)
+        self.priority_order.time_passed()
+        if self.timers.is_due(self.now):
+            for due in self.timers.due(self.now):
+                self._come_due(due)
 
-    def joins(self, workload: Workload) -> None:
-        """Let a workload wait."""
+    def _come_due(self, due: WorkloadKey) -> None:
+        """Evaluate again what waited for an instant: nodes, a hold or a back-off, a deadline."""
+        waiting, running = self.waiting.get(due), self.running.get(due)
+        if due == NODES:
+            self.timeline.invalidate()
+            self.active_queues.nodes_changed()
+            self.reserved.remind(self.now)
+        elif waiting is not None:
+            self._reevaluate(waiting)
+        elif running is not None:
+            self.eviction_triggers.look(running, self.now)
+            self.active_queues.holdings_changed(running.cq.tree)
+
+    def submit(self, workload: Workload) -> None:
+        """Take in a workload that is pending: a new one, one that changed, or an evicted one."""
         self._tell(WorkloadWaits(workload) if self.listener is not None else None)
         reconfigure(self)
         if workload.key in self.running:
-            self._release(workload.key)
+            self._remove_running(workload.key)
             reconfigure(self)  # a deleted queue goes with its last holding
         self._add_pending(workload)
 
-    def goes(self, key: WorkloadKey) -> None:
+    def remove(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
         self._tell(WorkloadGone(key) if self.listener is not None else None)
         reconfigure(self)
-        self._let_go(key)
+        self._remove(key)
 
     def _tell(self, change: Change | None) -> None:
         """Count a change, and tell the listener."""
@@ -174,7 +195,7 @@ class ClusterState:
         shape = self.shapes.take_again(workload)
         if shape is None:
             if self.shapes.hear_of(workload):
-                self.queue_anew()
+                self.requeue_all()
             shape = self.shapes.take(workload)
             if shape.pod_sets is not workload.pod_sets and shape.pod_sets == workload.pod_sets:
                 # Equal pod sets are kept once.
@@ -220,21 +241,21 @@ class ClusterState:
         if cq.pending.push(waiting):
             self.active_queues.wake_queue(cq)
 
-    def stand_alone(self, key: WorkloadKey) -> None:
-        """Judge a workload by itself: nodes are held for it, so it may fare unlike its equals."""
+    def isolate(self, key: WorkloadKey) -> None:
+        """Give a workload a class of its own: nodes are held for it, unlike for its equals."""
         waiting = self.waiting.get(key)
         if waiting is not None and not waiting.alone:
             workload = waiting.workload
             self._remove_pending(key)
             self._add_pending(workload)
 
-    def reserve_anew(self) -> None:
+    def reservations_changed(self) -> None:
         """Take in other advance reservations: equivalence classes depend on them."""
         self.reserved.renew(self.now)
-        self.queue_anew()
+        self.requeue_all()
 
-    def queue_anew(self) -> None:
-        """Find equivalence classes anew."""
+    def requeue_all(self) -> None:
+        """Put every pending workload into its equivalence class anew."""
         for waiting in [*self.waiting.values()]:
             self._remove_pending(waiting.workload.key)
             self._add_pending(waiting.workload)
@@ -271,25 +292,25 @@ class ClusterState:
             self.active_queues.unstall(cq)
             self.active_queues.wake_queue(cq)
 
-    def _hold(self, holding: Holding) -> None:
-        """Let a workload hold quota, or update what it holds."""
+    def _take_running(self, holding: Holding) -> None:
+        """Take in a workload that holds quota, or what changed about it."""
         key = holding.workload.key
         if self.shapes.hear_of(holding.workload):
-            self.queue_anew()
+            self.requeue_all()
         self._remove_pending(key)
         known = self.running.get(key)
         if known is not None and known.holding.admission.queue == holding.admission.queue:
             self._update(known, holding)
             return
-        self._release(key)
+        self._remove_running(key)
         cq = self.cohort_trees.orphan(holding.admission.queue)
         charges = charges_of(holding.workload, holding.admission, cq.spec, cq.node)
-        self._settle_in(Running(holding, cq, charges))
+        self._add_running(Running(holding, cq, charges))
         self.timeline.invalidate()
         self.active_queues.wake_tree(cq.tree)
 
     def _update(self, known: Running, holding: Holding) -> None:
-        """Take in what changed about a holding; what it no longer uses is free."""
+        """Take in what changed about a running workload; what it no longer uses is free."""
         old, known.holding = known.holding, holding
         known.is_plain = False
         self.timeline.ended(known)
@@ -307,8 +328,8 @@ class ClusterState:
         if as_candidate(old) != as_candidate(holding):
             self.active_queues.holdings_changed(known.cq.tree)
 
-    def _settle_in(self, running: Running, *, fits: bool = False) -> None:
-        """Book a holding; `fits`: a plan found the place."""
+    def _add_running(self, running: Running, *, fits: bool = False) -> None:
+        """Charge a running workload's quota and nodes; `fits`: a plan found the nodes."""
         key, cq = running.key, running.cq
         self.running[key] = cq.running[key] = running
         lq = self.local_queue(running.queue)
@@ -325,7 +346,7 @@ class ClusterState:
         if lq.blocker is not None:
             self.stopped[lq] = None
 
-    def start_holding(
+    def start(
         self,
         waiting: Waiting,
         holding: Holding,
@@ -334,18 +355,18 @@ class ClusterState:
         *,
         fits: bool,
     ) -> None:
-        """Admit a pending workload; `fits`: its nodes have room for it."""
+        """Start a pending workload; `fits`: no other workload is on its nodes."""
         self._remove_pending(waiting.key)
         running = Running(holding, cq, charges)
         running.is_plain = waiting.is_plain
-        self._settle_in(running, fits=fits)
+        self._add_running(running, fits=fits)
 
     def finish(self, key: WorkloadKey) -> None:
-        """Forget a workload whose successor takes over its quota."""
-        self._let_go(key)
+        """Remove a workload whose successor takes over its quota."""
+        self._remove(key)
 
     def note_triggers(self, running: Running) -> None:
-        """Keep track of what may end a holding."""
+        """Keep track of what may end a running workload."""
         if self.eviction_triggers.not_ready or not running.holding.ready:
             self.note_readiness(running)
         self.eviction_triggers.note(running, self.now)
@@ -353,27 +374,25 @@ class ClusterState:
     def note_readiness(self, running: Running) -> None:
         """Keep track of admitted workloads whose pods are not ready yet (blockAdmission)."""
         if self.eviction_triggers.note_readiness(running):
-            self._look_everywhere()
+            self._wake_all()
 
-    def _look_everywhere(self) -> None:
+    def _wake_all(self) -> None:
         for cq in self.queues.values():
             self.active_queues.wake_queue(cq)
 
-    def _let_go(self, key: WorkloadKey) -> None:
+    def _remove(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
         waiting, running = self.waiting.get(key), self.running.get(key)
         if running is not None:
-            self._release(key)
+            self._remove_running(key)
         if waiting is not None:
             self._remove_pending(key)
-            for feature in self.features:
-                feature.gone(waiting.workload, self.now)
+            self.dependencies.gone(waiting.workload, self.now)
         if running is not None:
-            for feature in self.features:
-                feature.gone(running.holding.workload, self.now)
+            self.dependencies.gone(running.holding.workload, self.now)
 
-    def _release(self, key: WorkloadKey) -> None:
-        """Take a workload's quota back and wake sleepers that may use it."""
+    def _remove_running(self, key: WorkloadKey) -> None:
+        """Free a workload's quota and nodes, and wake what may use them."""
         running = self.running.get(key)
         if running is None:
             return
@@ -391,20 +410,20 @@ class ClusterState:
         for feature in self.features:
             feature.ended(running)
         if self.eviction_triggers.not_ready and self.eviction_triggers.no_longer_unready(key):
-            self._look_everywhere()
+            self._wake_all()
         if cq.spec.terminating:
             self.drop_if_unused(cq)
         if not lq.running:
             self._tidy(lq)
 
     def _tidy(self, lq: LocalQueueState) -> None:
-        """Forget a LocalQueue that does not exist and that no workload refers to any more."""
+        """Forget a LocalQueue that does not exist and that no workload names any more."""
         if not (lq.waiting or lq.running) and lq.key not in self.config.local_queues:
             self.local_queues.pop(lq.key, None)
             self.stopped.pop(lq, None)
 
     def drop_if_unused(self, cq: ClusterQueueState) -> None:
-        """Forget a deleted queue, or one that never was, once its last holding is gone."""
+        """Forget a deleted ClusterQueue, or one that never was, with its last workload."""
         name = cq.spec.name
         if cq.spec.terminating and not cq.running:
             self.config.queues.pop(name, None)
@@ -418,13 +437,37 @@ class ClusterState:
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
         reconfigure(self)
-        for key in self.priority_order.reconsidered():
-            look_again(self, self.waiting[key])
-        while self.dependencies.stirred or self.arrays.unsettled:
+        if self.priority_order.is_on:
+            for key in self.priority_order.reconsidered():
+                self._reevaluate(self.waiting[key])
+        while self.dependencies.affected or self.arrays.unsettled:
             for key in [*self.dependencies.settle(), *self.arrays.settle()]:
                 if key in self.waiting:
-                    look_again(self, self.waiting[key])
+                    self._reevaluate(self.waiting[key])
         self.active_queues.settle()
+
+    def _reevaluate(self, waiting: Waiting) -> None:
+        """Evaluate a pending workload again: an instant or an end that it waited for has come."""
+        key = waiting.workload.key
+        cq = self.local_queues[waiting.workload.queue].cq
+        blocker = self.blocker_of(waiting.workload)
+        for instant in self.dependencies.reminders(waiting.workload, self.now):
+            self.timers.remind(instant, key)
+        if blocker is not None:
+            if waiting.slot is not None and cq is not None:
+                self.dequeue(waiting, cq)
+            if self.held.get(key) != blocker:
+                self.moved[key] = None
+            self.held[key] = blocker
+        elif key in self.held:
+            del self.held[key]
+            self.moved.pop(key, None)
+            if cq is not None:
+                self.enqueue(waiting, cq)
+        elif cq is not None:
+            self.active_queues.rouse(cq, kind_of(waiting))
+            self.active_queues.unstall(cq)
+            self.active_queues.wake_queue(cq)
 
     def local_queue(self, key: LocalQueueKey) -> LocalQueueState:
         """Return what is known of a LocalQueue, which need not exist yet."""

@@ -50,11 +50,11 @@ def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
     state.nodes.apply(change)
     state.priority_order.node_changed(change)
     if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
-        state.queue_anew()
+        state.requeue_all()
     state.timeline.invalidate()
     state.active_queues.nodes_changed()
     if isinstance(change, changes.NodeSet) and change.node.held_for:
-        state.stand_alone(WorkloadKey(change.node.held_for))
+        state.isolate(WorkloadKey(change.node.held_for))
 
 
 def _configure(state: ClusterState, change: changes.Configured) -> None:
@@ -81,7 +81,7 @@ def _configure(state: ClusterState, change: changes.Configured) -> None:
             state.local_queue_usage.use_policy()
             state.priority_order.policy_changed()
             if reserved != policy.reservations:
-                state.reserve_anew()
+                state.reservations_changed()
             state.everything_stale = True
         case _:
             config.set_shared(change)
@@ -128,7 +128,7 @@ def reconfigure(state: ClusterState) -> None:
     """Draw the consequences of what was configured; free when nothing was."""
     if state.lenders.is_new:
         state.lenders.is_new = False
-        state.queue_anew()
+        state.requeue_all()
     if not (state.everything_stale or state.cohort_trees.stale or state.stale_local_queues):
         return
     if state.everything_stale:

@@ -1,9 +1,9 @@
-"""Dependencies between jobs, and what became of jobs that are over (spec time §11).
+"""Dependencies between jobs, and the results of jobs that are over (spec time §11).
 
-Whether a dependency is satisfied is always worked out from the jobs that are there and from results
-that are remembered, so that a state that is restored from a snapshot says the same.
+Whether a dependency is satisfied is always computed from the jobs that exist and from recorded
+results, so that a state restored from a snapshot says the same.
 
-Nothing is recorded before the first job with a dependency arrives: most clusters have none.
+Nothing is recorded before the first workload with a dependency: most clusters have none.
 """
 
 from __future__ import annotations
@@ -20,38 +20,36 @@ from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.run_history import pattern_of
 
-# Results that are remembered, the newest; a dependency on an older one waits for a job of that name
-# to come. A day of a busy cluster.
+# Results that are kept, the newest; a dependency on an older one waits for a new job of that name.
+# A day of a busy cluster.
 MOST_RESULTS = 10_000
 
 _Verdict = DependencyPending | DependencyNeverSatisfied | None
 
 
-class DependencyBook(Feature):
-    """Jobs that are there or over, and the jobs that depend on them."""
+class Dependencies(Feature):
+    """Jobs that exist or are over, and the workloads that depend on them."""
 
     def __init__(
         self, waiting: Mapping[WorkloadKey, Waiting], running: Mapping[WorkloadKey, Running]
     ) -> None:
         self._waiting, self._running = waiting, running  # all workloads, as the state has them
-        self.is_asked = False  # some job has a dependency, or had
+        self.is_used = False  # a workload has, or had, a dependency
         self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job
-        # By what singletons share; None until the first singleton arrives.
+        # By what singletons share; None until a workload asks to be one.
         self._alike: dict[str, dict[WorkloadKey, Workload]] | None = None
         self._sorts: dict[WorkloadKey, str] = {}
         self._started: dict[WorkloadKey, Instant] = {}
         self._results: dict[str, Result] = {}
         self._waiting_for: dict[str, dict[WorkloadKey, None]] = {}
-        self.stirred: dict[
-            WorkloadKey, None
-        ] = {}  # dependents for which something may have changed
+        self.affected: dict[WorkloadKey, None] = {}  # dependents to evaluate again
 
     # --- what happens ----------------------------------------------------------------------------
 
     @override
     def entered(self, workload: Workload, *, was_held: bool) -> None:
         """Take in a pending workload."""
-        if not self.is_asked:
+        if not self.is_used:
             if workload.depends:
                 self._begin()
             else:
@@ -69,35 +67,34 @@ class DependencyBook(Feature):
     @override
     def started(self, running: Running) -> None:
         """Take in a workload that runs."""
-        if not self.is_asked:
+        if not self.is_used:
             return
         holding = running.holding
         self._note(holding.workload)
         self._started.setdefault(holding.workload.key, holding.running_since)
         if self._waiting_for:
-            self._stir(holding.workload)
+            self._affect(holding.workload)
 
     def finish(self, result: Result) -> None:
-        """Remember what became of a job; the newest result of a name counts."""
+        """Record the result of a job; the newest of a name counts."""
         known = self._results.pop(result.job, None)
         if known is not None and known.ended_at > result.ended_at:
             result = known
         self._results[result.job] = result
         if len(self._results) > MOST_RESULTS:
             del self._results[next(iter(self._results))]
-        self.stirred.update(self._waiting_for.get(result.job, {}))
+        self.affected.update(self._waiting_for.get(result.job, {}))
 
-    @override
     def gone(self, workload: Workload, now: Instant) -> None:
         """Forget a workload; to its dependents, one that left no result was cancelled."""
-        if not self.is_asked:
+        if not self.is_used:
             return
         key, job = workload.key, workload.job_name
         started = self._started.pop(key, None)
         _remove(self._there, job, key)
         if self._alike is not None:
             _remove(self._alike, self._sort(workload), key)
-        if not self._waiting_for:  # no job has a dependency
+        if not self._waiting_for:  # no workload depends on anything
             self._sorts.pop(key, None)
             return
         for each in workload.depends:
@@ -110,21 +107,21 @@ class DependencyBook(Feature):
         if job not in self._there and is_news and job in self._waiting_for:
             over = Result(job=job, succeeded=False, ended_at=now, started_at=started)
             self.finish(over)
-        self._stir(workload)
+        self._affect(workload)
         self._sorts.pop(key, None)
 
     def settle(self) -> list[WorkloadKey]:
-        """Return the jobs for which something may have changed."""
-        stirred, self.stirred = self.stirred, {}
-        return [*stirred]
+        """Return the dependents to evaluate again."""
+        affected, self.affected = self.affected, {}
+        return [*affected]
 
     def results(self) -> tuple[Result, ...]:
         """Return all results, the newest last."""
         return tuple(self._results.values())
 
     def _begin(self) -> None:
-        """Record all jobs, now that one of them has a dependency."""
-        self.is_asked = True
+        """Record all workloads, now that one has a dependency."""
+        self.is_used = True
         for waiting in self._waiting.values():
             self._note(waiting.workload)
         for key, running in self._running.items():
@@ -140,7 +137,7 @@ class DependencyBook(Feature):
         if self._alike is not None:
             self._alike.setdefault(self._sort(workload), {})[key] = workload
         if is_new and self._waiting_for:
-            self._stir(workload)
+            self._affect(workload)
 
     def _compare_all(self) -> None:
         """Record what singletons share, now that there is one."""
@@ -149,10 +146,10 @@ class DependencyBook(Feature):
             for key, workload in there.items():
                 self._alike.setdefault(self._sort(workload), {})[key] = workload
 
-    def _stir(self, workload: Workload) -> None:
+    def _affect(self, workload: Workload) -> None:
         names = (workload.job_name, self._sort(workload))
         for name in names if self._alike is not None else names[:1]:
-            self.stirred.update(self._waiting_for.get(name, {}))
+            self.affected.update(self._waiting_for.get(name, {}))
 
     # --- questions -------------------------------------------------------------------------------
 

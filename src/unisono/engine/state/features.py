@@ -7,7 +7,6 @@ nothing: that costs a call of an empty native method, less than looking up wheth
 
 from __future__ import annotations
 
-from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster_queue import Running
 
@@ -29,6 +28,3 @@ class Feature:
 
     def ended(self, running: Running) -> None:
         """A workload holds neither quota nor nodes any more."""
-
-    def gone(self, workload: Workload, now: Instant) -> None:
-        """A workload is finished or deleted."""

@@ -1,7 +1,7 @@
-"""Lenders: gangs whose machines are on their way, and that hold free nodes meanwhile.
+"""Lenders: admitted gangs that hold free nodes while their last machines are provisioned.
 
-Such a gang has started nothing: a job that is over before its last machine is expected may use the
-nodes that it keeps (`provisioning/opportunistic.py`). Spec provisioning §5.16.
+Such a gang has started nothing: a job that is over before the last machine is expected may use the
+nodes it holds (`provisioning/opportunistic.py`). Spec provisioning §5.16.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from unisono.engine.state.features import Feature
 
 
 class Lenders(Feature):
-    """Gangs with nodes to lend."""
+    """The gangs that have nodes to lend."""
 
     def __init__(self) -> None:
         self.all: dict[WorkloadKey, Running] = {}
-        self.is_new = False  # the first one came, or the last one went: others are alike now
+        self.is_new = False  # the first one came, or the last one went: equivalence classes change
 
     @override
     def started(self, running: Running) -> None:
@@ -52,5 +52,5 @@ class Lenders(Feature):
             self.is_new = True
 
     def class_of(self, workload: Workload) -> str:
-        """Name the class of workloads that all lenders treat alike: how long they run decides."""
+        """Return what tells a workload apart while nodes are lent: how long it runs."""
         return f"+{workload.longest_ms}" if self.all else ""
