@@ -579,7 +579,7 @@ def histories(draw: st.DrawFn) -> tuple[MultifactorRules, list[tuple[str, Any]]]
 def test_a_state_from_a_snapshot_decides_the_same(
     history: tuple[MultifactorRules, list[tuple[str, Any]]],
 ) -> None:
-    """Incremental is as good as from scratch: standings, tallies, usage, who is set aside."""
+    """Incremental equals from scratch: job records, limit counters, usage, workloads set aside."""
     rules, events = history
     state = cluster(rules, queues=2)
     count = 0
