@@ -13,9 +13,16 @@ from functools import partial
 import msgspec
 
 from bench.harness import Finding, Scale, repeated, row, seconds, target
-from unisono.engine.model.market import CAPACITY_TYPE, ZONE, Buying, Market, Offer, Pool
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
+from unisono.engine.model.provisioning import (
+    CAPACITY_TYPE,
+    ZONE,
+    Market,
+    Offer,
+    Pool,
+    ProvisioningOptions,
+)
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
 from unisono.engine.placement.demand import Demand
@@ -33,9 +40,9 @@ PODS: dict[Scale, tuple[int, ...]] = {
     "tiny": (8,),
 }
 WISHES = {
-    "on-demand": Buying(),
-    "spot allowed": Buying(spot="true"),
-    "everything mixed": Buying(spot="mixed", mixed_models=True, scope="any"),
+    "on-demand": ProvisioningOptions(),
+    "spot allowed": ProvisioningOptions(spot="true"),
+    "everything mixed": ProvisioningOptions(spot="mixed", mixed_models=True, scope="any"),
 }
 
 
@@ -93,7 +100,7 @@ def _reserved(one: Offer) -> Offer:
     return msgspec.structs.replace(one, capacity_type="reserved", stock=4)
 
 
-def _order(pods: int, gpus: int, wish: Buying) -> Order:
+def _order(pods: int, gpus: int, wish: ProvisioningOptions) -> Order:
     asked = amounts({"nvidia.com/gpu": gpus, "cpu": 4_000, "memory": 32 * 2**30})
     wanted = Demand(name="main", least=pods, most=pods, requests=asked)
     return Order(demands=(wanted,), now=Instant(0), policy=Provisioning(), buying=wish)

@@ -16,7 +16,7 @@ import pytest
 
 from unisono.engine.explain.messages import reason_of, remedy, sentence, stage_of
 from unisono.engine.model import explanation as facts
-from unisono.engine.model import market, policy, reservation
+from unisono.engine.model import policy, provisioning, reservation
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import (
     FlavorName,
@@ -96,7 +96,7 @@ EXAMPLES: tuple[Blocker, ...] = (
             ),
         ),
         alternatives=(
-            market.Alternative(
+            provisioning.Alternative(
                 machines=(("p5en.48xlarge", 8),),
                 zone="us-east-1a",
                 capacity_type="on-demand",

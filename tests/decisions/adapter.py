@@ -32,10 +32,10 @@ from unisono.engine.estimates import estimates
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
     dependency,
-    market,
     multifactor,
     node,
     policy,
+    provisioning,
     queue,
     reservation,
     selection,
@@ -146,20 +146,23 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     multifactor.Factors: "priority tier:priority_tier is_set age association fair_share job_size "
     "partition qos tres site:site_factor nice",
     # instance types and NodeClaims
-    market.Machine: "name labels allocatable capacity model:gpu_model",
-    market.Offer: "machine:instance_type zone region capacity_type price_micro stock ends_at",
-    market.Pool: "name weight labels taints requirements limits used refused:not_ready "
+    provisioning.InstanceType: "name labels allocatable capacity model:gpu_model",
+    provisioning.Offer: "machine:instance_type zone region capacity_type price_micro stock ends_at",
+    provisioning.Pool: "name weight labels taints requirements limits used refused:not_ready "
     "allows_gang_spot interruptions_milli",
-    market.Outage: "machine:instance_type zone capacity_type count until fewer_from at",
-    market.Lot: "node pool:node_pool machine:instance_type zone capacity_type price_micro pods "
-    "taken_over:reused",
-    market.Coming: "workload lots:node_claims ready_by",
-    market.Market: "machines:instance_types offers:offerings pools:node_pools "
+    provisioning.UnavailableOffer: "machine:instance_type zone capacity_type count until "
+    "fewer_from at",
+    provisioning.NodeClaim: "node pool:node_pool machine:instance_type zone capacity_type "
+    "price_micro pods taken_over:reused",
+    provisioning.PendingNodeClaims: "workload lots:node_claims ready_by",
+    provisioning.Market: "machines:instance_types offers:offerings pools:node_pools "
     "outages:unavailable_offerings overhead:daemon_overhead soon_ms:provisioning_ms "
     "under_way:in_flight spent_micro coming:node_claims adrift:orphaned_node_claims",
-    market.Buying: "scope mixed_models spot packing restart_ms accepts_block_end",
-    market.Alternative: "machines:instance_types zone capacity_type price_micro ~lacks:unavailable",
-    market.Purchase: "workload lots:node_claims ready_by alternatives",
+    provisioning.ProvisioningOptions: "scope mixed_models spot packing restart_ms "
+    "accepts_block_end",
+    provisioning.Alternative: "machines:instance_types zone capacity_type price_micro "
+    "~lacks:unavailable",
+    provisioning.Purchase: "workload lots:node_claims ready_by alternatives",
     # workloads
     dependency.Dependency: "kind on delay_ms",
     dependency.Result: "job succeeded ended_at started_at",
@@ -278,8 +281,8 @@ class World:
     def __init__(self, chosen: Json, now: int) -> None:
         self._state = new_cluster(_load(policy.Policy, chosen), now=Instant(now))
         self._evicted: dict[WorkloadKey, Stop] = {}  # told to leave, until they have left
-        self._purchases: dict[WorkloadKey, market.Purchase] = {}
-        self._refused: dict[tuple[str, str, market.CapacityType], Refused] = {}
+        self._purchases: dict[WorkloadKey, provisioning.Purchase] = {}
+        self._refused: dict[tuple[str, str, provisioning.CapacityType], Refused] = {}
         self._aliases = _Aliases()
         self._history = History()
 
@@ -421,7 +424,9 @@ class World:
         if purchase is None or now is None:
             return
         claims = tuple(replace(one, pods=(), taken_over=False) for one in purchase.lots)
-        orphans = market.Coming(workload=key, lots=claims, ready_by=purchase.ready_by)
+        orphans = provisioning.PendingNodeClaims(
+            workload=key, lots=claims, ready_by=purchase.ready_by
+        )
         after = after_arrival(now, purchase)
         self._state.apply(changes.MarketSet(replace(after, adrift=(*after.adrift, orphans))))
         if key in self._state.running or key in self._state.waiting:
@@ -443,9 +448,11 @@ class World:
         now = self._state.config.market
         if now is not None:
             self._state.apply(changes.NodeGone(name))
-            self._state.apply(changes.MarketSet(after_return(now, _load(market.Lot, claim))))
+            self._state.apply(
+                changes.MarketSet(after_return(now, _load(provisioning.NodeClaim, claim)))
+            )
 
-    def _join(self, claim: market.Lot, now: market.Market) -> None:
+    def _join(self, claim: provisioning.NodeClaim, now: provisioning.Market) -> None:
         kind = (claim.pool, claim.machine, claim.zone, claim.capacity_type)
         for one in Catalogue(now).offerings:
             if (one.pool.name, one.machine.name, one.offer.zone, one.offer.capacity_type) == kind:
@@ -554,7 +561,7 @@ class _Aliases:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def add(self, purchase: market.Purchase) -> None:
+    def add(self, purchase: provisioning.Purchase) -> None:
         """Name the NodeClaims of a purchase after their workload."""
         for number, claim in enumerate(purchase.lots, start=1):
             self._known.setdefault(claim.node, f"{purchase.workload.replace('/', '-')}-{number}")

@@ -15,11 +15,11 @@ from tests.support.quota_builders import group, job, pods, queue, snapshot
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
-from unisono.engine.model.market import NODES, ZONE, Buying, Pool
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.policy import Backfill, Policy, Provisioning
+from unisono.engine.model.provisioning import NODES, ZONE, Pool, ProvisioningOptions
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.apply_plan import apply_plan
@@ -64,7 +64,7 @@ def worlds(draw: st.DrawFn) -> Snapshot:
             ),
             priority=draw(st.integers(0, 1)),
             created_at=Instant(number * 1000),
-            buying=Buying(scope=draw(st.sampled_from(["", "any"]))),
+            buying=ProvisioningOptions(scope=draw(st.sampled_from(["", "any"]))),
         )
         for number in range(draw(st.integers(1, 5)))
     )

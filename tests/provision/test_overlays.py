@@ -14,12 +14,12 @@ from unisono.control import names
 from unisono.provision.machines import machine_types
 from unisono.provision.offers import offers
 from unisono.provision.overlays import usable_overlays, with_devices, with_prices
-from unisono.provision.words import MACHINE_TYPE, PRICE
+from unisono.provision.words import INSTANCE_TYPE, PRICE
 
 Json = dict[str, Any]
 
 
-def overlay(name: str, *values: str, key: str = MACHINE_TYPE, **spec: Any) -> Json:
+def overlay(name: str, *values: str, key: str = INSTANCE_TYPE, **spec: Any) -> Json:
     """Return an overlay for some machine types."""
     chosen = [{"key": key, "operator": "In", "values": list(values)}]
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.machine_world import cloud, pool
-from unisono.engine.model.market import Lot
 from unisono.engine.model.names import NodeName
+from unisono.engine.model.provisioning import NodeClaim
 from unisono.provision.budgets import is_active, most
 from unisono.provision.claims import claim_of, wanted_of
 from unisono.provision.cloud import Cloud, Failures, Latency, cloud_of
@@ -74,7 +74,7 @@ def test_a_claim_is_what_karpenter_reads() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     made = pool(template={"taints": [taint], "expireAfter": "720h"})
     made["metadata"] |= {"uid": "u", "annotations": {"karpenter.sh/nodepool-hash": "42"}}
-    lot = Lot(
+    lot = NodeClaim(
         node=NodeName("gpu-x"),
         pool="gpu",
         machine="g6e.48xlarge",

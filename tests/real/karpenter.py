@@ -101,10 +101,10 @@ class Karpenter:
     # ---- on its way ------------------------------------------------------------------------------
 
     async def _launch(self, client: Client, claim: Json) -> None:
-        machine = machine_types()[wanted_of(claim, words.MACHINE_TYPE)]
+        machine = machine_types()[wanted_of(claim, words.INSTANCE_TYPE)]
         labels = {
             key: wanted_of(claim, key)
-            for key in (words.MACHINE_TYPE, words.ZONE, words.CAPACITY_TYPE)
+            for key in (words.INSTANCE_TYPE, words.ZONE, words.CAPACITY_TYPE)
         }
         name = claim["metadata"]["name"]
         await client.patch(names.NODE_CLAIM, name, "", {"metadata": {"labels": labels}})

@@ -35,7 +35,7 @@ _POOL: Json = {
         "template": {
             "spec": {
                 "requirements": [
-                    {"key": words.MACHINE_TYPE, "operator": "In", "values": ["g6e.48xlarge"]},
+                    {"key": words.INSTANCE_TYPE, "operator": "In", "values": ["g6e.48xlarge"]},
                     {"key": words.CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
                 ],
                 "startupTaints": [_STARTUP],

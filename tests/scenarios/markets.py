@@ -16,17 +16,17 @@ import msgspec
 
 from tests.scenarios.reading import Part
 from tests.scenarios.words import labels, taint
-from unisono.engine.model.market import (
+from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import (
     CAPACITY_TYPE,
-    MACHINE_TYPE,
+    INSTANCE_TYPE,
     ZONE,
-    Buying,
     CapacityType,
     Market,
     Pool,
+    ProvisioningOptions,
     Purchase,
 )
-from unisono.engine.model.names import Instant
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint
 from unisono.engine.provisioning.outages import Refused, after_refusal
@@ -34,7 +34,7 @@ from unisono.provision.market import market_of
 
 _AWS = "karpenter.k8s.aws/instance"
 _KEYS = {
-    "types": MACHINE_TYPE,
+    "types": INSTANCE_TYPE,
     "family": f"{_AWS}-family",
     "category": f"{_AWS}-category",
     "zones": ZONE,
@@ -142,7 +142,7 @@ def _amounts(part: Part | None) -> tuple[Any, ...]:
     return amounts({name: value.amount(name) for name, value in part.entries()})
 
 
-def buying(part: Part) -> Buying:
+def buying(part: Part) -> ProvisioningOptions:
     """Read what a workload wishes of machines."""
     given = part.fields("spot", "packing", "scope", "mixed", "accepts_block_end")
     found: dict[str, Any] = {}
@@ -156,7 +156,7 @@ def buying(part: Part) -> Buying:
         found["mixed_models"] = given["mixed"].flag()
     if "accepts_block_end" in given:
         found["accepts_block_end"] = given["accepts_block_end"].flag()
-    return Buying(**found)
+    return ProvisioningOptions(**found)
 
 
 def compare(wanted: Part, purchase: Purchase, reused: int) -> str:

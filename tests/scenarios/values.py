@@ -21,7 +21,6 @@ from tests.scenarios.words import (
     resource,
     taint,
 )
-from unisono.engine.model.market import Buying
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import (
     PODS,
@@ -33,6 +32,7 @@ from unisono.engine.model.names import (
     QueueName,
     ResourceName,
 )
+from unisono.engine.model.provisioning import ProvisioningOptions
 from unisono.engine.model.queue import (
     BorrowWithinCohort,
     CheckRule,
@@ -274,7 +274,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         deadline=Instant(given["deadline"].milliseconds()) if "deadline" in given else None,
         array=array,
         array_limit=array_limit,
-        buying=buying(given["buying"]) if "buying" in given else Buying(),
+        buying=buying(given["buying"]) if "buying" in given else ProvisioningOptions(),
     )
 
 

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from unisono.engine.model.market import ZONE, Machine, Market, Offer, Pool
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
+from unisono.engine.model.provisioning import ZONE, InstanceType, Market, Offer, Pool
 from unisono.engine.model.resources import amounts
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
@@ -28,7 +28,7 @@ HAS = amounts({"cpu": 96_000, "memory": 1 << 40, "pods": 110, GPU: 8})
 
 def terms(stock: int | None = None, limit: int | None = None) -> EvictionTriggers:
     """Return a cloud with one type of machine in one zone."""
-    machine = Machine(name="big", labels=(), allocatable=HAS, capacity=HAS, model="H100")
+    machine = InstanceType(name="big", labels=(), allocatable=HAS, capacity=HAS, model="H100")
     offer = Offer(machine="big", zone="a", price_micro=int(PRICE * 1e6), stock=stock)
     limits = () if limit is None else amounts({"nodes": limit})
     market = Market(machines=(machine,), offers=(offer,), pools=(Pool(name="gpu", limits=limits),))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.engine.model.market import MACHINE_TYPE, Machine, Market, Offer, Pool
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
+from unisono.engine.model.provisioning import INSTANCE_TYPE, InstanceType, Market, Offer, Pool
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
 from unisono.engine.placement.demand import Demand
@@ -15,11 +15,11 @@ from unisono.engine.provisioning.order import Order
 GPU = "nvidia.com/gpu"
 
 
-def machine(name: str, gpus: int, cpu: int = 1000, model: str = "X") -> Machine:
+def machine(name: str, gpus: int, cpu: int = 1000, model: str = "X") -> InstanceType:
     """A type of machine; its limits count cores."""
     has = amounts({GPU: gpus, "cpu": cpu * 1000, "pods": 100})
-    labels = ((MACHINE_TYPE, name),)
-    return Machine(name=name, labels=labels, allocatable=has, capacity=has, model=model)
+    labels = ((INSTANCE_TYPE, name),)
+    return InstanceType(name=name, labels=labels, allocatable=has, capacity=has, model=model)
 
 
 def offer(name: str, price: int, zone: str = "a", stock: int | None = None) -> Offer:
@@ -28,7 +28,7 @@ def offer(name: str, price: int, zone: str = "a", stock: int | None = None) -> O
 
 
 def market(
-    machines: list[Machine], offers: list[Offer], pools: list[Pool] | None = None, **more: Any
+    machines: list[InstanceType], offers: list[Offer], pools: list[Pool] | None = None, **more: Any
 ) -> Market:
     """All of it; one pool sells everything unless pools are given."""
     return Market(
@@ -53,4 +53,4 @@ def order(*demands: Demand, **more: Any) -> Order:
 
 def only(*names: str) -> Requirement:
     """A requirement for types of machines."""
-    return Requirement(MACHINE_TYPE, "In", names)
+    return Requirement(INSTANCE_TYPE, "In", names)

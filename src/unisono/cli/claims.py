@@ -56,7 +56,7 @@ def _row(claim: Json) -> Json:
         "name": claim["metadata"]["name"],
         "node": node_name(claim),
         "pool": pool_name(claim),
-        "type": wanted_of(claim, words.MACHINE_TYPE),
+        "type": wanted_of(claim, words.INSTANCE_TYPE),
         "zone": wanted_of(claim, words.ZONE),
         "capacityType": wanted_of(claim, words.CAPACITY_TYPE),
         "price": annotations.get(words.PRICE, ""),

@@ -11,9 +11,9 @@ from unisono.engine.estimates import estimates
 from unisono.engine.explain.messages import at, message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
-from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
+from unisono.engine.model.provisioning import MICRO, Purchase
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.notes import Finding

@@ -11,8 +11,8 @@ import msgspec
 
 from unisono.cli.reach import add_filenames, asked, verb_parser
 from unisono.engine.model.errors import InvalidManifest
-from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import Purchase
 
 if TYPE_CHECKING:
     from unisono.engine.model.snapshot import Snapshot

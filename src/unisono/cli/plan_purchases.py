@@ -8,9 +8,9 @@ from typing import Any
 from unisono.cli.tables import paragraph
 from unisono.engine.explain.messages import at, lasting
 from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
-from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.provisioning import MICRO, Purchase
 
 Json = dict[str, Any]
 

@@ -18,9 +18,9 @@ from unisono.control.driver import Outcome
 from unisono.engine.cycle import Decides
 from unisono.engine.estimates import estimates
 from unisono.engine.model.explanation import Expected, GangDoesNotFit
-from unisono.engine.model.market import MICRO
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.provisioning import MICRO
 from unisono.engine.placement.placement import Answer, placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.monitor.histogram import Histogram

@@ -20,8 +20,8 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
-from unisono.engine.model.market import CapacityType, Lot, Purchase
 from unisono.engine.model.names import NodeName
+from unisono.engine.model.provisioning import CapacityType, NodeClaim, Purchase
 
 Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
 # The index of workloads by those whose nodes they use meanwhile.
@@ -62,11 +62,11 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
         """What all of it costs an hour."""
         return sum(alike.price * len(alike.nodes) for alike in self.machines)
 
-    def lots(self) -> Iterable[Lot]:
+    def lots(self) -> Iterable[NodeClaim]:
         """Yield every machine."""
         for alike in self.machines:
             for name in alike.nodes:
-                yield Lot(
+                yield NodeClaim(
                     node=NodeName(name),
                     pool=alike.pool,
                     machine=alike.type,
@@ -176,7 +176,7 @@ def without_purchase(conditions: list[Json]) -> list[Json]:
 
 
 def _alike(purchase: Purchase) -> Iterable[Alike]:
-    groups: dict[Lot, list[str]] = {}
+    groups: dict[NodeClaim, list[str]] = {}
     for lot in purchase.lots:
         same = msgspec.structs.replace(lot, node=NodeName(""))
         groups.setdefault(same, []).append(lot.node)

@@ -11,9 +11,9 @@ import msgspec
 from unisono.engine.audit import AuditCache, audit
 from unisono.engine.audit.repair import audit_repair
 from unisono.engine.cycle import Decides, plan
-from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
+from unisono.engine.model.provisioning import Purchase
 from unisono.engine.model.workload import Admission
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import TimePassed, WorkloadHolds, WorkloadWaits

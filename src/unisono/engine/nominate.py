@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
-from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.provisioning import Purchase
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.placement.admission import build_admission, placed_counts
 from unisono.engine.placement.gang import PodSetPlacement

@@ -13,8 +13,8 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.explanation import Blocker, CannotBuy
-from unisono.engine.model.market import ZONE, Buying
 from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import ZONE, ProvisioningOptions
 from unisono.engine.model.selection import Labels
 from unisono.engine.nominate import Nominee
 from unisono.engine.placement.admission import placed_counts
@@ -138,7 +138,7 @@ def _whole(demand: Demand, labels: Labels) -> Demand:
 def _shared(provisioner: Provisioner, nominee: Nominee) -> Labels:
     """Return what new machines have to share with the nodes that the gang is on."""
     assert nominee.replaced is not None, "only a running gang grows"
-    buying: Buying = nominee.waiting.workload.buying
+    buying: ProvisioningOptions = nominee.waiting.workload.buying
     policy, table = provisioner.state.policy.provisioning, provisioner.state.nodes.table
     keys = [ZONE] if policy.same_zone and buying.scope != "any" else []
     if policy.same_model and not buying.mixed_models:

@@ -22,8 +22,8 @@ from types import MappingProxyType
 import msgspec
 
 from unisono.engine.model.explanation import CannotBuy, GangDoesNotFit
-from unisono.engine.model.market import MACHINE_TYPE, ZONE, Purchase
 from unisono.engine.model.names import FlavorName, NodeName, ResourceName, WorkloadKey
+from unisono.engine.model.provisioning import INSTANCE_TYPE, ZONE, Purchase
 from unisono.engine.model.selection import Labels, Requirement
 from unisono.engine.model.workload import Admission, PodSetAssignment, Workload, joined_pods
 from unisono.engine.placement.demand import Demand, narrowed
@@ -215,13 +215,13 @@ def _pins(
     ]
     left = [dict(node.labels) for row in rows if (node := table.nodes[row]) is not None]
     shared: dict[str, str] = {}
-    for label in (ZONE, MODEL_LABEL, MACHINE_TYPE):
+    for label in (ZONE, MODEL_LABEL, INSTANCE_TYPE):
         values = {labels.get(label, "") for labels in left}
         if len(values) == 1 and (value := values.pop()):
             shared[label] = value
     yield shared
-    if MACHINE_TYPE in shared:
-        yield {label: value for label, value in shared.items() if label != MACHINE_TYPE}
+    if INSTANCE_TYPE in shared:
+        yield {label: value for label, value in shared.items() if label != INSTANCE_TYPE}
 
 
 def _repaired(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unisono.engine.model.market import Buying, Packing
+from unisono.engine.model.provisioning import Packing, ProvisioningOptions
 from unisono.kinds.notes import Notes
 from unisono.kinds.scalar import duration_ms
 
@@ -25,17 +25,17 @@ _PACKINGS: Mapping[str, Packing] = {
 }
 
 
-def buying_of(annotations: Mapping[str, Any], notes: Notes) -> Buying:
+def buying_of(annotations: Mapping[str, Any], notes: Notes) -> ProvisioningOptions:
     """Return the wishes of a job; one that cannot be read is warned about and does not count."""
     if not any(key in annotations for key in BUYING):
-        return Buying()
+        return ProvisioningOptions()
     spot = str(annotations.get(SPOT, ""))
     if spot not in ("", "true", "false", "mixed"):
         _warn(notes, SPOT, f'"{spot}" is not true, false or mixed')
     packing = str(annotations.get(PACKING, ""))
     if packing and packing not in _PACKINGS:
         _warn(notes, PACKING, f'"{packing}" is not {", ".join(_PACKINGS)}')
-    return Buying(
+    return ProvisioningOptions(
         scope=str(annotations.get(SCOPE, "")),
         mixed_models=annotations.get(MIXED) == "true",
         spot="mixed" if spot == "mixed" else "true" if spot == "true" else "",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from unisono.engine.model.market import NODES, Pool
+from unisono.engine.model.provisioning import NODES, Pool
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import Taint
 from unisono.kinds.core import cluster

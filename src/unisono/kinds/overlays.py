@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from unisono.engine.model.market import CAPACITY_TYPE, MICRO, NODE_POOL, REGION, ZONE
+from unisono.engine.model.provisioning import CAPACITY_TYPE, MICRO, NODE_POOL, REGION, ZONE
 from unisono.engine.model.selection import Requirement, meets
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta

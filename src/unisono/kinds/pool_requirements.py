@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.engine.model.market import CAPACITY_TYPE
+from unisono.engine.model.provisioning import CAPACITY_TYPE
 from unisono.engine.model.selection import Operator, Requirement
 from unisono.kinds.decode import Schema
 from unisono.kinds.digits import whole_number

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from unisono.engine.model import policy as engine
-from unisono.engine.model.market import MICRO, Packing
+from unisono.engine.model.provisioning import MICRO, Packing
 from unisono.kinds.decode import Schema
 from unisono.kinds.notes import Notes
 from unisono.kinds.scalar import Duration

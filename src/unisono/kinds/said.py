@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.dependency import Dependency
-from unisono.engine.model.market import Buying
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import ProvisioningOptions
 from unisono.engine.model.workload import Workload
 from unisono.kinds.arrays import array_of
 from unisono.kinds.buying import buying_of
@@ -30,7 +30,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     array_limit: int
     depends: tuple[Dependency, ...]
     depends_on_any: bool
-    buying: Buying
+    buying: ProvisioningOptions
 
     def of(self, workload: Workload) -> Workload:
         """Return the workload with all of it."""

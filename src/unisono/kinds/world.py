@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from unisono.engine.model.market import Pool
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.node import Node, Topology
+from unisono.engine.model.provisioning import Pool
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.selection import labels_of

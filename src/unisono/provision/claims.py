@@ -13,7 +13,7 @@ from typing import Literal
 
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, seconds
-from unisono.engine.model.market import MICRO, Lot
+from unisono.engine.model.provisioning import MICRO, NodeClaim
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.provision import words
 from unisono.provision.drift import marks_of
@@ -28,7 +28,7 @@ def plan_id(workload: Json, planned_at: int) -> str:
 
 
 def claim_of(
-    lot: Lot, pool: Json, *, plan: str, size: int, holder: str, requests: Mapping[str, str]
+    lot: NodeClaim, pool: Json, *, plan: str, size: int, holder: str, requests: Mapping[str, str]
 ) -> Json:
     """Return the NodeClaim of one machine that is bought for a workload."""
     made = bare_claim(lot, pool, requests)
@@ -43,13 +43,13 @@ def claim_of(
     return made
 
 
-def bare_claim(lot: Lot, pool: Json, requests: Mapping[str, str]) -> Json:
+def bare_claim(lot: NodeClaim, pool: Json, requests: Mapping[str, str]) -> Json:
     """Return the NodeClaim of a machine that is for nobody in particular."""
     template = pool["spec"].get("template") or {}
     spec, about = template.get("spec") or {}, template.get("metadata") or {}
     reference = spec.get("nodeClassRef") or {}
     wanted = {
-        words.MACHINE_TYPE: lot.machine,
+        words.INSTANCE_TYPE: lot.machine,
         words.ZONE: lot.zone,
         words.CAPACITY_TYPE: lot.capacity_type,
     }

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from unisono.engine.model.market import REGION, ZONE, Coming, Market, Offer, Pool
 from unisono.engine.model.node import Node
+from unisono.engine.model.provisioning import REGION, ZONE, Market, Offer, PendingNodeClaims, Pool
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.provisioning.outages import Refused, outage_of
@@ -31,8 +31,8 @@ def market_of(
     under_way: Mapping[str, int] | None = None,
     spent_micro: int = 0,
     soon_ms: int = 150_000,
-    coming: Iterable[Coming] = (),
-    adrift: Iterable[Coming] = (),
+    coming: Iterable[PendingNodeClaims] = (),
+    adrift: Iterable[PendingNodeClaims] = (),
 ) -> Market | None:
     """Return the market of some pools; None without any."""
     if not pools:

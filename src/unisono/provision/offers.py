@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from unisono.engine.model.market import MICRO, CapacityType, Machine, Offer
+from unisono.engine.model.provisioning import MICRO, CapacityType, InstanceType, Offer
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Labels
 from unisono.kinds.quantity import Quantity
@@ -19,15 +19,15 @@ from unisono.provision.nodes import capacity_of, machine_labels
 _RESERVED_SHARE = 1000  # a reservation is paid for already: a thousandth of the price breaks ties
 
 
-def machines(types: Iterable[MachineType]) -> tuple[Machine, ...]:
+def machines(types: Iterable[MachineType]) -> tuple[InstanceType, ...]:
     """Return types of machines as the engine knows them, by name."""
     return tuple(machine_of(one) for one in sorted(types, key=lambda one: one.name))
 
 
-def machine_of(one: MachineType) -> Machine:
+def machine_of(one: MachineType) -> InstanceType:
     """Return one type of machine as the engine knows it."""
     device = one.accelerator
-    return Machine(
+    return InstanceType(
         name=one.name,
         labels=tuple(sorted({**COMMON_LABELS, **machine_labels(one)}.items())),
         allocatable=_amounts(one.allocatable),

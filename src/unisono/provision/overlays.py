@@ -16,7 +16,7 @@ from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.control.conditions import find, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
-from unisono.engine.model.market import CAPACITY_TYPE, REGION, ZONE, Offer
+from unisono.engine.model.provisioning import CAPACITY_TYPE, REGION, ZONE, Offer
 from unisono.kinds.decode import decode
 from unisono.kinds.overlays import NodeOverlay, Overlay, overlay_of, problem_of_overlay
 from unisono.kube.form import Key

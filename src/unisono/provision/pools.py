@@ -17,8 +17,8 @@ from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Step
 from unisono.control.conditions import find, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
-from unisono.engine.model.market import MOST_MACHINES, Lot
 from unisono.engine.model.names import NodeName
+from unisono.engine.model.provisioning import MAX_PURCHASED_NODES, NodeClaim
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
@@ -86,14 +86,14 @@ class Pools:
 
     def _keep_number(self, pool: Json, living: list[Json], view: View) -> Steps:
         """Add machines to a static pool, or let empty ones go."""
-        wanted = min(int(pool["spec"]["replicas"]), MOST_MACHINES)
+        wanted = min(int(pool["spec"]["replicas"]), MAX_PURCHASED_NODES)
         numbers = {_number(one): one for one in living}
         lot = self._cheapest(pool, view) if len(living) < wanted else None
         missing = (number for number in range(wanted) if number not in numbers)
         for number in islice(missing, max(0, wanted - len(living)) if lot is not None else 0):
             name = NodeName(f"{pool['metadata']['name']}-{_suffix(pool, number)}")
             assert lot is not None, "nothing is written without it"
-            own = Lot(
+            own = NodeClaim(
                 node=name,
                 pool=lot.pool,
                 machine=lot.machine,
@@ -123,7 +123,7 @@ class Pools:
             text = f"it cannot buy anything: {refusal.detail}{hint}"
             yield Note(Ref.to(pool), "NoOffers", text, "Warning")
 
-    def _cheapest(self, pool: Json, view: View) -> Lot | None:
+    def _cheapest(self, pool: Json, view: View) -> NodeClaim | None:
         market = self._reader.read(view, with_static=True)
         if market is None:
             return None
@@ -140,7 +140,7 @@ class Pools:
         )
         if best is None:
             return None
-        return Lot(
+        return NodeClaim(
             node=NodeName(""),
             pool=best.pool.name,
             machine=best.machine.name,
@@ -191,7 +191,7 @@ def _nearest_type(pool: Json) -> str:
     """Return which machine type was probably meant."""
     template = (pool["spec"].get("template") or {}).get("spec") or {}
     for one in template.get("requirements") or ():
-        if one["key"] == words.MACHINE_TYPE and one["operator"] == "In":
+        if one["key"] == words.INSTANCE_TYPE and one["operator"] == "In":
             for name in one.get("values") or ():
                 near = nearest(name, sorted(machine_types()))
                 if name not in machine_types() and near:

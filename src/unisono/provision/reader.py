@@ -12,8 +12,16 @@ from unisono.control.actions import Json
 from unisono.control.conditions import find
 from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.view import View
-from unisono.engine.model.market import MICRO, NODES, CapacityType, Coming, Lot, Market, Pool
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.provisioning import (
+    MICRO,
+    NODES,
+    CapacityType,
+    Market,
+    NodeClaim,
+    PendingNodeClaims,
+    Pool,
+)
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter import NodePool, pool_of
 from unisono.kinds.quantity import Quantity
@@ -121,7 +129,7 @@ def _use(
     seen: set[str] = set()
     for claim in view.all(names.NODE_CLAIM):
         seen.add(claim["metadata"]["name"])
-        _count(used, pool_name(claim), types.get(wanted_of(claim, words.MACHINE_TYPE)))
+        _count(used, pool_name(claim), types.get(wanted_of(claim, words.INSTANCE_TYPE)))
         spent += _price(claim)
     for workload in view.all(names.WORKLOAD):
         found = purchase_of(workload)
@@ -136,31 +144,33 @@ def _use(
     return used, busy, spent
 
 
-def _coming(view: View) -> Iterator[Coming]:
+def _coming(view: View) -> Iterator[PendingNodeClaims]:
     """Yield the machines that gangs wait for."""
     for workload in view.all(names.WORKLOAD):
         found = purchase_of(workload)
         if found is not None and found[0] in UNDER_WAY and is_holding(workload):
             due = Instant(found[1].ready_by * 1000)
             key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
-            yield Coming(workload=WorkloadKey(key), lots=tuple(found[1].lots()), ready_by=due)
+            yield PendingNodeClaims(
+                workload=WorkloadKey(key), lots=tuple(found[1].lots()), ready_by=due
+            )
 
 
-def _adrift(view: View, soon_ms: int) -> Iterator[Coming]:
+def _adrift(view: View, soon_ms: int) -> Iterator[PendingNodeClaims]:
     """Yield machines on their way that nobody waits for."""
     for claim in view.all(names.NODE_CLAIM):
         pool = view.get(names.NODE_POOL, pool_name(claim))
         if is_adrift(claim, view) and not drift_of(claim, None, pool):
             holder = claim["metadata"]["annotations"][words.HELD_FOR]
             due = Instant(round(launched_at(claim) * 1000) + soon_ms)
-            yield Coming(workload=WorkloadKey(holder), lots=(_lot(claim),), ready_by=due)
+            yield PendingNodeClaims(workload=WorkloadKey(holder), lots=(_lot(claim),), ready_by=due)
 
 
-def _lot(claim: Json) -> Lot:
-    return Lot(
+def _lot(claim: Json) -> NodeClaim:
+    return NodeClaim(
         node=NodeName(claim["metadata"]["name"]),
         pool=pool_name(claim),
-        machine=wanted_of(claim, words.MACHINE_TYPE),
+        machine=wanted_of(claim, words.INSTANCE_TYPE),
         zone=wanted_of(claim, words.ZONE),
         capacity_type=cast(CapacityType, wanted_of(claim, words.CAPACITY_TYPE)),
         price_micro=_price(claim),

@@ -104,7 +104,7 @@ class SimulatedCloud:
             yield from _refuse(claim, "InsufficientCapacityError", text, now)
             return
         zone = wanted_of(claim, words.ZONE)
-        labels = {key: wanted_of(claim, key) for key in (words.MACHINE_TYPE, words.ZONE)}
+        labels = {key: wanted_of(claim, key) for key in (words.INSTANCE_TYPE, words.ZONE)}
         labels[words.CAPACITY_TYPE] = wanted_of(claim, words.CAPACITY_TYPE)
         claim = yield Patch(Ref.to(claim), {"metadata": {"labels": labels}})
         conditions = with_condition(
@@ -256,7 +256,7 @@ def _refuse(claim: Json, reason: str, text: str, now: float) -> Steps:
 
 
 def _type_of(claim: Json, cloud: Cloud, overlays: Sequence[Overlay]) -> MachineType | None:
-    name = wanted_of(claim, words.MACHINE_TYPE)
+    name = wanted_of(claim, words.INSTANCE_TYPE)
     own = {one.name: one for one in cloud.instance_types}
     machine = own.get(name) or machine_types().get(name)
     return None if machine is None else with_devices({name: machine}, overlays)[name]
@@ -303,7 +303,7 @@ def _is_launched(claim: Json) -> bool:
 
 def _offer(claim: Json) -> tuple[str, str, str]:
     return (
-        wanted_of(claim, words.MACHINE_TYPE),
+        wanted_of(claim, words.INSTANCE_TYPE),
         wanted_of(claim, words.ZONE),
         wanted_of(claim, words.CAPACITY_TYPE),
     )

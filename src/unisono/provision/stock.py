@@ -13,8 +13,8 @@ import msgspec
 from unisono.control import names
 from unisono.control.actions import Create, Json, Patch, Ref, Steps
 from unisono.control.view import View
-from unisono.engine.model.market import CapacityType
 from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import CapacityType
 from unisono.engine.provisioning.outages import Refused, after_refusal, is_over
 from unisono.provision import words
 

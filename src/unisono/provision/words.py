@@ -8,7 +8,7 @@ from unisono.kinds.core.nodes import HELD_FOR
 __all__ = ["DO_NOT_DISRUPT", "HELD_FOR"]
 
 NODE_POOL = "karpenter.sh/nodepool"
-MACHINE_TYPE = "node.kubernetes.io/instance-type"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"

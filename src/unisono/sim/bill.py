@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unisono.engine.model.market import MICRO
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
+from unisono.engine.model.provisioning import MICRO
 from unisono.engine.model.resources import Amounts, is_gpu
 from unisono.sim.trace import WHOLE_GPU, FloatArray, IntArray
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from unisono.engine.model.market import Coming, Lot, Market, Purchase
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.plan import Admit
+from unisono.engine.model.provisioning import Market, NodeClaim, PendingNodeClaims, Purchase
 from unisono.engine.model.workload import Admission
 from unisono.engine.provisioning.catalogue import Catalogue, Offering
 from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
@@ -48,7 +48,7 @@ class EvictionTriggers:
 
 @dataclass(slots=True)
 class _Machine:
-    lot: Lot
+    lot: NodeClaim
     launched: float
     ready: float
     pods: int = 0
@@ -204,7 +204,7 @@ class Rental:
         market = self._market
         lot = msgspec.structs.replace(machine.lot, pods=(), taken_over=False)
         due = Instant(self.base + int(machine.ready * 1000))
-        offered = (*market.adrift, Coming(workload=key, lots=(lot,), ready_by=due))
+        offered = (*market.adrift, PendingNodeClaims(workload=key, lots=(lot,), ready_by=due))
         self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=offered)))
         for when in (machine.ready, now + REUSE_S):
             self._remind(when, name=lot.node)

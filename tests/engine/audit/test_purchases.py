@@ -11,9 +11,9 @@ from tests.support.audit_asserts import breaks, passes
 from tests.support.market_builders import machine, market, offer
 from tests.support.node_plans import of, on, world
 from tests.support.quota_builders import admission, admit, plan, pods
-from unisono.engine.model.market import NODES, Lot, Market, Pool, Purchase
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.provisioning import NODES, Market, NodeClaim, Pool, Purchase
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 
@@ -33,8 +33,8 @@ def _world(**more: Any) -> Snapshot:
     return replace(world(waiting=(GANG,)), market=_sold(**more))
 
 
-def _lot(name: str, **more: Any) -> Lot:
-    made = Lot(
+def _lot(name: str, **more: Any) -> NodeClaim:
+    made = NodeClaim(
         node=NodeName(name),
         pool="p",
         machine="large",
@@ -46,7 +46,7 @@ def _lot(name: str, **more: Any) -> Lot:
     return replace(made, **more)
 
 
-def _plan(*lots: Lot, on_nodes: dict[str, int] | None = None) -> Plan:
+def _plan(*lots: NodeClaim, on_nodes: dict[str, int] | None = None) -> Plan:
     places = on_nodes if on_nodes is not None else {str(lot.node): 1 for lot in lots}
     made = on(admission(GANG), places)
     purchase = Purchase(workload=GANG.key, lots=lots, ready_by=Instant(0))
@@ -66,7 +66,7 @@ def test_machines_for_everybody_pass() -> None:
         ((_lot("a"), _lot("b"), _lot("c", pods=())), "for no pods"),
     ],
 )
-def test_what_is_not_for_sale_is_not_bought(lots: tuple[Lot, ...], why: str) -> None:
+def test_what_is_not_for_sale_is_not_bought(lots: tuple[NodeClaim, ...], why: str) -> None:
     made = _plan(*lots, on_nodes={"a": 1, "b": 1})
     assert why in breaks("purchase", _world(), made).message
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.engine.model.market import Packing
+from unisono.engine.model.provisioning import Packing
 from unisono.engine.provisioning.cover import EXACT_SLOTS, Kind, cost_of, cover
 
 SLACK = 250

@@ -10,9 +10,17 @@ from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.purchases import purchase_sentence
-from unisono.engine.model.market import Buying, CapacityType, Coming, Lot, Market, Pool, Purchase
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.provisioning import (
+    CapacityType,
+    Market,
+    NodeClaim,
+    PendingNodeClaims,
+    Pool,
+    ProvisioningOptions,
+    Purchase,
+)
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
@@ -21,10 +29,10 @@ from unisono.engine.state.apply_plan import apply_plan
 NOW = Instant(10_000)
 
 
-def adrift(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> Coming:
+def adrift(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> PendingNodeClaims:
     """Machines that boot for a gang that gave up."""
     lots = tuple(
-        Lot(
+        NodeClaim(
             node=NodeName(name),
             pool="p",
             machine="large",
@@ -35,10 +43,12 @@ def adrift(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> Co
         )
         for name in names
     )
-    return Coming(workload=WorkloadKey("default/gone"), lots=lots, ready_by=Instant(40_000))
+    return PendingNodeClaims(
+        workload=WorkloadKey("default/gone"), lots=lots, ready_by=Instant(40_000)
+    )
 
 
-def world(*gangs: Workload, left: Coming, **of_pool: int) -> Snapshot:
+def world(*gangs: Workload, left: PendingNodeClaims, **of_pool: int) -> Snapshot:
     """A market of one type in two zones, and what is on its way."""
     offers = [offer("large", 80, zone) for zone in "ab"]
     offers.append(msgspec.structs.replace(offers[0], capacity_type="spot", price_micro=30))
@@ -103,12 +113,12 @@ def test_spot_needs_leave_here_too() -> None:
     assert not any(
         lot.taken_over for lot in only_purchase(decided(world(gang("j", 2), left=spot))).lots
     )
-    asked = gang("j", 2, buying=Buying(spot="true"))
+    asked = gang("j", 2, buying=ProvisioningOptions(spot="true"))
     assert all(lot.taken_over for lot in only_purchase(decided(world(asked, left=spot))).lots)
 
 
-def test_the_auditor_knows_who_waits_for_nothing() -> None:
+def test_the_auditor_knows_orphaned_machines() -> None:
     seen = world(gang("j", 2), left=adrift("m1", "m2"))
     made = decided(seen)
     without = msgspec.structs.replace(seen, market=market([machine("large", 8, 64)], []))
-    assert any("on its way" in one.message for one in audit(without, made))
+    assert any("orphaned" in one.message for one in audit(without, made))

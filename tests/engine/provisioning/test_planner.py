@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.market_builders import demand, machine, market, offer, only, order
-from unisono.engine.model.market import NODES, Market, Outage, Pool
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
+from unisono.engine.model.provisioning import NODES, Market, Pool, UnavailableOffer
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
 from unisono.engine.provisioning.catalogue import Catalogue
@@ -114,7 +114,7 @@ def test_each_pool_says_what_stood_in_the_way() -> None:
 
 
 def _out(count: int) -> Market:
-    outage = Outage(
+    outage = UnavailableOffer(
         machine="large",
         zone="a",
         capacity_type="on-demand",

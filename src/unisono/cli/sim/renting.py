@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
-    from unisono.engine.model.market import Market
     from unisono.engine.model.names import NodeName
     from unisono.engine.model.node import Node
+    from unisono.engine.model.provisioning import Market
     from unisono.provision.cloud import Cloud
     from unisono.sim.renting import EvictionTriggers
 
@@ -103,13 +103,13 @@ def _for_sale(market: Market, cloud: Cloud) -> Market:
 
 def prices_of(nodes: Sequence[Node]) -> Mapping[NodeName, int]:
     """Return what nodes cost an hour: the on-demand price of their type, where it is known."""
-    from unisono.engine.model.market import MACHINE_TYPE, MICRO, ZONE
+    from unisono.engine.model.provisioning import INSTANCE_TYPE, MICRO, ZONE
     from unisono.provision.machines import default_zone, machine_types, region_of
 
     found: dict[NodeName, int] = {}
     for node in nodes:
         labels = dict(node.labels)
-        machine = machine_types().get(labels.get(MACHINE_TYPE, ""))
+        machine = machine_types().get(labels.get(INSTANCE_TYPE, ""))
         if machine is None:
             continue
         region = region_of(labels.get(ZONE) or default_zone(machine))

@@ -65,10 +65,10 @@ from unisono.engine.model.explanation import (
     Quarantined,
     QuarantineStage,
 )
-from unisono.engine.model.market import Market
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, evictions, shrinks
 from unisono.engine.model.policy import Policy
+from unisono.engine.model.provisioning import Market
 from unisono.engine.model.workload import Workload
 from unisono.engine.repair import repair
 from unisono.engine.salvage import blamed, single_decisions, without

@@ -15,8 +15,8 @@ from unisono.control.usable import is_host_usable, node_name
 from unisono.control.view import View
 from unisono.engine.dry_run import refuse_broken_repair
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import NodeName, WorkloadKey
+from unisono.engine.model.provisioning import Purchase
 from unisono.engine.model.workload import Admission
 from unisono.engine.repair import repair, replacement
 from unisono.engine.state.cluster import ClusterState

@@ -11,20 +11,20 @@ from copy import copy
 
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.model.market import (
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.provisioning import (
     CAPACITY_TYPE,
     NODE_POOL,
     NODES,
     REGION,
     ZONE,
-    Lot,
     Market,
+    NodeClaim,
     Offer,
     Purchase,
 )
-from unisono.engine.model.names import NodeName
-from unisono.engine.model.node import Node
-from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.resources import amounts
 
 OfferKey = tuple[str, str, str]  # machine, zone, capacity type
@@ -120,7 +120,7 @@ def _broken(admit: Admit, message: str) -> Violation:
 
 
 def _check_purchased(
-    admit: Admit, lot: Lot, offers: dict[OfferKey, Offer], names: set[NodeName]
+    admit: Admit, lot: NodeClaim, offers: dict[OfferKey, Offer], names: set[NodeName]
 ) -> Iterator[Violation]:
     offer = offers.get((lot.machine, lot.zone, lot.capacity_type))
     if offer is None:
@@ -133,7 +133,9 @@ def _check_purchased(
         yield _broken(admit, f"{lot.node} is bought for no pods")
 
 
-def _check_orphan(admit: Admit, lot: Lot, orphaned: dict[NodeName, Lot]) -> Iterator[Violation]:
+def _check_orphan(
+    admit: Admit, lot: NodeClaim, orphaned: dict[NodeName, NodeClaim]
+) -> Iterator[Violation]:
     """A machine that is taken over was orphaned, and is taken over once."""
     there = orphaned.pop(lot.node, None)
     if there is None:
@@ -158,7 +160,7 @@ def _check_pods(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
             yield _broken(admit, message)
 
 
-def _add(added: dict[str, dict[str, int]], market: Market, lot: Lot) -> None:
+def _add(added: dict[str, dict[str, int]], market: Market, lot: NodeClaim) -> None:
     mine = added.setdefault(lot.pool, {})
     mine[NODES] = mine.get(NODES, 0) + 1
     for machine in market.machines:

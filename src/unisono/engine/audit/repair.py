@@ -12,9 +12,9 @@ from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.purchases import with_bought
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.provisioning import Purchase
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Workload
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from unisono.engine.model.explanation import CannotBuy
-from unisono.engine.model.market import MICRO, Alternative, Purchase
 from unisono.engine.model.names import Instant, ResourceName
+from unisono.engine.model.provisioning import MICRO, Alternative, Purchase
 
 _REMEDIES = {
     "NoCompatibleNodePool": "let the pods tolerate the taints of a NodePool, or add a NodePool",

@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.dependency import DependencyKind
-from unisono.engine.model.market import Alternative
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -21,6 +20,7 @@ from unisono.engine.model.names import (
     ResourceName,
     WorkloadKey,
 )
+from unisono.engine.model.provisioning import Alternative
 from unisono.engine.model.workload import LimitWord
 
 Stage = Literal[

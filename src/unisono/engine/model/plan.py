@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.explanation import Explanation
-from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.provisioning import Purchase
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from unisono.engine.model.market import Packing
 from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import ResourceName
+from unisono.engine.model.provisioning import Packing
 from unisono.engine.model.reservation import Reservation
 
 FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]

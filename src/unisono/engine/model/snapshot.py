@@ -10,12 +10,12 @@ import msgspec
 
 from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import Explanation
-from unisono.engine.model.market import Market
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.plan import Wait
 from unisono.engine.model.policy import Policy
+from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels

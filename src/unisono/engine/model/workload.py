@@ -8,7 +8,6 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.dependency import Dependency
-from unisono.engine.model.market import Buying
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import (
     FlavorName,
@@ -20,6 +19,7 @@ from unisono.engine.model.names import (
     WorkloadKey,
 )
 from unisono.engine.model.node import HostPort, PodRule, SpreadRule
+from unisono.engine.model.provisioning import ProvisioningOptions
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 
@@ -122,7 +122,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     array_limit: int = 0
     # namespace/name of the job that it stands for, by which others refer to it; empty: its key.
     job: str = ""
-    buying: Buying = Buying()  # its wishes about machines that are bought for it
+    buying: ProvisioningOptions = (
+        ProvisioningOptions()
+    )  # its wishes about machines that are bought for it
     depends: tuple[Dependency, ...] = ()  # on all of them, or on any (spec time §11)
     depends_on_any: bool = False
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from unisono.engine.model.market import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.catalogue import Catalogue, Offering, Refusal
 from unisono.engine.provisioning.fitting import (

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unisono.engine.model.market import (
+from unisono.engine.model.provisioning import (
     CAPACITY_TYPE,
     NODE_POOL,
     REGION,
     ZONE,
-    Machine,
+    InstanceType,
     Market,
     Offer,
-    Outage,
     Pool,
+    UnavailableOffer,
 )
 from unisono.engine.model.selection import Requirement, meets
 
@@ -33,7 +33,7 @@ class Offering:
     """An offer as one pool may buy it."""
 
     pool: Pool
-    machine: Machine
+    machine: InstanceType
     offer: Offer
     labels: dict[str, str]
 
@@ -53,7 +53,7 @@ class Catalogue:
         self.market = market
         self.refused: dict[str, Refusal] = {}  # pools from which nothing can be bought at all
         self.pools = {pool.name: pool for pool in market.pools}
-        self.outages: dict[tuple[str, str, str], Outage] = {
+        self.outages: dict[tuple[str, str, str], UnavailableOffer] = {
             (one.capacity_type, one.machine, one.zone): one for one in market.outages
         }
         self.offerings: tuple[Offering, ...] = tuple(self._offerings())

@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.engine.model.market import NODES, Packing
+from unisono.engine.model.provisioning import NODES, Packing
 from unisono.engine.provisioning.candidates import headroom
 from unisono.engine.provisioning.catalogue import Offering
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unisono.engine.model.market import NODES, CapacityType, Packing
 from unisono.engine.model.node import HOSTNAME
+from unisono.engine.model.provisioning import NODES, CapacityType, Packing
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import Candidate, Candidates, headroom
 from unisono.engine.provisioning.cover import Counts, Kind, cover, cover_within

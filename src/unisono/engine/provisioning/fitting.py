@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.engine.model.market import CAPACITY_TYPE, ZONE
 from unisono.engine.model.names import PODS
 from unisono.engine.model.node import HOSTNAME
+from unisono.engine.model.provisioning import CAPACITY_TYPE, ZONE
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Requirement, Taint, meets, tolerates
 from unisono.engine.placement.demand import Constraint, Demand

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from unisono.engine.model.market import Alternative, Buying, CapacityType, Lot, Packing
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Provisioning
+from unisono.engine.model.provisioning import (
+    Alternative,
+    CapacityType,
+    NodeClaim,
+    Packing,
+    ProvisioningOptions,
+)
 from unisono.engine.model.resources import is_gpu
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.catalogue import Offering, Refusal
 from unisono.engine.provisioning.fitting import Room, slots_in, take
 
-AS_THE_POLICY_SAYS = Buying()
+AS_THE_POLICY_SAYS = ProvisioningOptions()
 FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")
 
 
@@ -25,7 +31,7 @@ class FreeNode:
     model: str
     room: Room
     takes: frozenset[str]  # the demands whose rules let them go there
-    lot: Lot | None = None  # it is not there yet: an orphaned NodeClaim
+    lot: NodeClaim | None = None  # it is not there yet: an orphaned NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Order:
     demands: tuple[Demand, ...]
     now: Instant
     policy: Provisioning
-    buying: Buying = AS_THE_POLICY_SAYS
+    buying: ProvisioningOptions = AS_THE_POLICY_SAYS
     free: tuple[FreeNode, ...] = ()
     ends_at: Instant | None = None  # when it would be over at the latest, if it says so
     beside: int = 0  # pods of the same gang that have their nodes already

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from unisono.engine.model.market import Market
 from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.provisioning import Market
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import ends_too_soon, spot_is_fine
 from unisono.engine.provisioning.catalogue import Catalogue, Offering

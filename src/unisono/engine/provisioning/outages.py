@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.model.market import CapacityType, Outage
 from unisono.engine.model.names import Instant
+from unisono.engine.model.provisioning import CapacityType, UnavailableOffer
 
 FIRST_MS = 3 * 60_000
 LONGEST_MS = 30 * 60_000
@@ -52,13 +52,13 @@ def after_refusal(
     )
 
 
-def outage_of(refused: Refused) -> Outage:
+def outage_of(refused: Refused) -> UnavailableOffer:
     """Return when the offer may be asked for again."""
     pause = _FIXED.get(refused.code)
     if pause is None:
         pause = min(FIRST_MS << min(refused.failures - 1, 10), LONGEST_MS)
     fewer = pause if refused.code in _FIXED else min(FEWER_AFTER_MS, pause)
-    return Outage(
+    return UnavailableOffer(
         machine=refused.machine,
         zone=refused.zone,
         capacity_type=refused.capacity_type,

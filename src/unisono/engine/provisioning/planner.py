@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from unisono.engine.model.market import MOST_MACHINES, Alternative, CapacityType, Market
 from unisono.engine.model.names import CPU, Instant
+from unisono.engine.model.provisioning import MAX_PURCHASED_NODES, Alternative, CapacityType, Market
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import Candidates
 from unisono.engine.provisioning.catalogue import Catalogue, Refusal
@@ -69,7 +69,7 @@ class _Search:
             if self.found:
                 best = min(self.found, key=lambda one: one.key())
                 machines = sum(box.count for box in best.bought)
-                if machines > MOST_MACHINES:
+                if machines > MAX_PURCHASED_NODES:
                     return self._too_many(machines)
                 return self._within_budget(best)
         return self._refused()
@@ -134,7 +134,7 @@ class _Search:
 
     def _too_many(self, machines: int) -> Refused:
         """Refuse to buy more than a cluster can have, whatever the pools allow."""
-        text = f"needs {machines} machines; at most {MOST_MACHINES} are bought at a time"
+        text = f"needs {machines} machines; at most {MAX_PURCHASED_NODES} are bought at a time"
         pools = sorted({offering.pool.name for offering in self.catalogue.offerings})
         refusals = tuple((name, Refusal("LimitExceeded", text)) for name in pools)
         return Refused("LimitExceeded", self.demands[0].name, refusals)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from unisono.engine.model.explanation import CannotBuy, PoolRefusal
-from unisono.engine.model.market import ZONE, Lot, Purchase
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.provisioning import ZONE, NodeClaim, Purchase
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, PodSetPlacement
@@ -35,7 +35,7 @@ MODEL_LABEL = "nvidia.com/gpu.product"
 MOST_FREE = 4096
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes names things: no words by chance
 _SUFFIX = 8
-_Named = tuple[Lot | None, tuple[NodeName, dict[str, int]]]
+_Named = tuple[NodeClaim | None, tuple[NodeName, dict[str, int]]]
 
 
 # Says whether there are machines for an assignment once these victims are gone.
@@ -91,7 +91,7 @@ class Provisioner:
         )
         return Bought(purchase, placements)
 
-    def _ready_by(self, lots: tuple[Lot, ...]) -> Instant:
+    def _ready_by(self, lots: tuple[NodeClaim, ...]) -> Instant:
         """Return when the last machine is there, mostly; those on their way come sooner."""
         if any(not lot.taken_over for lot in lots):
             return ready_by(self.catalogue, self.now)
@@ -144,7 +144,7 @@ class Provisioner:
             for _ in range(box.count):
                 number += 1
                 why = f"{workload.key}|{workload.uid}|{self.now}|{self.state.version}|{number}"
-                lot = Lot(
+                lot = NodeClaim(
                     node=NodeName(f"{box.offering.pool.name}-{_digest(why)}"),
                     pool=box.offering.pool.name,
                     machine=box.offering.machine.name,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.dependency import Result
-from unisono.engine.model.market import Market
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import (
     CohortName,
@@ -23,6 +22,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.policy import Policy
+from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import Holding, Workload

@@ -16,7 +16,6 @@ from unisono.engine.model.explanation import (
     QueueMissing,
     QueueStopped,
 )
-from unisono.engine.model.market import Market
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -26,6 +25,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.node import Topology
 from unisono.engine.model.policy import Policy
+from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.selection import Labels, label_map, selects
 from unisono.engine.model.snapshot import AdmissionCheck

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName, WorkloadKey
+from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.state import changes
 from unisono.engine.state.cluster_queue import ClusterQueueState

@@ -6,8 +6,16 @@ from collections.abc import Collection
 
 import msgspec
 
-from unisono.engine.model.market import NODES, Coming, Lot, Market, Offer, Pool, Purchase
 from unisono.engine.model.names import ResourceName
+from unisono.engine.model.provisioning import (
+    NODES,
+    Market,
+    NodeClaim,
+    Offer,
+    PendingNodeClaims,
+    Pool,
+    Purchase,
+)
 from unisono.engine.model.resources import amounts
 
 
@@ -39,7 +47,9 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
     busy = dict(market.under_way)
     for pool in {lot.pool for lot in purchase.lots}:
         busy[pool] = busy.get(pool, 0) + 1
-    mine_now = Coming(workload=purchase.workload, lots=purchase.lots, ready_by=purchase.ready_by)
+    mine_now = PendingNodeClaims(
+        workload=purchase.workload, lots=purchase.lots, ready_by=purchase.ready_by
+    )
     return msgspec.structs.replace(
         market,
         pools=pools,
@@ -51,7 +61,9 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
     )
 
 
-def without_lots(adrift: tuple[Coming, ...], names: Collection[str]) -> tuple[Coming, ...]:
+def without_lots(
+    adrift: tuple[PendingNodeClaims, ...], names: Collection[str]
+) -> tuple[PendingNodeClaims, ...]:
     """Return what is on its way for no workload once these machines are not."""
     left = (
         msgspec.structs.replace(one, lots=tuple(lot for lot in one.lots if lot.node not in names))
@@ -76,7 +88,7 @@ def after_arrival(market: Market, purchase: Purchase) -> Market:
     )
 
 
-def after_return(market: Market, lot: Lot) -> Market:
+def after_return(market: Market, lot: NodeClaim) -> Market:
     """Return the market once a machine was given back: its limits, its price, its stock."""
     machine = next((one for one in market.machines if one.name == lot.machine), None)
     has = (*(machine.capacity if machine is not None else ()), (NODES, 1))
