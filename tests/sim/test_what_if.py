@@ -8,7 +8,7 @@ import pytest
 from tests.support.quota_builders import job, pods, queue, running, snapshot
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run
-from unisono.engine.estimates import turns_up_to
+from unisono.engine.estimates import first_pending
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
@@ -44,8 +44,8 @@ def start_of(world: Snapshot, seed: int | None = None) -> int | None:
     state = restore(world)
     dry_run(state, world.now)
     state.refresh()
-    turns = turns_up_to(state, ASKED, 1000)
-    pool = Pool(state, turns, world.nodes, shortest=SHORTEST, default_ms=None)
+    first = first_pending(state, ASKED, 1000)
+    pool = Pool(state, first, world.nodes, shortest=SHORTEST, default_ms=None)
     found = pool.start(None if seed is None else dice(seed, "test"))
     return None if found is None else found // SECOND
 

@@ -80,7 +80,7 @@ class Candidates(ABC):
         """Yield candidates; each is decided before the next one is asked for."""
 
     def decide_early(self, candidate: Candidate) -> bool:
-        """Decide a candidate whose outcome is counted without a nomination; False: it is not."""
+        """Decide a candidate whose outcome is known without a nomination; False: it is not."""
         return False
 
     @abstractmethod

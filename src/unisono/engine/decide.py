@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from unisono.engine.backfill.counted_gang import CountedGang, Offer, offer_on
-from unisono.engine.backfill.granting import most_granted, raised
+from unisono.engine.backfill.granted_limit import longest_limit, raise_limit
 from unisono.engine.backfill.reservation_table import ReservationTable
 from unisono.engine.model.explanation import (
     Blocker,
@@ -130,9 +130,9 @@ class Decisions:
             return None  # on nodes that others hold: what it takes is theirs already
         if not table.allows(nominee, end):
             return table.would_delay(limit)
-        most = most_granted(self.state, workload, self.now)
+        most = longest_limit(self.state, workload, self.now)
         if most is not None and workload.least_limit_ms is not None:
-            nominee.limit_ms = raised(
+            nominee.limit_ms = raise_limit(
                 workload.least_limit_ms,
                 most,
                 lambda longer: table.allows(nominee, Instant(self.now + longer)),
@@ -333,7 +333,7 @@ class Decisions:
             return nominee.limit_ms
         if nominee.lenders:
             return workload.least_limit_ms
-        return most_granted(self.state, workload, self.now)
+        return longest_limit(self.state, workload, self.now)
 
     def _find_place(self, nominee: Nominee) -> bool:
         """Look for nodes as things are on the ledger; what was found at nomination may be taken."""

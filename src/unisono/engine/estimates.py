@@ -1,8 +1,8 @@
-"""Estimates: when those would start who have no date (spec time §6).
+"""Estimates: when workloads without a reservation would start (spec time §6).
 
-The first few in turn are put on a calendar of their own, as if the policy asked for conservative
-backfill: read-only, and thrown away. Nothing is kept free because of it. Who depends on the end of
-somebody who does not say how long it runs gets no estimate.
+The first pending workloads in order go on a reservation table of their own, as if the policy asked
+for conservative backfill: read-only, and thrown away. Nothing is kept free because of it. A
+workload that depends on the end of one without a time limit gets no estimate.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import islice
 import msgspec
 
 from unisono.engine.backfill.conservative import ConservativeTable
-from unisono.engine.backfill.earliest import earliest
+from unisono.engine.backfill.earliest_start import earliest_starts
 from unisono.engine.backfill.reservation_table import CycleView
-from unisono.engine.backfill.seating import Seats
+from unisono.engine.backfill.reserved_nodes import ReservedNodes
 from unisono.engine.candidates import AllPending, priority_order
 from unisono.engine.cycle import evaluate
 from unisono.engine.decide import Decisions
@@ -31,11 +31,11 @@ from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.timeline import Lasts, Timeline
 from unisono.engine.state.transaction import Ledger
 
-# So many in turn get an estimate: a few hundred calendars' worth of work, whatever the queue.
+# Estimates cost about as much as so many reservations, however long the queues are.
 MOST = 200
-# Of a gang on more nodes than this none is named: explanations are kept with the workload.
+# No nodes are named of a gang on more than this: explanations are kept with the workload.
 MOST_NAMED = 128
-# Nobody plans further ahead; also what depends on a limit that nobody gave (a year) ends here.
+# Later starts are not worth telling; this also drops what depends on the default limit of a year.
 HORIZON_MS = 60 * 24 * 3600 * 1000
 
 
@@ -47,13 +47,12 @@ def estimates(
     until: WorkloadKey | None = None,
     lasts: Lasts | None = None,
 ) -> dict[WorkloadKey, Expected]:
-    """Return when those who wait in line would start, by turn, as far as that can be said.
+    """Return when pending workloads would start, in order, as far as that can be said.
 
-    `until` is the last whom anybody asks about; `lasts` says how long each runs, if not as long as
-    it may.
+    `until` is the last workload of interest; `lasts` gives run times in place of time limits.
     """
     state.refresh()
-    first = turns_up_to(state, until, most)
+    first = first_pending(state, until, most)
     if not first:
         return _with_others(state, now, {}, [], most) if lasts is None else {}
     rules = msgspec.structs.replace(
@@ -64,36 +63,40 @@ def estimates(
         most_per_queue=0,
     )
     ends = [(running, running.end) for running in state.timeline.ending]
-    timeline = Timeline(rules, lasts)  # of its own: as if the policy were conservative
+    timeline = Timeline(rules, lasts)  # of its own, as if the policy were conservative
     try:
         for running in state.running.values():
             timeline.started(running, running.holding.running_since)
         for cq, waiting in first:
             timeline.entered(waiting, cq)
-        seats = Seats(placement_of(state))
-        waits = _evaluated(state, now, timeline, rules, seats)
-        nodes = seats.found()
+        reserved_nodes = ReservedNodes(placement_of(state))
+        waits = _evaluated(state, now, timeline, rules, reserved_nodes)
+        nodes = reserved_nodes.by_workload()
     finally:
         for running, end in ends:
             running.end = end
-    dated: dict[WorkloadKey, Planned] = {}
+    planned: dict[WorkloadKey, Planned] = {}
     for wait in waits:
         if wait.explanation.blockers and isinstance(wait.explanation.blockers[0], Planned):
-            dated[wait.explanation.workload] = wait.explanation.blockers[0]
-    found = dict(_in_order(state, now, first, dated, nodes))
-    if lasts is not None:  # a course of things for somebody in line: nobody asks about others
+            planned[wait.explanation.workload] = wait.explanation.blockers[0]
+    found = dict(_expected(state, now, first, planned, nodes))
+    if lasts is not None:  # one simulated run: workloads on hold are of no interest
         return found
     return _with_others(state, now, found, [one.workload.key for _, one in first], most)
 
 
 def _evaluated(
-    state: ClusterState, now: Instant, timeline: Timeline, rules: Backfill, seats: Seats
+    state: ClusterState,
+    now: Instant,
+    timeline: Timeline,
+    rules: Backfill,
+    reserved_nodes: ReservedNodes,
 ) -> list[Wait]:
     """Evaluate all of a timeline as a cycle would, and roll back; return what waits and why."""
     cycle = Decisions(state, now, Ledger(state.nodes.occupancy), timeline)
     view = CycleView(state, timeline, cycle.ledger, cycle.taken, now)
     table = ConservativeTable(view, rules)
-    table.seats = seats
+    table.reserved_nodes = reserved_nodes
     cycle.table = table
     evaluate(AllPending(cycle, table))
     cycle.ledger.rollback()
@@ -104,38 +107,38 @@ def _with_others(
     state: ClusterState,
     now: Instant,
     found: dict[WorkloadKey, Expected],
-    in_line: list[WorkloadKey],
+    pending: list[WorkloadKey],
     most: int,
 ) -> dict[WorkloadKey, Expected]:
-    """Return the same and when those may start who wait for something else than room."""
-    others = earliest(state, found, in_line, most)
+    """Add the earliest starts of workloads that wait for something else than capacity."""
+    others = earliest_starts(state, found, pending, most)
     soon = {key: fact for key, fact in others if now < fact.start <= now + HORIZON_MS}
     return {**found, **soon}
 
 
-def _in_order(
+def _expected(
     state: ClusterState,
     now: Instant,
     first: list[tuple[ClusterQueueState, Waiting]],
-    dated: dict[WorkloadKey, Planned],
+    planned: dict[WorkloadKey, Planned],
     nodes: dict[WorkloadKey, tuple[NodeName, ...]],
 ) -> Iterator[tuple[WorkloadKey, Expected]]:
-    """Yield estimates; in a queue where nobody overtakes, nobody starts before who is ahead."""
+    """Yield estimates; in a StrictFIFO queue none starts before the one ahead of it."""
     ahead: dict[QueueName, Instant | None] = {}
     for position, (cq, waiting) in enumerate(first, start=1):
         name, key = cq.spec.name, waiting.workload.key
-        date = dated.get(key)
-        start = date.start if date is not None else None
+        reservation = planned.get(key)
+        start = reservation.start if reservation is not None else None
         if cq.spec.strategy == "StrictFIFO" and state.policy.backfill is None:
             before = ahead.get(name, now)
             start = None if before is None else max(before, start or now)
-            if key not in dated and name not in ahead:
-                start = None  # the head itself: what keeps it is not a matter of time
+            if key not in planned and name not in ahead:
+                start = None  # the head itself waits for something that time does not bring
             ahead[name] = start
         if start is None or not now < start <= now + HORIZON_MS:
             continue
-        is_its_date = date is not None and date.start == start
-        named = nodes.get(key, ()) if is_its_date else ()
+        is_reserved = reservation is not None and reservation.start == start
+        named = nodes.get(key, ()) if is_reserved else ()
         yield (
             key,
             Expected(
@@ -148,10 +151,10 @@ def _in_order(
         )
 
 
-def turns_up_to(
+def first_pending(
     state: ClusterState, last: WorkloadKey | None, most: int
 ) -> list[tuple[ClusterQueueState, Waiting]]:
-    """Return so many who come first in turn, up to one of them: nobody behind moves its date."""
+    """Return the first pending workloads up to one of them: those behind do not move its start."""
     found: list[tuple[ClusterQueueState, Waiting]] = []
     for cq, waiting in _first(state, most):
         found.append((cq, waiting))
@@ -161,7 +164,7 @@ def turns_up_to(
 
 
 def _first(state: ClusterState, most: int) -> Iterator[tuple[ClusterQueueState, Waiting]]:
-    """Yield those who come first in turn."""
+    """Yield the first pending workloads in order."""
     if state.priority_order.is_on:
         yield from islice(priority_order(state), most)
         return
@@ -172,9 +175,9 @@ def _first(state: ClusterState, most: int) -> Iterator[tuple[ClusterQueueState, 
         for waiting in lq.waiting.values()
         if waiting.slot is not None
     )
-    yield from heapq.nsmallest(most, standing, key=lambda pair: _turn(pair[1]))
+    yield from heapq.nsmallest(most, standing, key=lambda pair: _classical_key(pair[1]))
 
 
-def _turn(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
+def _classical_key(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
     workload = waiting.workload
     return -workload.priority, workload.position_time, workload.tie, workload.key

@@ -29,7 +29,7 @@ import msgspec
 
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import MOST_CYCLES, dry_run
-from unisono.engine.estimates import estimates, turns_up_to
+from unisono.engine.estimates import estimates, first_pending
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -149,7 +149,7 @@ class _Courses:
         self._elapsed = elapsed
         self._budget_s = budget_s
         self._state.refresh()
-        self._turns = turns_up_to(state, key, len(state.waiting))
+        self._first = first_pending(state, key, len(state.waiting))
         self.starts: list[Instant | None] = []  # None: not before the horizon
         self.by_amounts_of = ""
 
@@ -177,15 +177,15 @@ class _Courses:
         """Return the start if everybody ran as long as they may, if there is time to find it."""
         if self.by_amounts_of:
             return self._before_horizon(self._pool().start(None))
-        return self._dated(None) if len(self._turns) <= self._most_dates() else None
+        return self._dated(None) if len(self._first) <= self._most_dates() else None
 
     def _is_in_turn(self) -> bool:
-        return bool(self._turns) and self._turns[-1][1].workload.key == self._key
+        return bool(self._first) and self._first[-1][1].workload.key == self._key
 
     def _pool(self) -> Pool:
         return Pool(
             self._state,
-            self._turns,
+            self._first,
             self._world.nodes,
             shortest=SHORTEST,
             default_ms=_default_ms(self._world.policy),
@@ -203,10 +203,10 @@ class _Courses:
         return expected[self._key].start if self._key in expected else None
 
     def _on_nodes(self, chance: Dice, most_s: float) -> Instant | None:
-        if len(self._turns) > STARTS_A_SECOND * self._budget_s:
+        if len(self._first) > STARTS_A_SECOND * self._budget_s:
             raise _CutShort
         if _is_conservative(self._world.policy):
-            if len(self._turns) > self._most_dates():
+            if len(self._first) > self._most_dates():
                 raise _CutShort
             return self._on_calendar(chance)
         return _play(self._world, self._key, chance, lambda: self._elapsed() < most_s)

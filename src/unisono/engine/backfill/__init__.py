@@ -1,1 +1,1 @@
-"""Until when: who ends when, who starts when, and who may go first meanwhile (spec time)."""
+"""Backfill: expected ends, reservations for what has to wait, and what may start ahead of them."""

@@ -18,7 +18,7 @@ from unisono.engine.backfill.future_placement import future_placement_of
 from unisono.engine.backfill.intervals import End, Intervals
 from unisono.engine.backfill.node_capacity import NodeCapacity
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
-from unisono.engine.backfill.seating import Seats
+from unisono.engine.backfill.reserved_nodes import ReservedNodes
 from unisono.engine.backfill.slot_capacity import SlotCapacity, pools_of
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -39,12 +39,12 @@ from unisono.engine.state.quota_tree import available
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked, Starting
 
-# So many intervals are tried on nodes before a workload is left without a reservation.
+# Starts that are tried on nodes before a workload is left without a reservation.
 MOST_TRIED = 32
 
 
 class ConservativeTable(ReservationTable):
-    """Reservations for all pending workloads, or for so many."""
+    """Reservations for all pending workloads, or for as many as the policy allows."""
 
     def __init__(self, view: CycleView, rules: Backfill) -> None:
         self._view = view
@@ -56,18 +56,19 @@ class ConservativeTable(ReservationTable):
         self._capacity: NodeCapacity | SlotCapacity | None = None
         self._is_reused = False
         self._is_shared = False  # set: intervals, capacity and the rest are the last cycle's
-        self._dates: dict[WorkloadKey, Date] = {}
+        self._reservations: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the earliest
         self._bounds: dict[tuple[ClusterQueueState, int, str], Bounds] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first reservation
-        self.seats: Seats | None = None  # set: it is told the nodes of each reservation
+        # Set for estimates: it records the nodes of each reservation.
+        self.reserved_nodes: ReservedNodes | None = None
 
     # --- from one cycle to the next --------------------------------------------------------------
 
     @override
     def keep(self) -> ConservativeTable | None:
         """Return the table, if it has reservations."""
-        return self if self._dates else None
+        return self if self._reservations else None
 
     def fits(self, arrivals: Iterable[tuple[Waiting, Group]]) -> bool:
         """Say whether arrivals since the last cycle can be counted like the others."""
@@ -95,8 +96,8 @@ class ConservativeTable(ReservationTable):
         if not self._is_shared:
             return
         self._is_shared = False
-        self._dates = {**self._dates}
-        self._bounds = {alike: bounds.copy() for alike, bounds in self._bounds.items()}
+        self._reservations = {**self._reservations}
+        self._bounds = {kind: bounds.copy() for kind, bounds in self._bounds.items()}
         self._started = [*self._started]
         if self._intervals is not None and self._capacity is not None:
             self._intervals = self._intervals.copy()
@@ -118,18 +119,18 @@ class ConservativeTable(ReservationTable):
     @override
     def reservations(self) -> Sequence[Date]:
         """All reservations."""
-        return tuple(self._dates.values())
+        return tuple(self._reservations.values())
 
     @property
     @override
     def count(self) -> int:
         """How many there are."""
-        return len(self._dates)
+        return len(self._reservations)
 
     @property
     def last(self) -> WorkloadKey:
         """The workload that got the last reservation."""
-        return next(reversed(self._dates))
+        return next(reversed(self._reservations))
 
     @property
     def first(self) -> Date | None:
@@ -144,7 +145,7 @@ class ConservativeTable(ReservationTable):
 
     def concern(self, key: WorkloadKey) -> bool:
         """Say whether a workload has a reservation."""
-        return key in self._dates
+        return key in self._reservations
 
     # --- reservations ----------------------------------------------------------------------------
 
@@ -158,11 +159,11 @@ class ConservativeTable(ReservationTable):
     @override
     def is_full(self) -> bool:
         """Whether the policy allows no further reservation."""
-        return self._rules.dates is not None and len(self._dates) >= self._rules.dates
+        return self._rules.dates is not None and len(self._reservations) >= self._rules.dates
 
     @override
     def ends_before_first(self, end: Instant) -> bool:
-        """Say whether what ends then is gone before the first reservation."""
+        """Say whether what ends then ends before the first reservation."""
         return self._first is None or end <= self._first.start
 
     @override
@@ -188,7 +189,7 @@ class ConservativeTable(ReservationTable):
         if isinstance(self._capacity, SlotCapacity):
             placed_pods = placed_pods_of(nominee.waiting.workload, admission_of(nominee))
             return self._capacity.allows(self._with_rows(placed_pods), high)
-        return self._move(nominee, nominee.node_search, high)
+        return self._find_other_nodes(nominee, nominee.node_search, high)
 
     @override
     def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
@@ -197,7 +198,7 @@ class ConservativeTable(ReservationTable):
 
     @override
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
-        """Allow what ends before the first reservation, or stays where all leave capacity."""
+        """Allow what ends before the first reservation, or fits on its nodes beside all of them."""
         if self._intervals is None or self._capacity is None or self.ends_before_first(end):
             return True
         self._own()
@@ -209,12 +210,12 @@ class ConservativeTable(ReservationTable):
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
         mark = self._ledger.mark()
-        self._let_time_pass(nominee.cq, 0, high)
+        self._book_peak_usage(nominee.cq, 0, high)
         fits = all(amount <= available(cell) for cell, amount in nominee.charges.items() if amount)
         self._ledger.rollback(mark)
         return fits
 
-    def _move(self, nominee: Nominee, node_search: NodeSearch, high: int) -> bool:
+    def _find_other_nodes(self, nominee: Nominee, node_search: NodeSearch, high: int) -> bool:
         """Find nodes that stay free for as long as it runs."""
         assert isinstance(self._capacity, NodeCapacity), (
             "where pods are counted other nodes do not help"
@@ -232,8 +233,8 @@ class ConservativeTable(ReservationTable):
     def started(self, end: Instant, booked: Booked) -> None:
         """Book what starts."""
         self._own()
-        if self.seats is not None:
-            self.seats.start(end, booked)
+        if self.reserved_nodes is not None:
+            self.reserved_nodes.started(end, booked)
         if self._intervals is None:
             self._started.append((end, -len(self._started), booked))
         else:
@@ -260,11 +261,11 @@ class ConservativeTable(ReservationTable):
             self._look_ahead()
         intervals, capacity = self._intervals, self._capacity
         assert intervals is not None and capacity is not None, "there are intervals by now"
-        alike = (group.cq, waiting.shape.number, waiting.term)
-        bounds = self._bounds.get(alike)
+        kind = (group.cq, waiting.shape.number, waiting.term)
+        bounds = self._bounds.get(kind)
         if bounds is None:
-            bounds = self._bounds[alike] = Bounds()
-        # It was evaluated for now already.
+            bounds = self._bounds[kind] = Bounds()
+        # From the second interval on: it was evaluated for now already.
         first = max(1, intervals.interval_at(bounds.earliest(limit_ms)))
         counted = counted_gang(self._state, group, waiting)
         if counted is not None:
@@ -279,18 +280,17 @@ class ConservativeTable(ReservationTable):
                 break
             end = Instant(start + limit_ms)
             if counted is not None:
-                found = self._count(counted, capacity, low, end, again=tried > 0)
+                found = self._place_counted(counted, capacity, low, end, again=tried > 0)
             else:
-                found = self._try(waiting, group.cq, start, end)
+                found = self._place(waiting, group.cq, start, end)
             if found is not None:
                 bounds.note(limit_ms, start)
-                date = self._promise(waiting, start, end, found)
-                if self.seats is not None:
-                    self._seat(self.seats, date, counted, found)
-                return date
+                reservation = self._book_reservation(waiting, start, end, found)
+                self._record_nodes(reservation, counted, found)
+                return reservation
         return None
 
-    def _count(
+    def _place_counted(
         self,
         counted: CountedGang,
         capacity: NodeCapacity | SlotCapacity,
@@ -299,7 +299,7 @@ class ConservativeTable(ReservationTable):
         *,
         again: bool,
     ) -> Starting | None:
-        """Look for nodes for a gang that only has to be counted; there is quota."""
+        """Find nodes for a counted gang in an interval with quota."""
         assert self._intervals is not None, "there are intervals by now"
         if isinstance(capacity, SlotCapacity):
             return Starting(counted.cells, (capacity.find(counted),))
@@ -311,18 +311,22 @@ class ConservativeTable(ReservationTable):
         )
         return None if placed is None else Starting(counted.cells, (placed,))
 
-    def _seat(self, seats: Seats, date: Date, counted: CountedGang | None, found: Starting) -> None:
-        """Tell the nodes of a reservation."""
+    def _record_nodes(
+        self, reservation: Date, counted: CountedGang | None, found: Starting
+    ) -> None:
+        """Record the nodes of a reservation, if anything asks for them."""
+        if self.reserved_nodes is None:
+            return
         if isinstance(self._capacity, NodeCapacity):
-            seats.sit(date, found.placed_pods)
+            self.reserved_nodes.reserved(reservation, found.placed_pods)
         elif counted is not None:
-            seats.count(date, counted)
+            self.reserved_nodes.counted(reservation, counted)
 
     def _look_ahead(self) -> None:
-        """Look ahead: what ends when, and what comes free then."""
+        """Cut time at the expected ends, and count what comes free with each."""
         state, table = self._state, self._state.nodes.table
-        if self.seats is not None:
-            self.seats.begin(self._view.ends())
+        if self.reserved_nodes is not None:
+            self.reserved_nodes.running(self._view.ends())
         over = [(end, 0, NOTHING) for end in state.reserved.ends(self._now)]
         ends: list[End] = sorted(
             [*self._view.ends(), *self._started, *over], key=lambda entry: entry[0]
@@ -337,17 +341,17 @@ class ConservativeTable(ReservationTable):
             return
         most = node_capacity.MOST_INTERVALS
         self._intervals = Intervals(self._now, ends, resolution_ms=resolution, most=most)
-        asked = (
+        requested = (
             (requests, counted_gang(state, group, waiting) is not None)
             for waiting, group in groups
             for requests in _requests(waiting)
         )
-        self._capacity = NodeCapacity(table, self._intervals, ends, asked)
+        self._capacity = NodeCapacity(table, self._intervals, ends, requested)
 
-    def _try(
+    def _place(
         self, waiting: Waiting, cq: ClusterQueueState, start: Instant, end: Instant
     ) -> Starting | None:
-        """Look for quota and nodes from one instant to another."""
+        """Find quota and nodes that stay free from one instant to another."""
         assert self._intervals is not None, "there are intervals by now"
         assert isinstance(self._capacity, NodeCapacity), (
             "where pods are counted nothing has to be tried"
@@ -355,7 +359,7 @@ class ConservativeTable(ReservationTable):
         low = self._intervals.interval_at(start)
         high = max(low + 1, self._intervals.interval_at(end))
         mark = self._ledger.mark()
-        self._let_time_pass(cq, low, high)
+        self._book_peak_usage(cq, low, high)
         assignment = affordable(self._state, cq, waiting, self._ledger, self._now)
         self._ledger.rollback(mark)
         if assignment.verdict is not Verdict.FIT:
@@ -372,18 +376,20 @@ class ConservativeTable(ReservationTable):
         admission = build_admission(cq.spec.name, waiting.shape, assignment, answer)
         return Starting(charges, self._with_rows(placed_pods_of(waiting.workload, admission)))
 
-    def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:
+    def _book_reservation(
+        self, waiting: Waiting, start: Instant, end: Instant, found: Starting
+    ) -> Date:
         assert self._intervals is not None, "there are intervals by now"
         high = self._intervals.cut(end)
         self._book(found, self._intervals.interval_at(start), high)
-        date = Date(workload=waiting.workload.key, start=start, end=end)
-        self._dates[date.workload] = date
+        reservation = Date(workload=waiting.workload.key, start=start, end=end)
+        self._reservations[reservation.workload] = reservation
         if self._first is None or start < self._first.start:
-            self._first = date
-        return date
+            self._first = reservation
+        return reservation
 
-    def _let_time_pass(self, cq: ClusterQueueState, low: int, high: int) -> None:
-        """Book on the ledger the most that is used of each flavor-resource meanwhile."""
+    def _book_peak_usage(self, cq: ClusterQueueState, low: int, high: int) -> None:
+        """Book on the ledger the most that is used of each quota cell in [low, high)."""
         assert self._intervals is not None, "there are intervals by now"
         root = cq.node.root()
         for cell in self._intervals.cells:
@@ -399,9 +405,10 @@ class ConservativeTable(ReservationTable):
 
 
 class Bounds:
-    """From when on workloads of one shape find a place, by how long they run.
+    """Lower bounds for the starts of workloads of one equivalence class, by time limit.
 
-    Only less is free than a moment ago: who is alike and runs as long does not start earlier.
+    Reservations only take capacity, so with the same or a longer limit none starts earlier than
+    the last one of its class did.
     """
 
     __slots__ = ("_limits", "_starts")
@@ -411,18 +418,18 @@ class Bounds:
         self._starts: list[Instant] = []
 
     def copy(self) -> Bounds:
-        """Return the same bounds, to be noted on by another cycle."""
+        """Return the same bounds, for another cycle to raise."""
         twin = Bounds()
         twin._limits, twin._starts = [*self._limits], [*self._starts]
         return twin
 
     def earliest(self, limit_ms: int) -> Instant:
-        """Return the start before which it is not worth looking."""
+        """Return the start before which no place can be found."""
         at = bisect_right(self._limits, limit_ms)
         return self._starts[at - 1] if at else Instant(0)
 
     def note(self, limit_ms: int, start: Instant) -> None:
-        """Remember the first start of somebody."""
+        """Record the first start that was found for a time limit."""
         low = bisect_right(self._limits, limit_ms)
         if low and self._starts[low - 1] >= start:
             return

@@ -41,7 +41,8 @@ class EasyTable(ReservationTable):
         self._ledger = view.ledger
         self._now = view.now
         self._started: list[End] = []  # in this cycle
-        self._left: Integers | None = None  # on nodes at the shadow time, beside what was allowed
+        # Free on nodes at the shadow time beside what was allowed last: `started` books the same.
+        self._left: Integers | None = None
 
     @property
     @override
@@ -65,7 +66,7 @@ class EasyTable(ReservationTable):
     @override
     def reservations(self) -> Sequence[Date]:
         """The one reservation, if there is one."""
-        return () if self.shadow is None else (self.shadow.date,)
+        return () if self.shadow is None else (self.shadow.reservation,)
 
     @property
     @override
@@ -86,14 +87,14 @@ class EasyTable(ReservationTable):
 
     @override
     def ends_before_first(self, end: Instant) -> bool:
-        """Say whether what ends then is gone before the shadow time."""
+        """Say whether what ends then ends before the shadow time."""
         return self.shadow is None or end <= self.shadow.start
 
     @override
     def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:
         """Name the workload that has the reservation."""
         assert self.shadow is not None, "there is a reservation"
-        return (WouldDelay(whom=self.shadow.whom, start=self.shadow.start, limit_ms=limit_ms),)
+        return (WouldDelay(whom=self.shadow.workload, start=self.shadow.start, limit_ms=limit_ms),)
 
     @override
     def allows(self, nominee: Nominee, end: Instant) -> bool:
@@ -111,13 +112,17 @@ class EasyTable(ReservationTable):
         shadow = self.shadow
         if shadow is None or end <= shadow.start:
             return True
-        room = shadow.room
+        left = shadow.quota_left
         for cell, amount in counted.cells:
-            if cell in room and room[cell] < amount:
+            if cell in left and left[cell] < amount:
                 return False
-        if shadow.spare is None or shadow.counted is None:
+        if shadow.extra_pods is None or shadow.counted is None:
             return None
-        return shadow.spare >= counted.pods if shadow.counted.capacity is counted.capacity else None
+        return (
+            shadow.extra_pods >= counted.pods
+            if shadow.counted.capacity is counted.capacity
+            else None
+        )
 
     @override
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
@@ -126,8 +131,8 @@ class EasyTable(ReservationTable):
         self._left = None
         if shadow is None or end <= shadow.start:
             return True
-        room = shadow.room
-        if any(cell in room and room[cell] < amount for cell, amount in booked.charges):
+        left = shadow.quota_left
+        if any(cell in left and left[cell] < amount for cell, amount in booked.charges):
             return False
         if shadow.counted is None and not self._leaves_quota(booked, shadow):
             return False
@@ -147,19 +152,19 @@ class EasyTable(ReservationTable):
         if shadow.free is None:
             self._ledger.settle()
             table, occupancy = self._state.nodes.table, self._state.nodes.occupancy
-            for booked in shadow.gone:
+            for booked in shadow.ended:
                 for placed in booked.placed_pods:
                     occupancy.locate(
                         placed
                     )  # what started since was taken off the transaction again
-            shadow.free = free_after(table.free, shadow.gone, table)
+            shadow.free = free_after(table.free, shadow.ended, table)
         return shadow.free
 
     def _leaves_quota(self, booked: Booked, shadow: EasyShadow) -> bool:
         """Say whether both fit into their quota once the others have ended."""
         ledger = self._ledger
         mark = ledger.mark()
-        for running in shadow.gone:
+        for running in shadow.ended:
             ledger.remove(running.charges)
         ledger.add(shadow.charges)
         fits = all(amount <= available(cell) for cell, amount in booked.charges if amount)
@@ -174,16 +179,16 @@ class EasyTable(ReservationTable):
             self._started.append((end, -len(self._started), booked))
             return
         if end <= shadow.start:
-            shadow.gone.append(booked)
+            shadow.ended.append(booked)
             return
         for cell, amount in booked.charges:
-            if cell in shadow.room:
-                shadow.room[cell] -= amount
-        if shadow.spare is not None and shadow.counted is not None:
+            if cell in shadow.quota_left:
+                shadow.quota_left[cell] -= amount
+        if shadow.extra_pods is not None and shadow.counted is not None:
             alike = all(placed.requests == shadow.counted.requests for placed in booked.placed_pods)
-            shadow.spare -= sum(placed.pods for placed in booked.placed_pods)
+            shadow.extra_pods -= sum(placed.pods for placed in booked.placed_pods)
             if not alike:
-                shadow.spare = None
+                shadow.extra_pods = None
         if shadow.free is not None:
             if left is None:
                 left = free_beside(shadow.free, booked.placed_pods, self._state.nodes.table)
@@ -198,36 +203,37 @@ class EasyTable(ReservationTable):
             return None
         counted = counted_gang(self._state, group, waiting)
         if counted is not None:
-            shadow = self._count_to(waiting, counted, limit_ms)
+            shadow = self._shadow_by_count(waiting, counted, limit_ms)
         else:
-            shadow = self._find(waiting, group.cq, limit_ms)
+            shadow = self._shadow_by_nomination(waiting, group.cq, limit_ms)
         if shadow is None or (furthest is not None and shadow.start > furthest):
             return None
         self.shadow = shadow
-        return shadow.date
+        return shadow.reservation
 
-    def _find(self, waiting: Waiting, cq: ClusterQueueState, limit_ms: int) -> EasyShadow | None:
-        """Let one running workload after the other end, until it fits."""
+    def _shadow_by_nomination(
+        self, waiting: Waiting, cq: ClusterQueueState, limit_ms: int
+    ) -> EasyShadow | None:
+        """Let one running workload after the other end, until a nomination fits."""
         ends = self._ends()
         ledger = self._ledger
         mark = ledger.mark()
-        gone: list[Booked] = []
+        ended: list[Booked] = []
         found: EasyShadow | None = None
         at = self._now
         for index, (end, _, running) in enumerate(ends):
             ledger.let_go(running)
-            gone.append(running)
+            ended.append(running)
             at = max(end, Instant(self._now + 1))
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
                 continue  # they end together
-            if not self._has_enough(waiting):
+            if not self._has_enough_in_total(waiting):
                 continue
             nominee = nominate(
                 self._state, cq, waiting, ledger, self._now, start=at, displaces=False
             )
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
-                end_ms = Instant(at + limit_ms)
-                found = self._shadow(nominee, at, end_ms, gone)
+                found = self._shadow_of(nominee, at, Instant(at + limit_ms), ended)
                 break
         ledger.rollback(mark)
         return found
@@ -243,49 +249,51 @@ class EasyTable(ReservationTable):
         ends.sort(key=_end)
         return ends
 
-    def _count_to(self, waiting: Waiting, counted: CountedGang, limit_ms: int) -> EasyShadow | None:
+    def _shadow_by_count(
+        self, waiting: Waiting, counted: CountedGang, limit_ms: int
+    ) -> EasyShadow | None:
         """Let running workloads end until there is quota, then until there are nodes."""
         short = {cell: amount - available(cell) for cell, amount in counted.cells}
-        ends, room = self._ends(), counted.capacity
-        spare = room.total(self._ledger) - counted.pods
-        counts_pods = room.is_exact  # as long as all that end gave as much as they took
+        ends, capacity = self._ends(), counted.capacity
+        extra = capacity.total(self._ledger) - counted.pods
+        counts_pods = capacity.is_exact  # while every end frees as many pods as it has
         soon = Instant(self._now + 1)
         for index, (end, _, booked) in enumerate(ends):
             for cell, amount in booked.charges:
                 if cell in short:
                     short[cell] -= amount
             for placed in booked.placed_pods:
-                spare += placed.pods
+                extra += placed.pods
                 counts_pods = counts_pods and placed.requests == counted.requests
             at = max(end, soon)
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
                 continue  # they end together
-            if max(short.values(), default=0) > 0 or (counts_pods and spare < 0):
+            if max(short.values(), default=0) > 0 or (counts_pods and extra < 0):
                 continue
             shadow = EasyShadow(
-                whom=waiting.workload.key,
+                workload=waiting.workload.key,
                 start=at,
                 end=Instant(at + limit_ms),
-                gone=[entry[2] for entry in ends[: index + 1]],
+                ended=[entry[2] for entry in ends[: index + 1]],
                 charges=counted.cells,
-                room={cell: -missing for cell, missing in short.items()},
+                quota_left={cell: -missing for cell, missing in short.items()},
                 gang=None,
                 counted=counted,
-                spare=spare if counts_pods else None,
+                extra_pods=extra if counts_pods else None,
                 free=None,
             )
             if counts_pods or counted.fits_on(self._free_at(shadow)):
                 return shadow
         return None
 
-    def _has_enough(self, waiting: Waiting) -> bool:
+    def _has_enough_in_total(self, waiting: Waiting) -> bool:
         """Say whether there is enough of everything on all nodes together."""
         if not self._state.nodes.has_nodes:
             return True
         return self._state.nodes.table.has_in_total(waiting.shape.least_in_total)
 
-    def _shadow(
-        self, nominee: Nominee, start: Instant, end: Instant, gone: list[Booked]
+    def _shadow_of(
+        self, nominee: Nominee, start: Instant, end: Instant, ended: list[Booked]
     ) -> EasyShadow:
         state = self._state
         gang = None
@@ -294,15 +302,15 @@ class EasyTable(ReservationTable):
             gang = nominee.node_search.gang(nominee.assignment)
             free = free.copy()
         return EasyShadow(
-            whom=nominee.key,
+            workload=nominee.key,
             start=start,
             end=end,
-            gone=gone,
+            ended=ended,
             charges=nominee.assignment.as_charges(),
-            room={},
+            quota_left={},
             gang=gang,
             counted=None,
-            spare=None,
+            extra_pods=None,
             free=free,
         )
 

@@ -1,8 +1,8 @@
-"""The shadow: when the first one that has to wait can start, and what must stay free for it then.
+"""The EASY shadow: when the first workload that has to wait can start, and what it needs then.
 
-One date is enough for EASY backfill, and needs no calendar: until then things only come free, and
-afterwards too. Whoever would still run at that instant must leave the first one its quota and its
-place (spec time §3 and §4).
+One reservation is enough for EASY backfill, and needs no table over time: until the shadow time
+things only come free, and afterwards too. What would still run at that instant must leave the
+reservation its quota and its place (spec time §3 and §4).
 """
 
 from __future__ import annotations
@@ -17,85 +17,86 @@ from unisono.engine.state.transaction import Booked, Charges
 
 
 class EasyShadow:
-    """One workload's date."""
+    """The one reservation of EASY backfill: shadow time, and what is left beside it then."""
 
     __slots__ = (
-        "_date",
+        "_reservation",
         "charges",
         "counted",
         "end",
+        "ended",
+        "extra_pods",
         "free",
         "gang",
-        "gone",
-        "room",
-        "spare",
+        "quota_left",
         "start",
-        "whom",
+        "workload",
     )
 
     def __init__(
         self,
         *,
-        whom: WorkloadKey,
+        workload: WorkloadKey,
         start: Instant,
         end: Instant,
-        gone: list[Booked],
+        ended: list[Booked],
         charges: Charges,
-        room: dict[Cell, int],
+        quota_left: dict[Cell, int],
         gang: Gang | None,
         counted: CountedGang | None,
-        spare: int | None,
+        extra_pods: int | None,
         free: Integers | None,
     ) -> None:
-        self.whom = whom
+        self.workload = workload
         self.start = start
         self.end = end
-        self.gone = gone  # who will have ended by then
+        self.ended = ended  # what will have ended by then
         self.charges = charges
-        self.room = room  # what is left of its flavor-resources then, if counting is enough for it
-        self.gang = gang  # None: there are no nodes
+        self.quota_left = quota_left  # beside it at the shadow time; counted gangs only
+        self.gang = gang  # set: the placer says whether it fits
         self.counted = counted  # set: counting is enough to know whether it fits
-        # Pods like its own that may stay beyond the date; None: that depends on where they sit.
-        self.spare = spare
-        self.free = free  # on nodes at that instant, before it starts; None: nobody asked yet
-        self._date: Date | None = None
+        # How many pods of its kind may run beyond the shadow time (the literature's extra nodes);
+        # None: that depends on the nodes they are on.
+        self.extra_pods = extra_pods
+        self.free = free  # on nodes at the shadow time, before it starts; None: not worked out yet
+        self._reservation: Date | None = None
 
     def copy(self) -> EasyShadow:
-        """Return a reservation of its own for a cycle that goes on from this one."""
+        """Return the same, for another cycle to change."""
         return EasyShadow(
-            whom=self.whom,
+            workload=self.workload,
             start=self.start,
             end=self.end,
-            gone=[*self.gone],
+            ended=[*self.ended],
             charges=self.charges,
-            room={**self.room},
+            quota_left={**self.quota_left},
             gang=self.gang,
             counted=self.counted,
-            spare=self.spare,
+            extra_pods=self.extra_pods,
             free=self.free,
         )
 
     @property
     def last(self) -> WorkloadKey:
-        """Who has the one date is also the last who has one."""
-        return self.whom
+        """The workload with the last reservation: there is only one."""
+        return self.workload
 
     @property
     def first(self) -> Date:
-        """And the first."""
-        return self.date
+        """The first reservation: there is only one."""
+        return self.reservation
 
     def hold(self, now: Instant) -> bool:
-        """Say whether the date is yet to come."""
+        """Say whether the shadow time is in the future."""
         return self.start > now
 
     def concern(self, key: WorkloadKey) -> bool:
-        """Say whether somebody has the date."""
-        return key == self.whom
+        """Say whether a workload has the reservation."""
+        return key == self.workload
 
     @property
-    def date(self) -> Date:
-        """The date as a plan names it."""
-        if self._date is None:
-            self._date = Date(workload=self.whom, start=self.start, end=self.end)
-        return self._date
+    def reservation(self) -> Date:
+        """The reservation as a plan names it."""
+        if self._reservation is None:
+            self._reservation = Date(workload=self.workload, start=self.start, end=self.end)
+        return self._reservation

@@ -1,10 +1,11 @@
-"""The express pass: EASY backfilling where everything is a number.
+"""The fast path: EASY backfill where everything is a number.
 
-If there is one date at most, and everybody who is worth a look asks for equal pods that may go to
-any node, a pass needs no ledger and no trying: quota and places are integers, and who starts takes
-the smallest holes. That is most passes of a batch queue and of a simulation. As soon as anything
-else could make a difference this gives up, with nothing changed, and the general pass decides
-(`backfill/backfill.py`). Both make the same plan to the last byte; a property test compares them.
+With one reservation at most, and equal pods that may go to any node in every group that is worth
+an evaluation, a cycle needs no transaction and no trial: quota and capacity are integers, and what
+starts takes the smallest holes. That is most cycles of a batch queue and of a simulation. As soon
+as anything else could make a difference it falls back, with nothing changed, and the one loop
+decides (`engine/cycle.py`). Both make the same plan to the last byte: a property test compares them
+(tests/engine/backfill/test_fast_path.py).
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Kept, Member, Place, place_of
 from unisono.engine.state.transaction import Booked, Starting
 
-_Head = tuple[Place, int, Group]  # who of a group comes next
-# When somebody ends, and who, in two lists.
+# The place of a group's next member, its index, and the group.
+_Head = tuple[Place, int, Group]
+# Expected ends in order, and what ends then.
 _Ends = tuple[list[Instant], list[Running | Starting]]
 
 
-class _Leave(Exception):
-    """Something here is not a number: the general pass has to decide."""
+class _FallBack(Exception):
+    """Something here is not a number: the one loop has to decide."""
 
 
 def fast_path(
@@ -48,41 +50,41 @@ def fast_path(
     ):
         return None
     if reused is not None and not (
-        isinstance(reused, EasyShadow) and reused.spare is not None and reused.free is None
+        isinstance(reused, EasyShadow) and reused.extra_pods is not None and reused.free is None
     ):
         return None
-    done = _Pass(state, now, reused)
+    cycle = _FastCycle(state, now, reused)
     try:
         if reused is None:
-            done.look_at_all()
-            done.take_back()
+            cycle.evaluate_all()
+            cycle.withdraw()
         else:
-            done.look_at_newcomers()
-    except _Leave:
+            cycle.evaluate_arrivals()
+    except _FallBack:
         return None
-    return done.plan()
+    return cycle.plan()
 
 
-class _Pass:
-    """One look at everybody whom it may concern; nothing but this changes before the end."""
+class _FastCycle:
+    """The decisions of one cycle; nothing else changes before the plan is made."""
 
     __slots__ = (
         "admissions",
+        "capacity",
         "caps",
         "chosen",
+        "delaying",
+        "ending_before",
+        "evaluated",
         "explains",
-        "free",
-        "gone",
+        "extra_pods",
+        "free_pods",
         "is_reused",
-        "late",
-        "later",
         "left",
+        "left_later",
         "now",
         "refused",
-        "room",
-        "seen",
         "shadow",
-        "spare",
         "stamp",
         "started",
         "state",
@@ -96,30 +98,31 @@ class _Pass:
         self.shadow = shadow
         self.is_reused = shadow is not None
         self.stamp = stamp_of(state)
-        self.room: PodCapacity | None = None
-        self.free = 0  # pods that still fit, on all nodes together
-        self.caps: Caps | None = None  # and on each, without those who start; None: as now
-        self.chosen: Chosen | None = None  # where the last one goes, who is not taken off yet
-        self.spare = 0  # pods that may stay beyond the date
-        self.left: dict[Cell, int] = {}  # of quota, now; each flavor-resource is asked once
-        self.later: dict[Cell, int] = {}  # of quota, at the date
-        self.gone: list[Booked] = []  # who starts now and is gone by the date
+        self.capacity: PodCapacity | None = None
+        self.free_pods = 0  # that still fit, on all nodes together
+        self.caps: Caps | None = None  # the same on each, beside starts; None: as the state has it
+        self.chosen: Chosen | None = None  # nodes of the last start, which are not off `caps` yet
+        self.extra_pods = 0  # that may run beyond the shadow time
+        self.left: dict[Cell, int] = {}  # quota left now, asked once per cell
+        self.left_later: dict[Cell, int] = {}  # quota left at the shadow time
+        self.ending_before: list[Booked] = []  # starts that end before the shadow time
         self.started: list[tuple[Instant, Starting]] = []
         self.admissions: list[Admit] = []
         self.waits: list[Wait] = []
-        self.seen: list[ClusterQueueState] = []  # the queues of whom was looked at
+        self.evaluated: list[ClusterQueueState] = []  # queues of the candidates
+        # Verdicts that hold for a whole group: blockers, or the shortest limit that would delay.
         self.refused: dict[Group, tuple[Blocker, ...]] = {}
-        self.late: dict[Group, int] = {}
+        self.delaying: dict[Group, int] = {}
 
     def plan(self) -> tuple[Plan, Kept | None]:
-        """Write down what was found; only now may anybody see it."""
+        """Return the plan, and what the next cycle may reuse."""
         state, shadow = self.state, self.shadow
         if shadow is not None and (self.admissions or not self.is_reused):
-            if self.is_reused:  # what the last cycle left stays as it is: this is only a plan
+            if self.is_reused:  # it belongs to the last cycle, and this plan may never be applied
                 shadow = shadow.copy()
-            shadow.spare, shadow.room = self.spare, self.later
-            shadow.gone += self.gone
-        names = [cq.spec.name for cq in self.seen]
+            shadow.extra_pods, shadow.quota_left = self.extra_pods, self.left_later
+            shadow.ended += self.ending_before
+        names = [cq.spec.name for cq in self.evaluated]
         if len(names) > 1:
             names.sort()
         made = Plan(
@@ -127,32 +130,32 @@ class _Pass:
             now=self.now,
             admissions=tuple(self.admissions),
             waits=tuple(self.waits),
-            dates=() if shadow is None else (shadow.date,),
+            dates=() if shadow is None else (shadow.reservation,),
             examined=tuple(names),
         )
         return made, shadow
 
-    # --- whom ------------------------------------------------------------------------------------
+    # --- candidates ------------------------------------------------------------------------------
 
-    def look_at_newcomers(self) -> None:
-        """The date of the last pass holds: only who came since is worth a look."""
+    def evaluate_arrivals(self) -> None:
+        """Evaluate arrivals only: reservation and verdicts of the last cycle still hold."""
         shadow, timeline = self.shadow, self.state.timeline
-        assert shadow is not None and shadow.spare is not None, "there is a date"
-        self.spare, self.later = shadow.spare, dict(shadow.room)
+        assert shadow is not None and shadow.extra_pods is not None, "there is a reservation"
+        self.extra_pods, self.left_later = shadow.extra_pods, dict(shadow.quota_left)
         entries = timeline.arrivals
         if len(entries) > 1:
             entries = sorted(entries, key=place_of)
         for member in entries:
             if timeline.is_pending(member):
-                counted = self._known(member.group)
+                counted = self._counted(member.group)
                 if shadow.counted is None or shadow.counted.capacity is not counted.capacity:
-                    raise _Leave
-                self._look(member, counted)
+                    raise _FallBack
+                self._evaluate(member, counted)
 
-    def look_at_all(self) -> None:
-        """Start who fits, in turn; the first that does not gets a date, and others may go first."""
+    def evaluate_all(self) -> None:
+        """Start what fits, in order; reserve for the first that does not, and backfill the rest."""
         order, at = self.state.timeline.order, 0
-        heads: list[_Head] = []  # groups of which somebody started already
+        heads: list[_Head] = []  # groups with a member that started already
         while self.shadow is None:
             index = 0
             if heads and (at == len(order) or heads[0][0] < order[at].places[0]):
@@ -163,41 +166,41 @@ class _Pass:
             else:
                 return
             members = group.members
-            if self._look(members[index], self._known(group)) and index + 1 < len(members):
+            if self._evaluate(members[index], self._counted(group)) and index + 1 < len(members):
                 heappush(heads, (group.places[index + 1], index + 1, group))
-        heads = [head for head in heads if self._is_worth_a_look(head[2])]
+        heads = [head for head in heads if self._is_worth_evaluating(head[2])]
         for group in order[at:]:
-            if self._is_worth_a_look(group):
+            if self._is_worth_evaluating(group):
                 heads.append((group.places[0], 0, group))
         if len(heads) > 1:
             heapify(heads)
         while heads:
             _, index, group = heappop(heads)
-            self._look(group.members[index], self._known(group))
+            self._evaluate(group.members[index], self._counted(group))
             after = self._after(group, index)
             if after is not None:
                 heappush(heads, (group.places[after], after, group))
 
-    def _is_worth_a_look(self, group: Group) -> bool:
-        """Say whether a group has quota, and whether somebody might leave the date alone."""
-        counted, left = self._known(group), self.left
+    def _is_worth_evaluating(self, group: Group) -> bool:
+        """Say whether a group has quota, and a member that might not delay the reservation."""
+        counted, left = self._counted(group), self.left
         for cell, amount in counted.cells:
-            room = left.get(cell)
-            if amount > (self._ask(cell) if room is None else room):
+            remaining = left.get(cell)
+            if amount > (self._remaining(cell) if remaining is None else remaining):
                 return False
         if self.explains and not group.is_delaying:
-            return True  # nobody told them yet
-        # Perhaps not even the shortest may start.
-        return self._is_harmless(counted, Instant(self.now + group.limits[0]))
+            return True  # the verdict has to be recorded once
+        # Perhaps not even the shortest time limit may start.
+        return self._leaves_enough(counted, Instant(self.now + group.limits[0]))
 
     def _after(self, group: Group, index: int) -> int | None:
-        """Return the next member of a group that may still start, if there is one."""
+        """Return the next member of a group that may still start; None: there is none."""
         if group in self.refused:
             return None
         members = group.members
-        if group not in self.late:
+        if group not in self.delaying:
             return index + 1 if index + 1 < len(members) else None
-        assert self.shadow is not None, "somebody would delay the date"
+        assert self.shadow is not None, "a member would delay the reservation"
         most = self.shadow.start - self.now
         if group.limits[0] > most:
             return None
@@ -206,68 +209,70 @@ class _Pass:
                 return after
         return None
 
-    def take_back(self) -> None:
-        """Take back a date that was told and is not given any more."""
+    def withdraw(self) -> None:
+        """Withdraw a reservation that was recorded and is not made again."""
         timeline, shadow = self.state.timeline, self.shadow
-        if not timeline.promised or (shadow is not None and [*timeline.promised] == [shadow.whom]):
+        if not timeline.promised or (
+            shadow is not None and [*timeline.promised] == [shadow.workload]
+        ):
             return
         told = {wait.explanation.workload for wait in self.waits}
         told.update(admit.workload for admit in self.admissions)
-        lost = timeline.lapsed(() if shadow is None else (shadow.whom,), told)
+        lost = timeline.lapsed(() if shadow is None else (shadow.workload,), told)
         self.waits += [Wait(outcome="line", explanation=why) for why in lost]
 
-    # --- one of them -----------------------------------------------------------------------------
+    # --- one candidate ---------------------------------------------------------------------------
 
-    def _known(self, group: Group) -> CountedGang:
-        """Return what a group needs; all need the same sort of pods, and only their number."""
+    def _counted(self, group: Group) -> CountedGang:
+        """Return what a group needs; fall back unless all groups need pods of one kind."""
         if group.stamp == self.stamp:
             counted = cast("CountedGang | None", group.counted)
         else:
             counted = counted_gang(self.state, group, group.members[0].waiting)
         if counted is None or not counted.is_best_fit:
-            raise _Leave
-        if counted.capacity is not self.room:
-            self._enter(counted.capacity)
+            raise _FallBack
+        if counted.capacity is not self.capacity:
+            self._use(counted.capacity)
         return counted
 
-    def _enter(self, room: PodCapacity) -> None:
-        """Look at the nodes for pods of one sort; nobody may need others."""
-        if self.room is not None:
-            raise _Leave
-        self.room, self.free = room, room.free
-        if not room.is_exact:
-            raise _Leave
+    def _use(self, capacity: PodCapacity) -> None:
+        """Take the capacity for the one kind of pods of this cycle."""
+        if self.capacity is not None:
+            raise _FallBack
+        self.capacity, self.free_pods = capacity, capacity.free
+        if not capacity.is_exact:
+            raise _FallBack
 
-    def _look(self, member: Member, counted: CountedGang) -> bool:
-        """Let one start if it may; otherwise say what is in its way."""
+    def _evaluate(self, member: Member, counted: CountedGang) -> bool:
+        """Start a candidate if it may; otherwise record why it waits, and reserve for the first."""
         group, limit = member.group, member.limit
         self.state.evaluating = member.waiting.key
-        if group.cq not in self.seen:
-            self.seen.append(group.cq)
+        if group.cq not in self.evaluated:
+            self.evaluated.append(group.cq)
         blockers = self.refused.get(group) if self.refused else None
         if blockers is None:
             left = self.left
             for cell, amount in counted.cells:
-                room = left.get(cell)
-                if amount > (self._ask(cell) if room is None else room):
+                remaining = left.get(cell)
+                if amount > (self._remaining(cell) if remaining is None else remaining):
                     blockers = ()
                     if self.explains:
                         blockers = counted.shortages_of(group.cq.spec.name, left)
                     self.refused[group] = blockers
                     break
             else:
-                if counted.pods > self.free:
-                    raise _Leave  # there is quota, and no place
+                if counted.pods > self.free_pods:
+                    raise _FallBack  # quota but no place: a nomination explains that
                 end = Instant(self.now + limit)
-                blockers = self._in_the_way(group, counted, limit, end)
+                blockers = self._delays(group, counted, limit, end)
                 if blockers is None:
                     if member.waiting.workload.least_limit_ms is not None:
-                        raise _Leave  # how long it runs is found out when it starts
+                        raise _FallBack  # the limit to grant is found out at the start
                     self._start(member.waiting, group, counted, end)
                     return True
         waiting = member.waiting
         if self.shadow is None:
-            shadow = self.shadow = self._dated(waiting.key, counted, limit)
+            shadow = self.shadow = self._reserve(waiting.key, counted, limit)
             if self.explains:
                 blockers = (_planned(waiting, shadow.start, limit), *blockers)
         if self.explains and self.state.timeline.is_new(waiting, group, blockers):
@@ -275,43 +280,47 @@ class _Pass:
             self.waits.append(Wait(outcome="line", explanation=why))
         return False
 
-    def _ask(self, cell: Cell) -> int:
-        """Find out how much a flavor-resource has left."""
+    def _remaining(self, cell: Cell) -> int:
+        """Find out how much a quota cell has left."""
         left = self.left[cell] = available(cell)
         return left
 
-    def _in_the_way(
+    def _delays(
         self, group: Group, counted: CountedGang, limit: int, end: Instant
     ) -> tuple[Blocker, ...] | None:
-        """Return whose date somebody who fits would delay; None: nobody's."""
+        """Return the reservation that a candidate which fits would delay; None: it does not."""
         shadow = self.shadow
         if shadow is None or end <= shadow.start:
             return None
-        found = self.late.get(group)
+        found = self.delaying.get(group)
         if found is None or limit < found:
-            if self._is_harmless(counted, end):
+            if self._leaves_enough(counted, end):
                 return None
-            self.late[group] = limit
+            self.delaying[group] = limit
         if not self.explains:
             return ()
-        return (WouldDelay(whom=shadow.whom, start=shadow.start, limit_ms=limit),)
+        return (WouldDelay(whom=shadow.workload, start=shadow.start, limit_ms=limit),)
 
-    def _is_harmless(self, counted: CountedGang, end: Instant) -> bool:
-        """Say whether somebody ends before the date, or leaves enough for it."""
-        assert self.shadow is not None, "there is a date"
+    def _leaves_enough(self, counted: CountedGang, end: Instant) -> bool:
+        """Say whether a gang ends before the shadow time, or leaves the reservation enough."""
+        assert self.shadow is not None, "there is a reservation"
         if end <= self.shadow.start:
             return True
-        later = self.later
+        left_later = self.left_later
         for cell, amount in counted.cells:
-            if cell in later and later[cell] < amount:
+            if cell in left_later and left_later[cell] < amount:
                 return False
-        return self.spare >= counted.pods
+        return self.extra_pods >= counted.pods
 
     def _start(self, waiting: Waiting, group: Group, counted: CountedGang, end: Instant) -> None:
-        state, room = self.state, counted.capacity
-        chosen = room.only(counted.pods) if room.is_single else self._choose(room, counted.pods)
+        state, capacity = self.state, counted.capacity
+        chosen = (
+            capacity.only(counted.pods)
+            if capacity.is_single
+            else self._choose(capacity, counted.pods)
+        )
         admission, placed_pods = offer_on(state.nodes, chosen, waiting, group.cq, counted)
-        self.free -= counted.pods
+        self.free_pods -= counted.pods
         for cell, amount in counted.cells:
             self.left[cell] -= amount
         self.admissions.append(
@@ -325,44 +334,44 @@ class _Pass:
         if self.shadow is None:
             self.started.append((end, booked))
         elif end <= self.shadow.start:
-            self.gone.append(booked)
+            self.ending_before.append(booked)
         else:
             for cell, amount in counted.cells:
-                if cell in self.later:
-                    self.later[cell] -= amount
-            self.spare -= counted.pods
+                if cell in self.left_later:
+                    self.left_later[cell] -= amount
+            self.extra_pods -= counted.pods
 
-    def _choose(self, room: PodCapacity, pods: int) -> Chosen:
-        """Choose nodes for pods that fit; most passes let one start, and need no other picture."""
+    def _choose(self, capacity: PodCapacity, pods: int) -> Chosen:
+        """Choose nodes for pods that fit; `caps` is copied with the second start only."""
         if self.chosen is not None:
             if self.caps is None:
-                self.caps = room.caps.copy()
-            room.take(self.caps, self.chosen)
-        found = self.chosen = room.pick(room.caps if self.caps is None else self.caps, pods)
-        assert found is not None, "there is room for it"
+                self.caps = capacity.caps.copy()
+            capacity.take(self.caps, self.chosen)
+        found = self.chosen = capacity.pick(capacity.caps if self.caps is None else self.caps, pods)
+        assert found is not None, "it fits"
         return found
 
-    # --- the date --------------------------------------------------------------------------------
+    # --- the reservation --------------------------------------------------------------------------
 
-    def _dated(self, whom: WorkloadKey, counted: CountedGang, limit: int) -> EasyShadow:
-        """Let one after the other end until there are quota and places for the first that waits."""
-        spare, requests = self.free - counted.pods, counted.requests
+    def _reserve(self, workload: WorkloadKey, counted: CountedGang, limit: int) -> EasyShadow:
+        """Let one running workload after the other end until there is enough for the first."""
+        extra_pods, requests = self.free_pods - counted.pods, counted.requests
         left = self.left
         cells = [cell for cell, _ in counted.cells]
         short = [
-            amount - (left[cell] if cell in left else self._ask(cell))
+            amount - (left[cell] if cell in left else self._remaining(cell))
             for cell, amount in counted.cells
         ]
         ends, ending = self._ends()
-        paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
+        paid = index = 0  # whose quota is added up: not needed while capacity is short
         soon, last = Instant(self.now + 1), len(ends) - 1
         for booked in ending:
             for placed in booked.placed_pods:
                 if placed.requests is not requests and placed.requests != requests:
-                    raise _Leave  # it does not give back as many places as it has pods
-                spare += placed.pods
+                    raise _FallBack  # its end does not free as many pods as it has
+                extra_pods += placed.pods
             index += 1
-            if spare < 0:
+            if extra_pods < 0:
                 continue
             end = ends[index - 1]
             at = end if end > soon else soon
@@ -377,27 +386,27 @@ class _Pass:
             if not _is_short(short):
                 break
         else:
-            raise _Leave  # it never fits, or its turn depends on more than that
-        self.spare = spare
-        self.later = {cell: -short[number] for number, cell in enumerate(cells)}
-        gone: list[Booked] = [*ending[:index]]
+            raise _FallBack  # it never fits, or that depends on more than ends
+        self.extra_pods = extra_pods
+        self.left_later = {cell: -short[number] for number, cell in enumerate(cells)}
+        ended: list[Booked] = [*ending[:index]]
         return EasyShadow(
-            whom=whom,
+            workload=workload,
             start=at,
             end=Instant(at + limit),
-            gone=gone,
+            ended=ended,
             charges=counted.cells,
-            room=self.later,
+            quota_left=self.left_later,
             gang=None,
             counted=counted,
-            spare=spare,
+            extra_pods=extra_pods,
             free=None,
         )
 
     def _ends(self) -> _Ends:
-        """Return who ends when, those who start in this pass too."""
+        """Return expected ends, those of this cycle's starts included."""
         timeline = self.state.timeline
-        if not self.started:  # nobody changes them
+        if not self.started:  # read only
             return timeline.ends, cast("list[Running | Starting]", timeline.ending)
         ends = timeline.ends.copy()
         ending: list[Running | Starting] = [*timeline.ending]
@@ -409,14 +418,14 @@ class _Pass:
 
 
 def _is_short(missing: list[int]) -> bool:
-    for amount in missing:  # noqa: SIM110  # asked whenever somebody ends
+    for amount in missing:  # noqa: SIM110  # asked with every end
         if amount > 0:
             return True
     return False
 
 
 def _planned(waiting: Waiting, start: Instant, limit: int) -> Planned:
-    """Return what the first that waits is told about its date."""
+    """Return the fact that records the one reservation."""
     return Planned(
         start=start,
         position=1,

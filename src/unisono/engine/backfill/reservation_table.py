@@ -34,23 +34,23 @@ class CycleView:
     state: ClusterState
     timeline: Timeline
     ledger: Ledger
-    taken: dict[WorkloadKey, None]  # running workloads that are off the transaction already
+    taken: dict[WorkloadKey, None]  # running workloads that this cycle took off the transaction
     now: Instant
 
     def ends(self) -> Sequence[End]:
-        """Return what is on nodes, by expected end, without what this cycle has let go already.
+        """Return what is on nodes by expected end, without what this cycle took off already.
 
-        Terminating pods of workloads that ended are among them.
+        Terminating pods of workloads that ended are among them: they hold their nodes until then.
         """
         there = self.timeline.endings()
         ends: Sequence[End] = there
         if self.taken:
             ends = [entry for entry in there if entry[2].holding.workload.key not in self.taken]
-        going = self.state.nodes.terminating_by(self.now)
-        if not going:
+        terminating = self.state.nodes.terminating_by(self.now)
+        if not terminating:
             return ends
-        last = [(end, 0, Starting((), (placed,))) for end, placed in going]
-        return sorted([*ends, *last], key=lambda entry: entry[0])
+        pods = [(end, 0, Starting((), (placed,))) for end, placed in terminating]
+        return sorted([*ends, *pods], key=lambda entry: entry[0])
 
 
 class ReservationTable(ABC):
@@ -81,8 +81,8 @@ class ReservationTable(ABC):
     def is_easy(self) -> bool:
         """Whether there is one reservation at most.
 
-        Then whatever runs beyond it takes from it, however long, and what starts need not be put
-        on its nodes before nodes are looked at.
+        Then whatever runs beyond it takes from it, however long, and what starts need not occupy
+        its nodes on the transaction before nodes are read.
         """
 
     @property
@@ -96,7 +96,7 @@ class ReservationTable(ABC):
 
     @abstractmethod
     def ends_before_first(self, end: Instant) -> bool:
-        """Say whether what ends then is gone before the first reservation."""
+        """Say whether what ends then ends before the first reservation."""
 
     @abstractmethod
     def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:

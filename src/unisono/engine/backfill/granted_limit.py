@@ -1,7 +1,7 @@
-"""The limit that a workload is started with, where it left open how long it runs (spec time §1).
+"""The time limit that a workload starts with, where its submission gives a range (spec time §1).
 
-It is planned with the least. When it starts, the limit is raised as far as it asked for, and as far
-as nobody's date moves because of it; from then on it is fixed.
+It is planned with the least. When it starts, the limit is raise_limit as far as it asks for and no
+reservation is delayed by it; from then on it is fixed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from unisono.engine.state.cluster import ClusterState
 _STEP_MS = 60_000
 
 
-def most_granted(state: ClusterState, workload: Workload, now: Instant) -> int | None:
-    """Return the longest limit that a workload could be started with; None if it is not open.
+def longest_limit(state: ClusterState, workload: Workload, now: Instant) -> int | None:
+    """Return the longest limit that a workload could be started with; None if it is fixed.
 
-    Nobody runs into a reservation, or beyond its own deadline.
+    It must not run into an advance reservation, or beyond its deadline.
     """
     least = workload.least_limit_ms
     if least is None:
@@ -35,10 +35,10 @@ def most_granted(state: ClusterState, workload: Workload, now: Instant) -> int |
     return max(least, most)
 
 
-def raised(least: int, most: int, allows: Callable[[int], bool]) -> int:
+def raise_limit(least: int, most: int, allows: Callable[[int], bool]) -> int:
     """Return the longest limit that is allowed, in whole minutes above the least, which is.
 
-    >>> raised(60_000, 600_000, lambda limit: limit <= 250_000)
+    >>> raise_limit(60_000, 600_000, lambda limit: limit <= 250_000)
     240000
     """
     if allows(most):
@@ -51,5 +51,7 @@ def raised(least: int, most: int, allows: Callable[[int], bool]) -> int:
         else:
             high = middle
     found = least + low * _STEP_MS
-    allows(found)  # who allows remembers whom it looked at last
+    allows(
+        found
+    )  # the caller keeps the nodes of the last limit that it tried: leave it with this one
     return found

@@ -1,8 +1,8 @@
-"""When those may start who wait for something else than room (spec time §6).
+"""The earliest start of workloads that wait for something else than capacity (spec time §6).
 
-They are on no calendar: who is not to begin yet, who waits for another job, and who is over a limit
-of an account or a QOS. When that ends is known all the same, if those it depends on say how long
-they run. Whether there is room by then nobody looks at; that is what their place 0 says.
+No reservation table has them: workloads with a begin time, with dependencies, or over a limit of an
+account or a QOS. When that ends is known all the same, if the workloads it depends on have a time
+limit. Whether there is capacity by then is not checked; position 0 of the estimate says so.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.state.cluster import ClusterState
 
-# A job that waits for one that waits for another, and so on: further nobody follows.
+# Chains of dependencies are followed so far: each step is one level of recursion.
 _MOST_STEPS = 20
 
 Starts = Mapping[WorkloadKey, Expected]
 
 
-def earliest(
-    state: ClusterState, known: Starts, in_line: Iterable[WorkloadKey], most: int
+def earliest_starts(
+    state: ClusterState, known: Starts, pending: Iterable[WorkloadKey], most: int
 ) -> Iterator[tuple[WorkloadKey, Expected]]:
-    """Yield estimates for those without one: of those held back `most`, and of all in line."""
+    """Yield estimates for workloads without one: `most` of those on hold, and all pending ones."""
     held = sorted(
         key for key, fact in state.held.items() if isinstance(fact, NotBefore | DependencyPending)
     )
-    asked = _Asked(state, known)
+    times = _Times(state, known)
     for key in islice(held, most):
-        start = asked.start(key)
+        start = times.start(key)
         if start is not None:
-            yield key, _then(start, state.waiting[key].workload)
+            yield key, _expected(start, state.waiting[key].workload)
     multifactor = multifactor_of(state)
     if multifactor is None:
         return
-    for key in in_line:
+    for key in pending:
         if key in known or key not in multifactor.pending:
             continue
         start = _below_limit(multifactor, key)
         if start is not None:
-            yield key, _then(start, state.waiting[key].workload)
+            yield key, _expected(start, state.waiting[key].workload)
 
 
-def _then(start: Instant, workload: Workload) -> Expected:
+def _expected(start: Instant, workload: Workload) -> Expected:
     return Expected(
         start=start,
         position=0,
@@ -62,26 +62,26 @@ def _then(start: Instant, workload: Workload) -> Expected:
     )
 
 
-# --- others ---------------------------------------------------------------------------------------
+# --- dependencies ---------------------------------------------------------------------------------
 
 
-class _Asked:
-    """Who starts and ends when, as far as anybody knows."""
+class _Times:
+    """When workloads start and end, as far as that is known."""
 
     def __init__(self, state: ClusterState, known: Starts) -> None:
         self._state = state
         self._known = known
         self._steps = 0
-        # Many wait for the same: without this, layers of jobs that all wait for all of the layer
-        # before would be followed on every way through them.
+        # Many depend on the same: without this memo, layers of jobs that all depend on all of the
+        # layer before would be followed along every path.
         self._found: dict[WorkloadKey, Instant | None] = {}
 
     def start(self, key: WorkloadKey) -> Instant | None:
-        """Return when somebody who waits may start."""
+        """Return when a pending workload may start; None: that is not known."""
         if key in self._known:
             return self._known[key].start
         if key not in self._found:
-            self._found[key] = None  # who waits for itself never starts
+            self._found[key] = None  # in a cycle of dependencies none ever starts
             self._found[key] = self._held_until(key)
         return self._found[key]
 
@@ -108,7 +108,7 @@ class _Asked:
         else:
             there = self._state.dependencies.there(each.on)
             if not there and not self._state.dependencies.is_over(each.on):
-                return None  # nobody has heard of it
+                return None  # it was never submitted
         when = self._begins if each.kind == "after" else self._ends
         found = [when(key) for key in there]
         if None in found:
@@ -133,7 +133,7 @@ class _Asked:
 
 
 def _below_limit(multifactor: MultifactorPriority, key: WorkloadKey) -> Instant | None:
-    """Return when so many have ended that a workload is within the limit that it waits for."""
+    """Return when enough have ended that a workload is within the limit that it waits for."""
     fact = multifactor.over_limit_of(key, LimitCounters())
     if fact is None:
         return None
