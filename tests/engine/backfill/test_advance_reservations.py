@@ -1,4 +1,4 @@
-"""Reservations: nobody runs into one who may not use it, with backfill and without."""
+"""Advance reservations: no job runs into one that it may not use, with and without backfill."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def submit(state: ClusterState, *jobs: Workload) -> None:
 
 
 def running(state: ClusterState, hours: float = 0) -> dict[str, str]:
-    """Decide all there is to decide at an hour; return who is on which node."""
+    """Decide all there is to decide at an hour; return the node of each job."""
     now = Instant(int(hours * HOUR))
     state.apply(TimePassed(now))
     dry_run(state, now)
@@ -80,14 +80,14 @@ def why(state: ClusterState, name: str) -> tuple[object, ...]:
     return tuple(found.blockers)
 
 
-def date_of(state: ClusterState, name: str) -> Instant:
+def start_of(state: ClusterState, name: str) -> Instant:
     first = why(state, name)[0]
     assert isinstance(first, Planned)
     return first.start
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_who_ends_before_it_starts_there_and_others_wait_until_it_is_over(
+def test_jobs_that_end_before_it_start_there_and_others_wait_until_it_is_over(
     way: Backfill | None,
 ) -> None:
     state = cluster(way, MAINTENANCE, nodes=1)
@@ -144,7 +144,7 @@ def test_members_use_it_and_run_beyond_it(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_same_shape_fares_differently_by_whose_and_how_long_it_is(
+def test_one_equivalence_class_is_told_apart_by_user_and_limit(
     way: Backfill | None,
 ) -> None:
     state = cluster(way, msgspec.structs.replace(MAINTENANCE, users=("ann",)), nodes=1)
@@ -167,21 +167,22 @@ def test_it_comes_again_every_day(way: Backfill | None) -> None:
     assert running(state, 28) == {"next": "n1"}
 
 
-def test_a_date_is_after_it() -> None:
+def test_a_backfill_reservation_is_after_it() -> None:
     for way in (Backfill(dates=1), Backfill()):
         state = cluster(way, MAINTENANCE, nodes=1)
         submit(state, job("long", 3))
         running(state)
-        assert date_of(state, "long") == 4 * HOUR
-        submit(state, job("late", 5, gpus=4))  # it must neither run into it nor delay the date
+        assert start_of(state, "long") == 4 * HOUR
+        # It must neither run into the advance reservation nor delay the backfill reservation.
+        submit(state, job("late", 5, gpus=4))
         assert running(state) == {}
 
 
-def test_the_second_date_is_before_the_first_when_only_that_runs_into_it() -> None:
+def test_the_second_backfill_reservation_is_earlier_if_only_the_first_runs_into_it() -> None:
     state = cluster(Backfill(), MAINTENANCE, nodes=1)
     submit(state, job("now", 1), job("long", 3), job("short", 1))
     running(state)
-    assert date_of(state, "short") == HOUR
+    assert start_of(state, "short") == HOUR
     state.apply(WorkloadGone(WorkloadKey("ns/now")))
     assert running(state, 1) == {"short": "n1"}
 
@@ -196,7 +197,7 @@ def test_reservations_come_and_go_with_the_policy(way: Backfill | None) -> None:
     assert running(state) == {"a": "n1", "b": "n1"}
 
 
-def test_who_would_not_fit_anyway_is_told_so() -> None:
+def test_reports_a_gang_that_would_not_fit_anyway() -> None:
     state = cluster(None, MAINTENANCE, nodes=2)
     submit(state, job("too-big", 3, gpus=9))
     running(state)
@@ -205,7 +206,7 @@ def test_who_would_not_fit_anyway_is_told_so() -> None:
     assert ("reserved", 1) in fact.refusals
 
 
-def test_the_words_name_it() -> None:
+def test_the_message_names_it() -> None:
     state = cluster(None, MAINTENANCE, nodes=1)
     submit(state, job("long", 3))
     running(state)

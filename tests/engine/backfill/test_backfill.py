@@ -1,4 +1,4 @@
-"""Backfill: who has to wait gets a date, and others go first only if no date moves."""
+"""Backfill: what has to wait is reserved for, and nothing starts that delays a reservation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Machine:
         run: int | None = None,
         priority: int = 0,
     ) -> None:
-        """Let a job of `n` pods with so many GPUs each wait."""
+        """Submit a job of `n` pods with so many GPUs each."""
         self._runs[name] = limit if run is None else run
         self.state.apply(
             WorkloadWaits(
@@ -83,7 +83,7 @@ class Machine:
                 self.dates[date.workload.removeprefix("ns/")] = date.start // SECOND
 
     def go_to(self, instant: int) -> None:
-        """Let time pass; whoever ends meanwhile ends, and everybody else gets a look."""
+        """Let time pass: jobs end at their times, and a cycle follows each end."""
         while self._ends and min(self._ends)[0] <= instant:
             self.now = min(self._ends)[0]
             self.state.apply(TimePassed(Instant(self.now * SECOND)))
@@ -120,8 +120,8 @@ def machine(rules: Backfill, *nodes: int) -> Machine:
     )
 
 
-def test_the_first_that_waits_has_a_date_and_others_go_first_beside_it() -> None:
-    """Performance scenario 4: shadow 100, 20 to spare."""
+def test_the_first_that_waits_has_a_reservation_and_others_backfill() -> None:
+    """Performance scenario 4: shadow time 100, 20 extra nodes."""
     here = machine(EASY, *[1] * 100)
     here.submit("A", 1, 100, n=60)
     here.decide()
@@ -138,7 +138,7 @@ def test_the_first_that_waits_has_a_date_and_others_go_first_beside_it() -> None
     assert here.starts == {"A": 0, "C": 1, "E": 51, "B": 100, "D": 200}
 
 
-def test_without_the_small_one_the_others_go_as_before() -> None:
+def test_backfill_without_the_small_job_is_as_before() -> None:
     """Performance scenario 5."""
     here = machine(EASY, *[1] * 100)
     here.submit("A", 1, 100, n=60)
@@ -155,7 +155,7 @@ def test_without_the_small_one_the_others_go_as_before() -> None:
     assert here.starts == {"A": 0, "C": 1, "B": 100, "D": 200}
 
 
-def test_who_comes_as_another_goes_starts_at_once() -> None:
+def test_an_arrival_at_the_end_of_another_starts_at_once() -> None:
     """Performance scenario 6."""
     here = machine(EASY, 1)
     here.submit("A", 1, 10)
@@ -169,8 +169,8 @@ def test_who_comes_as_another_goes_starts_at_once() -> None:
 
 
 @pytest.mark.parametrize("rules", [EASY, CONSERVATIVE])
-def test_a_date_for_part_of_a_node_leaves_the_rest_of_it(rules: Backfill) -> None:
-    """Slurm scenario 8: six of eight GPUs are promised, so two are free for others."""
+def test_a_reservation_of_part_of_a_node_leaves_the_rest_of_it(rules: Backfill) -> None:
+    """Slurm scenario 8: six of eight GPUs are reserved, so two are free for others."""
     here = machine(rules, 8)
     here.submit("A", 4, 30)
     here.decide()
@@ -184,7 +184,7 @@ def test_a_date_for_part_of_a_node_leaves_the_rest_of_it(rules: Backfill) -> Non
     assert here.starts["B"] == 30
 
 
-def test_everybody_has_a_date_and_keeps_it() -> None:
+def test_every_pending_job_has_a_reservation_and_keeps_it() -> None:
     """Slurm scenario 7."""
     here = machine(CONSERVATIVE, 1, 1, 1, 1)
     here.submit("A", 1, 30, n=2)
@@ -198,7 +198,7 @@ def test_everybody_has_a_date_and_keeps_it() -> None:
     assert here.starts == {"A": 0, "C": 0, "B": 30, "D": 90}
 
 
-def test_whoever_ends_early_brings_dates_forward() -> None:
+def test_early_ends_bring_reservations_forward() -> None:
     here = machine(CONSERVATIVE, 1, 1, 1, 1)
     here.submit("A", 1, 30, n=2, run=10)
     here.decide()
@@ -211,7 +211,7 @@ def test_whoever_ends_early_brings_dates_forward() -> None:
     assert here.dates["D"] == 70
 
 
-def test_nobody_without_a_chance_holds_up_others() -> None:
+def test_jobs_that_never_fit_hold_up_no_others() -> None:
     here = machine(EASY, 4, 4)
     here.submit("A", 4, 100)
     here.decide()
@@ -223,7 +223,7 @@ def test_nobody_without_a_chance_holds_up_others() -> None:
     assert here.starts == {"A": 0}
 
 
-def test_the_shortest_may_go_first() -> None:
+def test_shortest_first() -> None:
     rules = Backfill(dates=1, shortest_first=True)
     here = machine(rules, 1, 1, 1)
     here.submit("A", 1, 100, n=2)
@@ -235,7 +235,7 @@ def test_the_shortest_may_go_first() -> None:
     assert here.starts == {"A": 0, "short": 0}
 
 
-def test_a_newcomer_with_a_higher_turn_takes_the_date() -> None:
+def test_an_arrival_of_higher_priority_takes_the_reservation() -> None:
     here = machine(EASY, 1, 1)
     here.submit("A", 1, 100)
     here.decide()
@@ -251,7 +251,7 @@ def test_a_newcomer_with_a_higher_turn_takes_the_date() -> None:
     assert here.starts["vip"] == 100
 
 
-def test_equals_that_would_delay_a_date_are_told_so_without_being_looked_at() -> None:
+def test_a_group_that_would_delay_a_reservation_is_explained_without_evaluation() -> None:
     here = machine(EASY, 8)
     here.submit("A", 4, 10)
     here.submit("B", 1, 30)
@@ -264,7 +264,7 @@ def test_equals_that_would_delay_a_date_are_told_so_without_being_looked_at() ->
         assert here.why(name) == WouldDelay(
             whom=WorkloadKey("ns/C"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
         )
-    here.go_to(10)  # A has ended: the date is as before, and all that was said of D holds for E
+    here.go_to(10)  # A has ended: the reservation is as before, and the verdict on D holds for E
     made = plan(here.state, Instant(11 * SECOND))
     assert not made.waits
     again = restore(snapshot(here.state))
@@ -287,10 +287,10 @@ def test_equals_that_would_delay_a_date_are_told_so_without_being_looked_at() ->
 
 
 @pytest.mark.parametrize("nodes", [(8,), (4, 4)])
-def test_who_was_short_of_quota_is_told_when_only_a_date_is_in_its_way(
+def test_reports_the_reservation_once_quota_no_longer_blocks(
     nodes: tuple[int, ...],
 ) -> None:
-    """The first of its kind was told of the date before; that alone tells its equals nothing."""
+    """A verdict on the first of a group does not hold for the others if the reason changes."""
     here = machine(EASY, *nodes)
     here.submit("A", 1, 100)
     here.decide()
@@ -301,7 +301,7 @@ def test_who_was_short_of_quota_is_told_when_only_a_date_is_in_its_way(
     assert here.starts.keys() == {"A", "short"}
     here.submit("more", 1, 300)
     here.decide()
-    for name in ("more", "long"):  # however it was before those that are short took the rest
+    for name in ("more", "long"):  # until shorter jobs took the rest
         why = here.why(name)
         assert isinstance(why, QuotaExhausted)
         assert (why.wanted, why.available) == (1, 0)
@@ -318,9 +318,7 @@ def test_who_was_short_of_quota_is_told_when_only_a_date_is_in_its_way(
 
 @pytest.mark.parametrize("rules", [EASY, CONSERVATIVE])
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_date_is_kept_while_pods_of_who_ended_are_still_leaving(
-    rules: Backfill, size: int
-) -> None:
+def test_a_reservation_waits_for_terminating_pods_of_ended_jobs(rules: Backfill, size: int) -> None:
     here = machine(rules, 8, 8)
     here.submit("A", 8, 100, n=2)
     here.decide()
@@ -340,7 +338,7 @@ def test_a_date_is_kept_while_pods_of_who_ended_are_still_leaving(
         here.state.apply(PodOnNode(pod))
     here.decide()
     assert (here.dates["B"], "B" in here.starts) == (80, False)
-    # It is late, but not so late that nobody counts on it any more.
+    # It is overdue, but not by so much that its nodes are given up.
     here.now = 90
     here.state.apply(TimePassed(Instant(90 * SECOND)))
     here.state.apply(PodGone("ns/A-0"))
@@ -351,7 +349,7 @@ def test_a_date_is_kept_while_pods_of_who_ended_are_still_leaving(
     assert here.starts["B"] == 90
 
 
-def test_nobody_counts_on_a_pod_that_hangs() -> None:
+def test_no_reservation_counts_on_a_pod_that_hangs() -> None:
     here = machine(EASY, 8)
     hanging = NodePod(
         key="ns/old", node=NodeName("n0"), requests=amounts({"gpu": 8}), leaves_at=Instant(0)

@@ -1,4 +1,4 @@
-"""Who is over a limit of an account or a QOS starts when enough of those have ended that count."""
+"""A job over a limit of an account or a QOS starts when enough counted jobs have ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
         ({"group_jobs": 2}, 3, 100),
     ],
 )
-def test_who_is_over_a_limit_starts_when_enough_others_have_ended(
+def test_a_job_over_a_limit_starts_when_enough_others_have_ended(
     limits: dict[str, Any], wanted: int, seconds: int
 ) -> None:
     state = cluster(limited(**limits))
@@ -36,7 +36,7 @@ def test_who_is_over_a_limit_starts_when_enough_others_have_ended(
     assert (found.start, found.position) == (Instant(seconds * SECOND), 0)
 
 
-def test_who_waits_for_somebody_without_a_limit_of_time_gets_no_estimate() -> None:
+def test_no_estimate_behind_a_job_without_a_time_limit() -> None:
     state = cluster(limited(group_jobs=1))
     submit(state, job("a", gpu=2, account="vision", user="games"))
     settle(state)

@@ -1,4 +1,4 @@
-"""Estimates: when those would start who have no date; asking changes nothing."""
+"""Estimates: when workloads without a reservation would start; asking changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOW = Instant(10 * SECOND)
 
 
 def limited(workload: Workload, seconds: int | None) -> Workload:
-    """Return a workload that says how long it runs."""
+    """Return a workload with a time limit."""
     limit = None if seconds is None else seconds * SECOND
     return msgspec.structs.replace(workload, time_limit_ms=limit)
 
@@ -80,7 +80,7 @@ def starts(state: ClusterState) -> dict[str, int]:
     return {key.removeprefix("ns/"): fact.start // SECOND for key, fact in found.items()}
 
 
-def test_whoever_waits_would_start_when_enough_others_end() -> None:
+def test_pending_jobs_would_start_when_enough_others_end() -> None:
     state = state_of(("a", 4, 50), ("b", 2, 30), ("c", 2, 30), ("d", 1, 5))
     assert starts(state) == {"a": 100, "b": 150, "c": 150, "d": 180}
     found = estimates(state, NOW)[WorkloadKey("ns/b")]
@@ -93,13 +93,13 @@ def test_whoever_waits_would_start_when_enough_others_end() -> None:
     )
 
 
-def test_what_depends_on_somebody_who_does_not_say_has_no_estimate() -> None:
+def test_no_estimate_behind_a_job_without_a_time_limit() -> None:
     assert starts(state_of(("a", 4, 50), runs=None)) == {}
     assert starts(state_of(("a", 4, None), ("b", 4, 5))) == {"a": 100}
 
 
-def test_nobody_overtakes_where_the_queue_says_so() -> None:
-    """a wants more than there is until h ends, so b and c, who would fit, wait behind it."""
+def test_strict_fifo_lets_none_overtake() -> None:
+    """a wants more than there is until h ends, so b and c, which would fit, wait behind it."""
     jobs = (("a", 4, 50), ("b", 4, 30), ("c", 0, 5))
     assert starts(state_of(*jobs, strict=True)) == {"a": 100, "b": 150, "c": 150}
 
@@ -121,7 +121,7 @@ def test_work_is_bounded() -> None:
     assert len(estimates(state, NOW, most=5)) == 5
 
 
-def test_who_is_not_to_begin_yet_may_start_then() -> None:
+def test_a_job_with_a_begin_time_may_start_then() -> None:
     later = limited(job("later", "q", pod_sets=(pods(1, {"gpu": 1}),)), 50)
     later = msgspec.structs.replace(later, begin_at=Instant(500 * SECOND))
     state = _beside(later)
@@ -130,7 +130,7 @@ def test_who_is_not_to_begin_yet_may_start_then() -> None:
     )
 
 
-def test_who_waits_for_others_starts_when_the_last_of_them_has_ended() -> None:
+def test_a_dependent_job_starts_when_the_last_dependency_has_ended() -> None:
     first = _after("first", 30, Dependency(kind="afterok", on="ns/h"))
     second = _after("second", 30, Dependency(kind="afterany", on="ns/first"))
     stranger = _after("stranger", 30, Dependency(kind="afterok", on="ns/nobody"))
@@ -141,8 +141,8 @@ def test_who_waits_for_others_starts_when_the_last_of_them_has_ended() -> None:
     assert all(fact.position == 0 for fact in found.values())
 
 
-def test_layers_that_wait_for_each_other_are_followed_once() -> None:
-    """On every way through them there would be 8 to the power of 12 steps."""
+def test_layers_of_dependencies_are_followed_once() -> None:
+    """Along every path through them there would be 8 to the power of 12 steps."""
     layers = [["h"], *([f"l{depth}-{number}" for number in range(8)] for depth in range(12))]
     waiting = [
         _after(name, 10, *(Dependency(kind="afterok", on=f"ns/{one}") for one in before))
@@ -154,7 +154,7 @@ def test_layers_that_wait_for_each_other_are_followed_once() -> None:
     assert found[WorkloadKey("ns/l11-7")].start == Instant((100 + 11 * 10) * SECOND)
 
 
-def test_who_waits_for_somebody_without_a_limit_gets_none() -> None:
+def test_no_estimate_for_a_dependency_without_a_time_limit() -> None:
     state = _beside(_after("first", 30, Dependency(kind="afterok", on="ns/h")), runs=None)
     assert estimates(state, NOW) == {}
 
@@ -165,7 +165,7 @@ def _after(name: str, seconds: int, *depends: Dependency) -> Workload:
 
 
 def _beside(*waiting: Workload, runs: int | None = 100) -> ClusterState:
-    """Return four GPUs, taken by `h`, and some who stand in no line."""
+    """Return four GPUs, taken by `h`, and workloads on hold."""
     state = restore(
         world(
             queue("q", "4"),

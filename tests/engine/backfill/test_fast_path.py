@@ -1,4 +1,4 @@
-"""The short ways (counting, filling holes) decide what the general way decides, node by node."""
+"""The fast path and counted gangs decide what the one loop decides, node by node."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _told(outcome: Outcome) -> tuple[bytes, bytes, bytes]:
 
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "conservative"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_short_ways_lead_to_the_same_nodes(
+def test_counted_gangs_get_the_same_nodes(
     policy: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace, nodes = _jobs(seed), _nodes(seed)
@@ -76,7 +76,7 @@ def test_the_short_ways_lead_to_the_same_nodes(
     [((1000,), "always"), ((1000,) * 30 + (2000,), "sometimes"), ((500, 1000), "sometimes")],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_an_express_pass_makes_the_same_plan(
+def test_the_fast_path_makes_the_same_plan(
     sizes: tuple[int, ...], goes_express: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace, nodes = _jobs(seed, sizes), _nodes(seed)
@@ -97,7 +97,7 @@ def test_an_express_pass_makes_the_same_plan(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 32), sizes=st.sampled_from(((1000,), (1000, 1000, 1000, 2000))))
-def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
+def test_the_fast_path_makes_the_same_plans_for_any_jobs_and_nodes(
     seed: int, sizes: tuple[int, ...]
 ) -> None:
     trace, nodes = _any(seed, sizes)
@@ -109,14 +109,12 @@ def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 32), sizes=st.sampled_from(((1000,), (1000, 1000, 1000, 2000))))
-def test_who_starts_when_and_where_is_the_same_if_nobody_is_told_why_others_wait(
-    seed: int, sizes: tuple[int, ...]
-) -> None:
+def test_starts_are_the_same_without_explanations(seed: int, sizes: tuple[int, ...]) -> None:
     trace, nodes = _any(seed, sizes)
     assert _starts(trace, nodes, explains=True)[0] == _starts(trace, nodes, explains=False)[0]
 
 
-def test_where_pods_are_only_counted_nobody_is_told_anything_if_nobody_reads_it() -> None:
+def test_the_fast_path_explains_nothing_unless_asked() -> None:
     trace, nodes = _jobs(1, (1000,)), _nodes(1)
     assert _starts(trace, nodes, explains=True)[1]
     assert not _starts(trace, nodes, explains=False)[1]
@@ -125,7 +123,7 @@ def test_where_pods_are_only_counted_nobody_is_told_anything_if_nobody_reads_it(
 def _starts(
     trace: Trace, nodes: tuple[Node, ...], *, explains: bool
 ) -> tuple[list[tuple[object, ...]], list[Wait]]:
-    """Return admissions and dates of every plan of a simulation, and all that was said."""
+    """Return admissions and reservations of every plan of a simulation, and all explanations."""
     made: list[tuple[object, ...]] = []
     said: list[Wait] = []
 
@@ -142,7 +140,7 @@ def _starts(
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1 << 32), sizes=st.sampled_from(((1000,), (1000, 1000, 1000, 2000))))
-def test_what_comes_free_is_counted_by_pods_as_it_is_by_nodes(
+def test_freed_slots_counted_by_pods_equal_those_counted_by_nodes(
     seed: int, sizes: tuple[int, ...]
 ) -> None:
     trace, nodes = _any(seed, sizes)

@@ -1,4 +1,4 @@
-"""Jobs that leave open how long they run: planned with the least, started with what is allowed."""
+"""Jobs with a range of time limits: planned with the least, started with what is allowed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _admitted(made: Plan, name: str) -> Admit:
 
 
 @pytest.mark.parametrize("rules", KINDS)
-def test_with_nobody_else_it_gets_all_that_it_asked_for(rules: Backfill | None) -> None:
+def test_an_idle_cluster_grants_the_longest_limit(rules: Backfill | None) -> None:
     state = _state(rules)
     state.apply(WorkloadWaits(_job("a", 1, limit=600, least=10)))
     assert _admitted(_decided(state), "a").limit_ms == 600 * MINUTE
@@ -63,7 +63,7 @@ def test_with_nobody_else_it_gets_all_that_it_asked_for(rules: Backfill | None) 
 
 
 @pytest.mark.parametrize("rules", KINDS[1:])
-def test_it_is_started_with_what_is_left_before_a_date(rules: Backfill) -> None:
+def test_grants_what_is_left_before_a_reservation(rules: Backfill) -> None:
     state = _state(rules)
     state.apply(WorkloadWaits(_job("runs", 1, limit=30)))
     _decided(state)
@@ -78,7 +78,7 @@ def test_it_is_started_with_what_is_left_before_a_date(rules: Backfill) -> None:
 
 
 @pytest.mark.parametrize("rules", KINDS[1:])
-def test_it_waits_where_not_even_the_least_is_left(rules: Backfill) -> None:
+def test_waits_where_not_even_the_least_limit_is_left(rules: Backfill) -> None:
     state = _state(rules)
     state.apply(WorkloadWaits(_job("runs", 1, limit=30)))
     _decided(state)

@@ -1,4 +1,4 @@
-"""Backfill and preemption together: nobody is let go twice, and nobody displaces for ever."""
+"""Backfill and preemption together: no victim is freed twice, and preemption ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULES = [Backfill(dates=1), Backfill(dates=2), Backfill()]
 
 
 def asking(name: str, of: str, gpus: int, at: int, priority: int = 0) -> Workload:
-    """Return a job of one-GPU pods that came at an instant and runs for a minute."""
+    """Return a job of one-GPU pods that was submitted at an instant and runs for a minute."""
     return job(
         name,
         of,
@@ -33,7 +33,7 @@ def asking(name: str, of: str, gpus: int, at: int, priority: int = 0) -> Workloa
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_what_was_lent_is_taken_back_once_although_the_victim_came_first(rules: Backfill) -> None:
+def test_quota_is_reclaimed_once_although_the_victim_came_first(rules: Backfill) -> None:
     state = restore(
         world(
             queue("a", "4", "all", preemption=RECLAIMS),
@@ -57,7 +57,7 @@ def test_what_was_lent_is_taken_back_once_although_the_victim_came_first(rules: 
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_two_who_may_displace_the_same_do_not_count_on_it_twice(rules: Backfill) -> None:
+def test_two_preemptors_do_not_count_on_one_victim_twice(rules: Backfill) -> None:
     state = restore(
         world(
             queue("a", "4", preemption=RECLAIMS),
@@ -74,7 +74,7 @@ def test_two_who_may_displace_the_same_do_not_count_on_it_twice(rules: Backfill)
     assert sorted(state.running) == ["ns/high0"]
 
 
-def test_a_job_without_pods_is_no_trouble() -> None:
+def test_a_job_without_pods() -> None:
     state = restore(
         world(
             queue("a", "4"),
@@ -88,7 +88,7 @@ def test_a_job_without_pods_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_rules_that_are_changed_while_somebody_waits_count(rules: Backfill) -> None:
+def test_changed_preemption_rules_hold_for_pending_jobs(rules: Backfill) -> None:
     nodes = (Node(name=NodeName("n"), allocatable=amounts({"gpu": 4})),)
     state = restore(
         world(

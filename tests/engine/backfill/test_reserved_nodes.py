@@ -1,10 +1,10 @@
-"""On which nodes those would start who wait: as people see it in `squeue --start`."""
+"""On which nodes pending jobs would start, as `squeue --start` shows it."""
 
 from __future__ import annotations
 
 import msgspec
 
-from tests.engine.backfill.test_estimate import NOW, SECOND, limited
+from tests.engine.backfill.test_estimates import NOW, SECOND, limited
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
@@ -18,7 +18,7 @@ from unisono.engine.model.workload import Holding
 
 
 def held(node: str, seconds: int) -> Holding:
-    """Return somebody who has a whole node for so long."""
+    """Return a running job that has a whole node for so long."""
     holding = running(job(f"on-{node}", "q", pod_sets=(pods(1, {"gpu": 4}),)))
     placed = tuple(
         msgspec.structs.replace(one, nodes=((NodeName(node), 1),))
@@ -31,7 +31,7 @@ def held(node: str, seconds: int) -> Holding:
     )
 
 
-def seats(
+def reserved(
     held_for: dict[str, int], *jobs: tuple[str, int, int, int]
 ) -> dict[str, tuple[int, tuple[str, ...]]]:
     """Return when and where jobs (name, pods, GPUs of each, seconds) would start."""
@@ -59,29 +59,29 @@ def seats(
     }
 
 
-def test_where_pods_are_alike_everybody_takes_nodes_that_are_free_by_then() -> None:
-    found = seats({"n1": 100, "n2": 200, "n3": 50}, ("a", 2, 4, 60), ("b", 1, 4, 30))
+def test_equal_pods_take_nodes_that_are_free_by_then() -> None:
+    found = reserved({"n1": 100, "n2": 200, "n3": 50}, ("a", 2, 4, 60), ("b", 1, 4, 30))
     assert found == {"a": (100, ("n1", "n3")), "b": (50, ("n3",))}
 
 
-def test_nobody_sits_where_somebody_else_has_a_date() -> None:
-    found = seats({"n1": 100, "n2": 100}, ("a", 1, 4, 60), ("b", 1, 4, 60), ("c", 2, 4, 10))
+def test_no_two_reservations_have_the_same_nodes() -> None:
+    found = reserved({"n1": 100, "n2": 100}, ("a", 1, 4, 60), ("b", 1, 4, 60), ("c", 2, 4, 10))
     assert found == {"a": (100, ("n1",)), "b": (100, ("n2",)), "c": (160, ("n1", "n2"))}
 
 
 def test_reservations_that_end_together_are_no_tie() -> None:
-    found = seats({"n1": 100, "n2": 150}, ("a", 1, 4, 60), ("b", 1, 4, 10))
+    found = reserved({"n1": 100, "n2": 150}, ("a", 1, 4, 60), ("b", 1, 4, 10))
     assert found == {"a": (100, ("n1",)), "b": (150, ("n2",))}
 
 
-def test_where_dates_have_nodes_of_their_own_these_are_named() -> None:
-    found = seats({"n1": 100, "n2": 200}, ("a", 1, 3, 60), ("b", 2, 1, 30))
+def test_names_the_nodes_of_reservations_that_have_their_own() -> None:
+    found = reserved({"n1": 100, "n2": 200}, ("a", 1, 3, 60), ("b", 2, 1, 30))
     assert found["a"] == (100, ("n1",))
     start, nodes = found["b"]
     assert (start, set(nodes)) == (160, {"n1"})
 
 
-def test_of_very_many_nodes_none_is_named() -> None:
+def test_names_no_nodes_of_very_large_gangs() -> None:
     many = {f"n{place:04}": 100 for place in range(MOST_NAMED + 1)}
-    assert seats(many, ("a", MOST_NAMED + 1, 4, 60)) == {"a": (100, ())}
-    assert len(seats(many, ("a", MOST_NAMED, 4, 60))["a"][1]) == MOST_NAMED
+    assert reserved(many, ("a", MOST_NAMED + 1, 4, 60)) == {"a": (100, ())}
+    assert len(reserved(many, ("a", MOST_NAMED, 4, 60))["a"][1]) == MOST_NAMED

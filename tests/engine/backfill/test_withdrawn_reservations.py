@@ -1,4 +1,4 @@
-"""A date is one's own, and who loses it hears of that."""
+"""A reservation belongs to one workload; if it is withdrawn, the explanation changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FEW = Backfill(most_tested=2)
 
 
 def _told(here: Machine, *names: str) -> dict[str, int]:
-    """Return who says which date of its own."""
-    said = {name: here.why(name) for name in names if name not in here.starts}
-    return {name: fact.start // SECOND for name, fact in said.items() if isinstance(fact, Planned)}
+    """Return the reservations that explanations name, by workload."""
+    first = {name: here.why(name) for name in names if name not in here.starts}
+    return {name: fact.start // SECOND for name, fact in first.items() if isinstance(fact, Planned)}
 
 
-def test_of_equals_only_the_first_has_the_one_date() -> None:
+def test_only_the_first_of_a_group_has_the_one_reservation() -> None:
     here = machine(EASY, 8)
     here.submit("A", 8, 30)
     here.decide()
@@ -33,8 +33,8 @@ def test_of_equals_only_the_first_has_the_one_date() -> None:
     assert _told(here, "B2", "B3") == {"B2": 90}
 
 
-def test_an_equal_that_comes_later_and_goes_first_is_told_the_date() -> None:
-    """Of one second the uid decides who goes first."""
+def test_a_later_arrival_that_goes_first_gets_the_reservation() -> None:
+    """Within one second the uid decides the order."""
     here = machine(EASY, 8)
     here.submit("A", 8, 30)
     here.decide()
@@ -46,8 +46,10 @@ def test_an_equal_that_comes_later_and_goes_first_is_told_the_date() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "spread"), [(8, 1), (1, 8)])
-def test_who_is_overtaken_loses_the_one_date_and_gets_it_back(gpus: int, spread: int) -> None:
-    """In pieces of one pod everything is counted; otherwise it is tried on nodes."""
+def test_an_overtaken_workload_loses_the_reservation_and_gets_it_back(
+    gpus: int, spread: int
+) -> None:
+    """With one pod each, gangs are counted; otherwise they are tried on nodes."""
     here = machine(EASY, 8)
     here.submit("A", gpus, 30, n=spread)
     here.decide()
@@ -63,7 +65,7 @@ def test_who_is_overtaken_loses_the_one_date_and_gets_it_back(gpus: int, spread:
 
 @pytest.mark.parametrize("rules", [EASY, TWO, FEW, CONSERVATIVE])
 @pytest.mark.parametrize("seed", range(8))
-def test_nobody_says_a_date_that_it_does_not_have(rules: Backfill, seed: int) -> None:
+def test_no_explanation_names_a_reservation_that_does_not_exist(rules: Backfill, seed: int) -> None:
     chance = random.Random(seed)
     here = machine(rules, 4, 4)
     names = [f"j{number}" for number in range(14)]
