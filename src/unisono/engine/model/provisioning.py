@@ -25,8 +25,8 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 # The resource that limits of pools count machines by.
 NODES = "nodes"
 MICRO = 1_000_000
-# Of one purchase, and of one static pool: as many nodes as Kubernetes supports in a cluster. Without
-# it, a pool without limits would provide as many as a manifest asks for.
+# Of one purchase, and of one static pool: as many nodes as Kubernetes supports in a cluster.
+# Without it, a pool without limits would provide as many as a manifest asks for.
 MAX_PURCHASED_NODES = 5_000
 
 
