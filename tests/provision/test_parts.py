@@ -74,7 +74,7 @@ def test_a_claim_is_what_karpenter_reads() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     made = pool(template={"taints": [taint], "expireAfter": "720h"})
     made["metadata"] |= {"uid": "u", "annotations": {"karpenter.sh/nodepool-hash": "42"}}
-    lot = NodeClaim(
+    node_claim = NodeClaim(
         node=NodeName("gpu-x"),
         pool="gpu",
         machine="g6e.48xlarge",
@@ -84,7 +84,7 @@ def test_a_claim_is_what_karpenter_reads() -> None:
         pods=(("main", 1),),
     )
     requests = {"nvidia.com/gpu": "8"}
-    claim = claim_of(lot, made, plan="p", size=2, holder="ml/train", requests=requests)
+    claim = claim_of(node_claim, made, plan="p", size=2, holder="ml/train", requests=requests)
     assert [wanted_of(claim, one["key"]) for one in claim["spec"]["requirements"]] == [
         "g6e.48xlarge",
         "ap-northeast-2a",

@@ -164,14 +164,16 @@ def compare(wanted: Part, purchase: Purchase, reused: int) -> str:
     given = wanted.fields(*_BUYS)
     lots = purchase.lots
     counts: dict[str, int] = {}
-    for lot in lots:
-        counts[lot.machine] = counts.get(lot.machine, 0) + 1
+    for node_claim in lots:
+        counts[node_claim.machine] = counts.get(node_claim.machine, 0) + 1
     actual: dict[str, Any] = {
         "machines": counts,
-        "zone": sorted({lot.zone for lot in lots}),
-        "sold": sorted({lot.capacity_type for lot in lots}),
+        "zone": sorted({node_claim.zone for node_claim in lots}),
+        "sold": sorted({node_claim.capacity_type for node_claim in lots}),
         "price": purchase.price_micro,
-        "pods": sorted((sum(pods for _, pods in lot.pods) for lot in lots), reverse=True),
+        "pods": sorted(
+            (sum(pods for _, pods in node_claim.pods) for node_claim in lots), reverse=True
+        ),
         "reuses": reused,
     }
     expected: dict[str, Any] = {

@@ -166,9 +166,9 @@ def decision(
 def _claims(purchase: Purchase) -> list[NodeClaims]:
     """Count machines that are alike."""
     counts: dict[tuple[str, str, str, str], list[int]] = {}
-    for lot in purchase.lots:
-        alike = (lot.pool, lot.machine, lot.zone, lot.capacity_type)
-        counts.setdefault(alike, []).append(lot.price_micro)
+    for node_claim in purchase.lots:
+        alike = (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
+        counts.setdefault(alike, []).append(node_claim.price_micro)
     return [
         NodeClaims(
             pool=pool,

@@ -25,9 +25,9 @@ def bought_by(plans: Iterable[Plan]) -> list[Purchase]:
 def as_json(purchase: Purchase) -> Json:
     """Return a purchase as a script reads it."""
     machines: dict[tuple[str, str, str, str], list[int]] = {}
-    for lot in purchase.lots:
-        alike = (lot.pool, lot.machine, lot.zone, lot.capacity_type)
-        machines.setdefault(alike, []).append(lot.price_micro)
+    for node_claim in purchase.lots:
+        alike = (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
+        machines.setdefault(alike, []).append(node_claim.price_micro)
     return {
         "workload": purchase.workload,
         "machines": [

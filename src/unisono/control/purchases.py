@@ -177,17 +177,17 @@ def without_purchase(conditions: list[Json]) -> list[Json]:
 
 def _alike(purchase: Purchase) -> Iterable[Alike]:
     groups: dict[NodeClaim, list[str]] = {}
-    for lot in purchase.lots:
-        same = msgspec.structs.replace(lot, node=NodeName(""))
-        groups.setdefault(same, []).append(lot.node)
-    for lot, nodes in groups.items():
+    for node_claim in purchase.lots:
+        same = msgspec.structs.replace(node_claim, node=NodeName(""))
+        groups.setdefault(same, []).append(node_claim.node)
+    for node_claim, nodes in groups.items():
         yield Alike(
-            pool=lot.pool,
-            type=lot.machine,
-            zone=lot.zone,
-            sold=lot.capacity_type,
-            price=lot.price_micro,
-            pods=dict(lot.pods),
+            pool=node_claim.pool,
+            type=node_claim.machine,
+            zone=node_claim.zone,
+            sold=node_claim.capacity_type,
+            price=node_claim.price_micro,
+            pods=dict(node_claim.pods),
             nodes=tuple(nodes),
-            taken_over=lot.taken_over,
+            taken_over=node_claim.taken_over,
         )

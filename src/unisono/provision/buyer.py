@@ -114,22 +114,26 @@ class Buyer:
         plan, size = plan_id(workload, written.planned_at), len(written.nodes)
         holder = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
         missing: list[Create] = []
-        for lot in written.lots():
-            claim = view.get(names.NODE_CLAIM, lot.node)
+        for node_claim in written.lots():
+            claim = view.get(names.NODE_CLAIM, node_claim.node)
             if claim is not None:
                 if "deletionTimestamp" in claim["metadata"]:
-                    failure = _Failure("Lost", f"{lot.node} went before it could be taken over")
+                    failure = _Failure(
+                        "Lost", f"{node_claim.node} went before it could be taken over"
+                    )
                     yield from self._give_up(workload, written, failure, now)
                     return
                 yield from _taken_over(claim, holder=holder, plan=plan, size=size)
                 continue
-            pool = view.get(names.NODE_POOL, lot.pool)
+            pool = view.get(names.NODE_POOL, node_claim.pool)
             if pool is None:
-                failure = _Failure("PoolGone", f"NodePool {lot.pool} is gone")
+                failure = _Failure("PoolGone", f"NodePool {node_claim.pool} is gone")
                 yield from self._give_up(workload, written, failure, now)
                 return
-            requests = requests_on(workload, dict(lot.pods))
-            made = claim_of(lot, pool, plan=plan, size=size, holder=holder, requests=requests)
+            requests = requests_on(workload, dict(node_claim.pods))
+            made = claim_of(
+                node_claim, pool, plan=plan, size=size, holder=holder, requests=requests
+            )
             missing.append(Create(made))
         for start in range(0, len(missing), _AT_ONCE):
             yield Together(missing[start : start + _AT_ONCE])

@@ -28,10 +28,16 @@ def plan_id(workload: Json, planned_at: int) -> str:
 
 
 def claim_of(
-    lot: NodeClaim, pool: Json, *, plan: str, size: int, holder: str, requests: Mapping[str, str]
+    node_claim: NodeClaim,
+    pool: Json,
+    *,
+    plan: str,
+    size: int,
+    holder: str,
+    requests: Mapping[str, str],
 ) -> Json:
     """Return the NodeClaim of one machine that is bought for a workload."""
-    made = bare_claim(lot, pool, requests)
+    made = bare_claim(node_claim, pool, requests)
     made["metadata"]["labels"][words.PLAN] = plan
     made["metadata"]["annotations"] |= {
         words.HELD_FOR: holder,
@@ -43,15 +49,15 @@ def claim_of(
     return made
 
 
-def bare_claim(lot: NodeClaim, pool: Json, requests: Mapping[str, str]) -> Json:
+def bare_claim(node_claim: NodeClaim, pool: Json, requests: Mapping[str, str]) -> Json:
     """Return the NodeClaim of a machine that is for nobody in particular."""
     template = pool["spec"].get("template") or {}
     spec, about = template.get("spec") or {}, template.get("metadata") or {}
     reference = spec.get("nodeClassRef") or {}
     wanted = {
-        words.INSTANCE_TYPE: lot.machine,
-        words.ZONE: lot.zone,
-        words.CAPACITY_TYPE: lot.capacity_type,
+        words.INSTANCE_TYPE: node_claim.machine,
+        words.ZONE: node_claim.zone,
+        words.CAPACITY_TYPE: node_claim.capacity_type,
     }
     copied = ("startupTaints", "taints", "expireAfter", "terminationGracePeriod", "nodeClassRef")
     labels = {**(about.get("labels") or {}), words.NODE_POOL: pool["metadata"]["name"]}
@@ -61,12 +67,12 @@ def bare_claim(lot: NodeClaim, pool: Json, requests: Mapping[str, str]) -> Json:
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
         "metadata": {
-            "name": lot.node,
+            "name": node_claim.node,
             "labels": labels,
             "annotations": {
                 **(about.get("annotations") or {}),
                 **marks_of(pool),
-                words.PRICE: f"{lot.price_micro / MICRO:.6f}".rstrip("0").rstrip("."),
+                words.PRICE: f"{node_claim.price_micro / MICRO:.6f}".rstrip("0").rstrip("."),
             },
             "ownerReferences": [
                 {

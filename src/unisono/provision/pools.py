@@ -88,18 +88,20 @@ class Pools:
         """Add machines to a static pool, or let empty ones go."""
         wanted = min(int(pool["spec"]["replicas"]), MAX_PURCHASED_NODES)
         numbers = {_number(one): one for one in living}
-        lot = self._cheapest(pool, view) if len(living) < wanted else None
+        node_claim = self._cheapest(pool, view) if len(living) < wanted else None
         missing = (number for number in range(wanted) if number not in numbers)
-        for number in islice(missing, max(0, wanted - len(living)) if lot is not None else 0):
+        for number in islice(
+            missing, max(0, wanted - len(living)) if node_claim is not None else 0
+        ):
             name = NodeName(f"{pool['metadata']['name']}-{_suffix(pool, number)}")
-            assert lot is not None, "nothing is written without it"
+            assert node_claim is not None, "nothing is written without it"
             own = NodeClaim(
                 node=name,
-                pool=lot.pool,
-                machine=lot.machine,
-                zone=lot.zone,
-                capacity_type=lot.capacity_type,
-                price_micro=lot.price_micro,
+                pool=node_claim.pool,
+                machine=node_claim.machine,
+                zone=node_claim.zone,
+                capacity_type=node_claim.capacity_type,
+                price_micro=node_claim.price_micro,
                 pods=(),
             )
             claim = bare_claim(own, pool, {})

@@ -137,10 +137,10 @@ def _use(
             continue
         for pool in {alike.pool for alike in found[1].machines}:
             busy[pool] = busy.get(pool, 0) + 1
-        for lot in found[1].lots():
-            if lot.node not in seen:  # decided, and not written yet
-                _count(used, lot.pool, types.get(lot.machine))
-                spent += lot.price_micro
+        for node_claim in found[1].lots():
+            if node_claim.node not in seen:  # decided, and not written yet
+                _count(used, node_claim.pool, types.get(node_claim.machine))
+                spent += node_claim.price_micro
     return used, busy, spent
 
 

@@ -48,7 +48,7 @@ class EvictionTriggers:
 
 @dataclass(slots=True)
 class _Machine:
-    lot: NodeClaim
+    node_claim: NodeClaim
     launched: float
     ready: float
     pods: int = 0
@@ -97,18 +97,20 @@ class Rental:
         """Order the machines of an admission; it starts when the last of them is there."""
         purchase = admit.purchase
         assert purchase is not None, "the caller asked"
-        for lot in purchase.lots:
-            if lot.taken_over:
-                self._machines[lot.node].adrift_since = None
+        for node_claim in purchase.lots:
+            if node_claim.taken_over:
+                self._machines[node_claim.node].adrift_since = None
                 continue
-            launched = now + self.terms.launch_s(lot.node)
-            self._machines[lot.node] = _Machine(lot, launched, now + self.terms.ready_s(lot.node))
+            launched = now + self.terms.launch_s(node_claim.node)
+            self._machines[node_claim.node] = _Machine(
+                node_claim, launched, now + self.terms.ready_s(node_claim.node)
+            )
         # As long as it waits it lends the nodes that it keeps.
         holding = self.state.running[admit.workload].holding
         self.state.apply(
             WorkloadHolds(msgspec.structs.replace(holding, ready_by=purchase.ready_by))
         )
-        last = max(self._machines[lot.node].ready for lot in purchase.lots)
+        last = max(self._machines[node_claim.node].ready for node_claim in purchase.lots)
         self._coming[admit.workload] = (admit, purchase)
         self._remind(last, key=admit.workload)
 
@@ -186,15 +188,15 @@ class Rental:
         if found is None:
             return False
         self.state.apply(MarketSet(after_arrival(self._market, found[1])))
-        for lot in found[1].lots:
-            machine = self._machines[lot.node]
+        for node_claim in found[1].lots:
+            machine = self._machines[node_claim.node]
             if machine.ready <= now:
                 self._join(machine)
-                self._rest(lot.node, machine, now)
+                self._rest(node_claim.node, machine, now)
             elif machine.launched <= now:
                 self._let_drift(key, machine, now)
             else:
-                self._give_back(lot.node, now)
+                self._give_back(node_claim.node, now)
         self._guests.pop(key, None)  # they stay where they are
         return True
 
@@ -202,12 +204,15 @@ class Rental:
         """Offer a machine that is on its way to others; it goes if nobody wants it."""
         machine.adrift_since = now
         market = self._market
-        lot = msgspec.structs.replace(machine.lot, pods=(), taken_over=False)
+        node_claim = msgspec.structs.replace(machine.node_claim, pods=(), taken_over=False)
         due = Instant(self.base + int(machine.ready * 1000))
-        offered = (*market.adrift, PendingNodeClaims(workload=key, lots=(lot,), ready_by=due))
+        offered = (
+            *market.adrift,
+            PendingNodeClaims(workload=key, lots=(node_claim,), ready_by=due),
+        )
         self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=offered)))
         for when in (machine.ready, now + REUSE_S):
-            self._remind(when, name=lot.node)
+            self._remind(when, name=node_claim.node)
 
     def items(self, end: float) -> list[Item]:
         """Return what was paid for until the end."""
@@ -225,13 +230,13 @@ class Rental:
         return market
 
     def _last(self, purchase: Purchase) -> float:
-        return max(self._machines[lot.node].ready for lot in purchase.lots)
+        return max(self._machines[node_claim.node].ready for node_claim in purchase.lots)
 
     def _arrive(self, key: WorkloadKey, instant: Instant) -> Admit:
         admit, purchase = self._coming.pop(key)
         self.state.apply(MarketSet(after_arrival(self._market, purchase)))
-        for lot in purchase.lots:
-            self._join(self._machines[lot.node])
+        for node_claim in purchase.lots:
+            self._join(self._machines[node_claim.node])
         holding = self.state.running[key].holding
         started = msgspec.structs.replace(
             holding, admitted=True, admitted_at=instant, ready_by=None
@@ -240,9 +245,11 @@ class Rental:
         return msgspec.structs.replace(admit, purchase=None)
 
     def _join(self, machine: _Machine) -> None:
-        lot = machine.lot
-        offering = self._offerings[lot.pool, lot.machine, lot.zone, lot.capacity_type]
-        node = _node(lot.node, offering)
+        node_claim = machine.node_claim
+        offering = self._offerings[
+            node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type
+        ]
+        node = _node(node_claim.node, offering)
         self.joined.append(node)
         self.state.apply(NodeSet(node))
 
@@ -253,7 +260,7 @@ class Rental:
             self._remind(now + stays, name=name)
 
     def _stays(self, machine: _Machine) -> float:
-        return self.terms.idle_s.get(machine.lot.pool, 0.0)
+        return self.terms.idle_s.get(machine.node_claim.pool, 0.0)
 
     def _give_back(self, name: NodeName, now: float) -> None:
         machine = self._machines.pop(name)
@@ -261,12 +268,14 @@ class Rental:
             self._items.append(self._item(machine, now))
         if machine.ready <= now and machine.adrift_since is None:
             self.state.apply(NodeGone(name))
-        self.state.apply(MarketSet(after_return(self._market, machine.lot)))
+        self.state.apply(MarketSet(after_return(self._market, machine.node_claim)))
 
     def _item(self, machine: _Machine, end: float) -> Item:
-        lot = machine.lot
-        offering = self._offerings[lot.pool, lot.machine, lot.zone, lot.capacity_type]
-        return Item(machine.launched, end, lot.price_micro, offering.machine.allocatable)
+        node_claim = machine.node_claim
+        offering = self._offerings[
+            node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type
+        ]
+        return Item(machine.launched, end, node_claim.price_micro, offering.machine.allocatable)
 
     def _remind(
         self, when: float, *, key: WorkloadKey | None = None, name: NodeName | None = None

@@ -47,7 +47,7 @@ def _lot(name: str, **more: Any) -> NodeClaim:
 
 
 def _plan(*lots: NodeClaim, on_nodes: dict[str, int] | None = None) -> Plan:
-    places = on_nodes if on_nodes is not None else {str(lot.node): 1 for lot in lots}
+    places = on_nodes if on_nodes is not None else {str(node_claim.node): 1 for node_claim in lots}
     made = on(admission(GANG), places)
     purchase = Purchase(workload=GANG.key, lots=lots, ready_by=Instant(0))
     return plan(admissions=(replace(admit(GANG, admission=made), purchase=purchase),))

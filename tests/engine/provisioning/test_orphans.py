@@ -80,15 +80,15 @@ def only_purchase(made: Plan) -> Purchase:
 
 def test_what_is_on_its_way_comes_first_and_only_the_rest_is_bought() -> None:
     bought = only_purchase(decided(world(gang("j", 3), left=adrift("m1", "m2"))))
-    assert [lot.node for lot in bought.lots if lot.taken_over] == ["m1", "m2"]
+    assert [node_claim.node for node_claim in bought.lots if node_claim.taken_over] == ["m1", "m2"]
     assert len(bought.lots) == 3
-    assert {lot.zone for lot in bought.lots} == {"a"}
+    assert {node_claim.zone for node_claim in bought.lots} == {"a"}
     assert "2 × large on-demand in a that is on its way already" in purchase_sentence(bought)
 
 
 def test_limits_know_it_already_and_it_comes_sooner() -> None:
     bought = only_purchase(decided(world(gang("j", 2), left=adrift("m1", "m2"), nodes=2)))
-    assert {lot.node for lot in bought.lots} == {"m1", "m2"}
+    assert {node_claim.node for node_claim in bought.lots} == {"m1", "m2"}
     assert bought.ready_by == 40_000
 
 
@@ -100,7 +100,9 @@ def test_only_one_takes_a_machine() -> None:
         made = plan(state, NOW)
         for admit in made.admissions:
             assert admit.purchase is not None
-            taken += [lot.node for lot in admit.purchase.lots if lot.taken_over]
+            taken += [
+                node_claim.node for node_claim in admit.purchase.lots if node_claim.taken_over
+            ]
         if not apply_plan(state, made):
             break
     assert sorted(taken) == ["m1", "m2"]
@@ -111,10 +113,13 @@ def test_only_one_takes_a_machine() -> None:
 def test_spot_needs_leave_here_too() -> None:
     spot = adrift("m1", "m2", sold="spot")
     assert not any(
-        lot.taken_over for lot in only_purchase(decided(world(gang("j", 2), left=spot))).lots
+        node_claim.taken_over
+        for node_claim in only_purchase(decided(world(gang("j", 2), left=spot))).lots
     )
     asked = gang("j", 2, buying=ProvisioningOptions(spot="true"))
-    assert all(lot.taken_over for lot in only_purchase(decided(world(asked, left=spot))).lots)
+    assert all(
+        node_claim.taken_over for node_claim in only_purchase(decided(world(asked, left=spot))).lots
+    )
 
 
 def test_the_auditor_knows_orphaned_machines() -> None:

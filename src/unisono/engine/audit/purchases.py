@@ -49,23 +49,23 @@ def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, N
     regions = {offer.zone: offer.region for offer in market.offers}
     overhead = dict(market.overhead)
     for purchase in bought:
-        for lot in purchase.lots:
-            machine, pool = machines.get(lot.machine), pools.get(lot.pool)
+        for node_claim in purchase.lots:
+            machine, pool = machines.get(node_claim.machine), pools.get(node_claim.pool)
             if machine is None or pool is None:
                 continue
             labels = {
                 **dict(machine.labels),
                 **dict(pool.labels),
                 NODE_POOL: pool.name,
-                ZONE: lot.zone,
-                REGION: regions.get(lot.zone, ""),
-                CAPACITY_TYPE: lot.capacity_type,
+                ZONE: node_claim.zone,
+                REGION: regions.get(node_claim.zone, ""),
+                CAPACITY_TYPE: node_claim.capacity_type,
             }
             has = {name: there - overhead.get(name, 0) for name, there in machine.allocatable}
             yield (
-                lot.node,
+                node_claim.node,
                 Node(
-                    name=lot.node,
+                    name=node_claim.node,
                     labels=tuple(sorted(labels.items())),
                     taints=pool.taints,
                     allocatable=amounts(has),
@@ -85,7 +85,7 @@ def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> 
     offers: dict[OfferKey, Offer] = {
         (one.machine, one.zone, one.capacity_type): one for one in market.offers
     }
-    orphaned = {lot.node: lot for one in market.adrift for lot in one.lots}
+    orphaned = {node_claim.node: node_claim for one in market.adrift for node_claim in one.lots}
     names: set[NodeName] = set(index.nodes)
     taken: dict[OfferKey, int] = {}
     added: dict[str, dict[str, int]] = {}
@@ -93,15 +93,15 @@ def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> 
         assert admit.purchase is not None, "only those that buy were collected"
         if not admit.purchase.lots:
             yield _broken(admit, "a purchase of nothing")
-        for lot in admit.purchase.lots:
-            if lot.taken_over:  # bought before: limits and stock know it already
-                yield from _check_orphan(admit, lot, orphaned)
+        for node_claim in admit.purchase.lots:
+            if node_claim.taken_over:  # bought before: limits and stock know it already
+                yield from _check_orphan(admit, node_claim, orphaned)
                 continue
-            yield from _check_purchased(admit, lot, offers, names)
-            names.add(lot.node)
-            where: OfferKey = (lot.machine, lot.zone, lot.capacity_type)
+            yield from _check_purchased(admit, node_claim, offers, names)
+            names.add(node_claim.node)
+            where: OfferKey = (node_claim.machine, node_claim.zone, node_claim.capacity_type)
             taken[where] = taken.get(where, 0) + 1
-            _add(added, market, lot)
+            _add(added, market, node_claim)
         yield from _check_pods(admit, admit.purchase)
     for sold, count in taken.items():
         stock = offers[sold].stock if sold in offers else None
@@ -120,30 +120,39 @@ def _broken(admit: Admit, message: str) -> Violation:
 
 
 def _check_purchased(
-    admit: Admit, lot: NodeClaim, offers: dict[OfferKey, Offer], names: set[NodeName]
+    admit: Admit, node_claim: NodeClaim, offers: dict[OfferKey, Offer], names: set[NodeName]
 ) -> Iterator[Violation]:
-    offer = offers.get((lot.machine, lot.zone, lot.capacity_type))
+    offer = offers.get((node_claim.machine, node_claim.zone, node_claim.capacity_type))
     if offer is None:
-        yield _broken(admit, f"{lot.machine} {lot.capacity_type} is not sold in {lot.zone}")
-    elif offer.price_micro != lot.price_micro:
-        yield _broken(admit, f"{lot.machine} costs {offer.price_micro}, not {lot.price_micro}")
-    if lot.node in names:
-        yield _broken(admit, f"there is a node {lot.node} already")
-    if not any(pods for _, pods in lot.pods):
-        yield _broken(admit, f"{lot.node} is bought for no pods")
+        yield _broken(
+            admit,
+            f"{node_claim.machine} {node_claim.capacity_type} is not sold in {node_claim.zone}",
+        )
+    elif offer.price_micro != node_claim.price_micro:
+        yield _broken(
+            admit, f"{node_claim.machine} costs {offer.price_micro}, not {node_claim.price_micro}"
+        )
+    if node_claim.node in names:
+        yield _broken(admit, f"there is a node {node_claim.node} already")
+    if not any(pods for _, pods in node_claim.pods):
+        yield _broken(admit, f"{node_claim.node} is bought for no pods")
 
 
 def _check_orphan(
-    admit: Admit, lot: NodeClaim, orphaned: dict[NodeName, NodeClaim]
+    admit: Admit, node_claim: NodeClaim, orphaned: dict[NodeName, NodeClaim]
 ) -> Iterator[Violation]:
     """A machine that is taken over was orphaned, and is taken over once."""
-    there = orphaned.pop(lot.node, None)
+    there = orphaned.pop(node_claim.node, None)
     if there is None:
-        yield _broken(admit, f"{lot.node} is not an orphaned machine")
-    elif (there.pool, there.machine, there.zone) != (lot.pool, lot.machine, lot.zone):
-        yield _broken(admit, f"{lot.node} is a {there.machine} in {there.zone}")
-    if not any(pods for _, pods in lot.pods):
-        yield _broken(admit, f"{lot.node} is taken over for no pods")
+        yield _broken(admit, f"{node_claim.node} is not an orphaned machine")
+    elif (there.pool, there.machine, there.zone) != (
+        node_claim.pool,
+        node_claim.machine,
+        node_claim.zone,
+    ):
+        yield _broken(admit, f"{node_claim.node} is a {there.machine} in {there.zone}")
+    if not any(pods for _, pods in node_claim.pods):
+        yield _broken(admit, f"{node_claim.node} is taken over for no pods")
 
 
 def _check_pods(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
@@ -152,18 +161,17 @@ def _check_pods(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
     for assigned in admit.admission.pod_sets:
         for name, pods in assigned.nodes:
             assigned_pods.setdefault(name, {})[assigned.name] = pods
-    for lot in purchase.lots:
-        if assigned_pods.get(lot.node) != dict(lot.pods):
-            message = (
-                f"{lot.node} is bought for {dict(lot.pods)}, and has {assigned_pods.get(lot.node)}"
-            )
+    for node_claim in purchase.lots:
+        if assigned_pods.get(node_claim.node) != dict(node_claim.pods):
+            has = assigned_pods.get(node_claim.node)
+            message = f"{node_claim.node} is bought for {dict(node_claim.pods)}, and has {has}"
             yield _broken(admit, message)
 
 
-def _add(added: dict[str, dict[str, int]], market: Market, lot: NodeClaim) -> None:
-    mine = added.setdefault(lot.pool, {})
+def _add(added: dict[str, dict[str, int]], market: Market, node_claim: NodeClaim) -> None:
+    mine = added.setdefault(node_claim.pool, {})
     mine[NODES] = mine.get(NODES, 0) + 1
     for machine in market.machines:
-        if machine.name == lot.machine:
+        if machine.name == node_claim.machine:
             for name, amount in machine.capacity:
                 mine[name] = mine.get(name, 0) + amount

@@ -47,11 +47,11 @@ def counted(names: Iterable[str]) -> str:
 
 def purchase_sentence(purchase: Purchase) -> str:
     """Say what is bought, where, and for how much; what is on its way anyway last."""
-    lots = sorted(purchase.lots, key=lambda lot: lot.taken_over)
+    lots = sorted(purchase.lots, key=lambda node_claim: node_claim.taken_over)
     wares = counted(
-        f"{lot.machine} {lot.capacity_type} in {lot.zone}"
-        + (" that is on its way already" if lot.taken_over else "")
-        for lot in lots
+        f"{node_claim.machine} {node_claim.capacity_type} in {node_claim.zone}"
+        + (" that is on its way already" if node_claim.taken_over else "")
+        for node_claim in lots
     )
     return f"{wares} for {dollars(purchase.price_micro)}/h"
 

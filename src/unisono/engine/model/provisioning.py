@@ -150,4 +150,4 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def price_micro(self) -> int:
         """What all of them cost an hour."""
-        return sum(lot.price_micro for lot in self.lots)
+        return sum(node_claim.price_micro for node_claim in self.lots)

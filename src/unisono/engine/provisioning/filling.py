@@ -72,7 +72,7 @@ def fill(
 
 def _is_in(node: FreeNode, attempt: Attempt) -> bool:
     """Say whether a node is where, and a machine on its way sold as, an attempt has it."""
-    is_sold_so = node.lot is None or node.lot.capacity_type in attempt.sold
+    is_sold_so = node.node_claim is None or node.node_claim.capacity_type in attempt.sold
     return is_sold_so and attempt.zone in ("", node.zone)
 
 
@@ -110,7 +110,7 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
         slots = slots_in(box.room, demand)
         if box.node is None:
             return 0, slots, ""
-        return 1 if box.node.lot is None else 2, -slots, _name(box)
+        return 1 if box.node.node_claim is None else 2, -slots, _name(box)
 
     for box in sorted(open_, key=tightest):
         made, placed = box.place(demand, left)

@@ -31,7 +31,7 @@ class FreeNode:
     model: str
     room: Room
     takes: frozenset[str]  # the demands whose rules let them go there
-    lot: NodeClaim | None = None  # it is not there yet: an orphaned NodeClaim
+    node_claim: NodeClaim | None = None  # it is not there yet: an orphaned NodeClaim
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,14 @@ _Place = tuple[str, str, str, str]
 
 def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
     """Yield orphaned machines as free nodes for the demands that may use them."""
-    lots = [lot for one in catalogue.market.adrift for lot in one.lots]
+    lots = [node_claim for one in catalogue.market.adrift for node_claim in one.lots]
     if not lots:
         return
     offerings = {_place_of_offering(offering): offering for offering in catalogue.offerings}
-    for lot in sorted(lots, key=lambda one: one.node):
-        offering = offerings.get((lot.pool, lot.machine, lot.zone, lot.capacity_type))
+    for node_claim in sorted(lots, key=lambda one: one.node):
+        offering = offerings.get(
+            (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
+        )
         if offering is None or ends_too_soon(order, offering):
             continue  # its pool sells no such machines any more
         room = room_of(offering, catalogue.market.overhead)
@@ -45,7 +47,9 @@ def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
             if slots_in(room, demand) and _may_use(order, offering, demand)
         )
         if takes:
-            yield FreeNode(lot.node, lot.zone, offering.machine.model, room, takes, lot)
+            yield FreeNode(
+                node_claim.node, node_claim.zone, offering.machine.model, room, takes, node_claim
+            )
 
 
 def _may_use(order: Order, offering: Offering, demand: Demand) -> bool:

@@ -75,7 +75,7 @@ class Provisioner:
         if isinstance(answer, Refused):
             return _cannot(answer, demands)
         named = list(self._named(workload, answer))
-        lots = tuple(lot for lot, _ in named if lot is not None)
+        lots = tuple(node_claim for node_claim, _ in named if node_claim is not None)
         purchase = Purchase(
             workload=workload.key,
             lots=lots,
@@ -93,13 +93,13 @@ class Provisioner:
 
     def _ready_by(self, lots: tuple[NodeClaim, ...]) -> Instant:
         """Return when the last machine is there, mostly; those on their way come sooner."""
-        if any(not lot.taken_over for lot in lots):
+        if any(not node_claim.taken_over for node_claim in lots):
             return ready_by(self.catalogue, self.now)
-        names = {lot.node for lot in lots}
+        names = {node_claim.node for node_claim in lots}
         taken = [
             one.ready_by
             for one in self.catalogue.market.adrift
-            if names & {lot.node for lot in one.lots}
+            if names & {node_claim.node for node_claim in one.lots}
         ]
         return max(taken, default=self.now)
 
@@ -134,17 +134,17 @@ class Provisioner:
         number = 0
         for box in filled.boxes:
             if box.node is not None:
-                lot = box.node.lot
-                if lot is not None:
+                node_claim = box.node.node_claim
+                if node_claim is not None:
                     pods = tuple(sorted(box.pods.items()))
-                    lot = msgspec.structs.replace(lot, pods=pods, taken_over=True)
-                yield lot, (box.node.name, box.pods)
+                    node_claim = msgspec.structs.replace(node_claim, pods=pods, taken_over=True)
+                yield node_claim, (box.node.name, box.pods)
                 continue
             assert box.offering is not None, "a box is a node or a offering"
             for _ in range(box.count):
                 number += 1
                 why = f"{workload.key}|{workload.uid}|{self.now}|{self.state.version}|{number}"
-                lot = NodeClaim(
+                node_claim = NodeClaim(
                     node=NodeName(f"{box.offering.pool.name}-{_digest(why)}"),
                     pool=box.offering.pool.name,
                     machine=box.offering.machine.name,
@@ -153,7 +153,7 @@ class Provisioner:
                     price_micro=box.offering.offer.price_micro,
                     pods=tuple(sorted(box.pods.items())),
                 )
-                yield lot, (lot.node, box.pods)
+                yield node_claim, (node_claim.node, box.pods)
 
 
 def could_buy(

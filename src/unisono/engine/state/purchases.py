@@ -27,13 +27,15 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
     machines = {machine.name: machine for machine in market.machines}
     used: dict[str, dict[str, int]] = {pool.name: dict(pool.used) for pool in market.pools}
     taken: dict[tuple[str, str, str], int] = {}
-    new = [lot for lot in purchase.lots if not lot.taken_over]
-    for lot in new:
-        mine = used.setdefault(lot.pool, {})
+    new = [node_claim for node_claim in purchase.lots if not node_claim.taken_over]
+    for node_claim in new:
+        mine = used.setdefault(node_claim.pool, {})
         mine[NODES] = mine.get(NODES, 0) + 1
-        for name, amount in machines[lot.machine].capacity if lot.machine in machines else ():
+        for name, amount in (
+            machines[node_claim.machine].capacity if node_claim.machine in machines else ()
+        ):
             mine[name] = mine.get(name, 0) + amount
-        offer = (lot.machine, lot.zone, lot.capacity_type)
+        offer = (node_claim.machine, node_claim.zone, node_claim.capacity_type)
         taken[offer] = taken.get(offer, 0) + 1
     pools = tuple(
         msgspec.structs.replace(pool, used=amounts(used[pool.name])) for pool in market.pools
@@ -45,7 +47,7 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
         for one in market.offers
     )
     busy = dict(market.under_way)
-    for pool in {lot.pool for lot in purchase.lots}:
+    for pool in {node_claim.pool for node_claim in purchase.lots}:
         busy[pool] = busy.get(pool, 0) + 1
     mine_now = PendingNodeClaims(
         workload=purchase.workload, lots=purchase.lots, ready_by=purchase.ready_by
@@ -55,9 +57,9 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
         pools=pools,
         offers=offers,
         under_way=tuple(sorted(busy.items())),
-        spent_micro=market.spent_micro + sum(lot.price_micro for lot in new),
+        spent_micro=market.spent_micro + sum(node_claim.price_micro for node_claim in new),
         coming=(*market.coming, mine_now),
-        adrift=without_lots(market.adrift, {lot.node for lot in purchase.lots}),
+        adrift=without_lots(market.adrift, {node_claim.node for node_claim in purchase.lots}),
     )
 
 
@@ -66,7 +68,9 @@ def without_lots(
 ) -> tuple[PendingNodeClaims, ...]:
     """Return what is on its way for no workload once these machines are not."""
     left = (
-        msgspec.structs.replace(one, lots=tuple(lot for lot in one.lots if lot.node not in names))
+        msgspec.structs.replace(
+            one, lots=tuple(node_claim for node_claim in one.lots if node_claim.node not in names)
+        )
         for one in adrift
     )
     return tuple(one for one in left if one.lots)
@@ -79,7 +83,7 @@ def _place(offer: Offer) -> tuple[str, str, str]:
 def after_arrival(market: Market, purchase: Purchase) -> Market:
     """Return the market once all machines of a purchase are there: it is under way no more."""
     busy = dict(market.under_way)
-    for pool in {lot.pool for lot in purchase.lots}:
+    for pool in {node_claim.pool for node_claim in purchase.lots}:
         busy[pool] = max(0, busy.get(pool, 0) - 1)
     return msgspec.structs.replace(
         market,
@@ -88,9 +92,9 @@ def after_arrival(market: Market, purchase: Purchase) -> Market:
     )
 
 
-def after_return(market: Market, lot: NodeClaim) -> Market:
+def after_return(market: Market, node_claim: NodeClaim) -> Market:
     """Return the market once a machine was given back: its limits, its price, its stock."""
-    machine = next((one for one in market.machines if one.name == lot.machine), None)
+    machine = next((one for one in market.machines if one.name == node_claim.machine), None)
     has = (*(machine.capacity if machine is not None else ()), (NODES, 1))
 
     def without(pool: Pool) -> Pool:
@@ -99,16 +103,18 @@ def after_return(market: Market, lot: NodeClaim) -> Market:
             left[ResourceName(name)] = max(0, left.get(ResourceName(name), 0) - amount)
         return msgspec.structs.replace(pool, used=amounts(left))
 
-    back = (lot.machine, lot.zone, lot.capacity_type)
+    back = (node_claim.machine, node_claim.zone, node_claim.capacity_type)
     return msgspec.structs.replace(
         market,
-        pools=tuple(without(pool) if pool.name == lot.pool else pool for pool in market.pools),
+        pools=tuple(
+            without(pool) if pool.name == node_claim.pool else pool for pool in market.pools
+        ),
         offers=tuple(
             msgspec.structs.replace(one, stock=one.stock + 1)
             if one.stock is not None and _place(one) == back
             else one
             for one in market.offers
         ),
-        spent_micro=market.spent_micro - lot.price_micro,
-        adrift=without_lots(market.adrift, {lot.node}),
+        spent_micro=market.spent_micro - node_claim.price_micro,
+        adrift=without_lots(market.adrift, {node_claim.node}),
     )
