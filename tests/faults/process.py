@@ -119,11 +119,12 @@ class Process:
             kind: Shelf.of(kind, program.indexes.get(kind, {})) for kind in program.kinds
         }
         self.view = View(self._shelves)
+        self._steady = SteadyClock(self._clock)
         self.driver = Driver(
             program.controllers(self.view),
             self.view,
             self._client,
-            clock=SteadyClock(self._clock),
+            clock=self._steady,
             notes=self.notes.append,
             lanes=program.lanes,
         )
@@ -152,6 +153,7 @@ class Process:
         if not self.is_up or len(self.work) >= self.program.workers:
             return False
         queue = self.driver.queue
+        queue.follow(self._steady.now(), self._steady.monotonic())
         due = queue.next_due()
         return len(queue) > 0 or (due is not None and due <= self._clock.monotonic())
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.kube.virtual import VirtualClock, run, settle
+from unisono.kinds.overriding import override
 from unisono.kube.workqueue import Workers, WorkQueue
 
 
@@ -100,11 +101,56 @@ def test_measures() -> None:
     assert (len(made), made.in_work) == (1, 0)
 
 
+def test_a_wall_clock_that_is_set_forward_brings_what_was_postponed() -> None:
+    made = queue()
+    made.follow(1000.0, 0.0)
+    made.add_after("far", 7000.0, now=0.0)
+    made.add_after("near", 3000.0, now=0.0)
+    made.follow(1010.5, 10.0)  # half a second is nothing
+    assert made.next_due() == 3000.0
+    made.follow(4620.5, 20.0)  # an hour and ten seconds later, but only ten went by
+    assert made.take(20.0) == "near"
+    assert made.next_due() == 3400.0
+    made.follow(30.0, 30.0)  # set back: what was postponed is not put off any further
+    assert made.next_due() == 3400.0
+
+
 # --- workers ------------------------------------------------------------------------------------
 
 
 class Trouble(Exception):
     pass
+
+
+class Settable(VirtualClock):
+    """A clock whose wall can be set; nothing that is measured notices."""
+
+    ahead = 0.0
+
+    @override
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+def test_workers_notice_within_half_a_minute_that_the_wall_clock_was_set() -> None:
+    clock, made, worked = Settable(), queue(), []
+
+    async def work(key: str) -> float | None:
+        worked.append((key, clock.monotonic()))
+        return None
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(Workers(made, work, clock=clock).run())
+            await settle()
+            made.add_after("pod", 3600.0, now=clock.monotonic())
+            await clock.sleep(100.0)
+            clock.ahead = 3600.0
+            await clock.sleep(30.0)
+            running.cancel()
+
+    run(main())
+    assert [key for key, _ in worked] == ["pod"]
 
 
 def test_workers_never_share_a_key_and_retry_what_fails() -> None:

@@ -33,6 +33,11 @@ RETRY_BURST = 100.0
 # Thousands of keys that fail at once must not put off the retry of one that failed by chance for
 # longer than this; after that their own delays have grown past it.
 MOST_SHARED_DELAY_S = 5.0
+# A wall clock that gains more than this between two looks was set, or the machine slept; less is
+# how clocks are kept right.
+LEAST_JUMP_S = 1.0
+# So often it is looked at, whatever is due.
+LONGEST_SLEEP_S = 30.0
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class WorkQueue(Generic[K]):
         self._later: list[tuple[float, int, K, int]] = []  # due, number, key, lane
         self._due: dict[K, float] = {}  # the earliest time in `_later` that still counts
         self._number = 0  # ties are broken by arrival
+        self._ahead: float | None = None  # by how much the wall clock is, of what we measure by
         self._failures: dict[K, int] = {}
         self._bucket = Bucket(rate=RETRY_RATE, burst=RETRY_BURST)
         self._chance = chance if chance is not None else random.Random(0)
@@ -164,6 +170,19 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)  # an earlier wish replaced it
         return self._later[0][0] if self._later else None
 
+    def follow(self, wall: float, now: float) -> None:
+        """Let less time be left of every delay if the wall clock was set forward.
+
+        Keys are postponed until a time of the day; what is measured does not notice that it came.
+        """
+        before, self._ahead = self._ahead, wall - now
+        jump = 0.0 if before is None else self._ahead - before
+        if jump < LEAST_JUMP_S:
+            return
+        self._later = [(due - jump, number, key, lane) for due, number, key, lane in self._later]
+        self._due = {key: due - jump for key, due in self._due.items()}
+        self.on_change()
+
     def move_due(self, now: float) -> None:
         """Put those in line whose time has come."""
         while (due := self.next_due()) is not None and due <= now:
@@ -259,12 +278,13 @@ class Workers(Generic[K]):
     async def _keep_time(self) -> None:
         """Put keys in line when they are due: one timer for all workers."""
         while True:
+            self._queue.follow(self._clock.now(), self._clock.monotonic())
             self._moved.clear()
             self._timed_for = due = self._queue.next_due()
             if due is None:
                 await self._moved.wait()
                 continue
-            left = due - self._clock.monotonic()
+            left = min(due - self._clock.monotonic(), LONGEST_SLEEP_S)
             if left > 0:
                 await guarded(self._ring_after(max(left, 0.001)), self._rung())
             self._queue.move_due(self._clock.monotonic())
