@@ -121,9 +121,9 @@ class Heads(Candidates):
 
     def __init__(self, cycle: Decisions) -> None:
         super().__init__(cycle)
-        state, ledger, now = cycle.state, cycle.ledger, cycle.now
+        state, transaction, now = cycle.state, cycle.transaction, cycle.now
         self._nominees = [
-            nominate(state, cq, head, ledger, now) for cq, head in _active_heads(state)
+            nominate(state, cq, head, transaction, now) for cq, head in _active_heads(state)
         ]
         cycle.is_last = len(self._nominees) == 1
         self.evaluated.update((nominee.cq, None) for nominee in self._nominees)
@@ -200,10 +200,10 @@ class PriorityHeads(Candidates):
     @override
     def nominate(self, candidate: Candidate) -> Nominee:
         """Nominate a head on the picture of before the first decision, like all heads."""
-        ledger = self.cycle.ledger
-        lifted = ledger.lift()
-        nominee = nominate(self.state, candidate.cq, candidate.waiting, ledger, self.cycle.now)
-        ledger.put_back(lifted)
+        transaction = self.cycle.transaction
+        lifted = transaction.lift()
+        nominee = nominate(self.state, candidate.cq, candidate.waiting, transaction, self.cycle.now)
+        transaction.put_back(lifted)
         return nominee
 
     @override
@@ -434,7 +434,7 @@ class AllPending(Candidates):
             self.state,
             candidate.cq,
             candidate.waiting,
-            cycle.ledger,
+            cycle.transaction,
             cycle.now,
             gone=frozenset(cycle.victims),
         )

@@ -33,7 +33,7 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.timeline import Kept
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 # How a cycle is decided: by `plan`, or by a caller that also records or times it.
 Decides = Callable[[ClusterState, Instant], Plan]
@@ -67,12 +67,12 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
     timeline = state.timeline
     if not stops and (fast := fast_path(state, now, reused)) is not None:
         return fast
-    cycle = Decisions(state, now, Ledger(state.nodes.occupancy), timeline)
+    cycle = Decisions(state, now, Transaction(state.nodes.occupancy), timeline)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     _open_table(cycle, reused)
     candidates = candidates_for(cycle)
     evaluate(candidates)
-    cycle.ledger.rollback()
+    cycle.transaction.rollback()
     table = cycle.table
     if isinstance(candidates, AllPending):
         cycle.waits += candidates.withdrawn()
@@ -108,7 +108,7 @@ def _open_table(cycle: Decisions, reused: Kept | None) -> None:
     rules = cycle.timeline.rules
     if rules is None:
         return
-    view = CycleView(cycle.state, cycle.timeline, cycle.ledger, cycle.taken, cycle.now)
+    view = CycleView(cycle.state, cycle.timeline, cycle.transaction, cycle.taken, cycle.now)
     if rules.dates == 1:
         cycle.table = EasyTable(view, reused if isinstance(reused, EasyShadow) else None)
         return

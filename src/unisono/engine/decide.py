@@ -44,7 +44,7 @@ from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.timeline import Timeline
-from unisono.engine.state.transaction import Charges, Ledger, Starting
+from unisono.engine.state.transaction import Charges, Starting, Transaction
 
 NO_RULES = PreemptionRules()
 
@@ -63,14 +63,14 @@ class Decisions:
 
     state: ClusterState
     now: Instant
-    ledger: Ledger
+    transaction: Transaction
     timeline: Timeline  # pending and running workloads in time
     admissions: list[Admit] = field(default_factory=list)
     preemptions: list[Preempt] = field(default_factory=list)
     awaits: list[Await] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     victims: dict[WorkloadKey, None] = field(default_factory=dict)
-    # Off the ledger already: of them those that others preempt, and slices that are replaced.
+    # Off the transaction already: of them those that others preempt, and slices that are replaced.
     taken: dict[WorkloadKey, None] = field(default_factory=dict)
     claims: dict[CohortTree, _Claims] = field(default_factory=dict)
     leaving: list[PlacedPods] = field(default_factory=list)  # pods of victims, still on their nodes
@@ -144,7 +144,7 @@ class Decisions:
         if not nominee.affordable or self.state.config.market is None:
             return
         if self.purchases is None:
-            self.purchases = Purchases(self.state, self.ledger, self.now)
+            self.purchases = Purchases(self.state, self.transaction, self.now)
         self.purchases.buy_for(nominee, self.leaving)
 
     def _wait_for_quota(self, nominee: Nominee) -> Wait:
@@ -176,7 +176,7 @@ class Decisions:
             self.state,
             nominee.cq,
             nominee.waiting,
-            self.ledger,
+            self.transaction,
             self.now,
             gone=frozenset(self.victims),
             allowed=nominee.assignment.flavors,
@@ -187,14 +187,14 @@ class Decisions:
         return _wait(nominee, "sticky", (waiting_for_victims(leaving),))
 
     def _preempt(self, nominee: Nominee) -> Wait:
-        mark = self.ledger.mark()
+        mark = self.transaction.mark()
         for target in nominee.targets:
-            target.take(self.ledger)
+            target.take(self.transaction)
         self._remove_replaced(nominee)
         chosen = nominee.assignment
         found = self._fits(nominee.charges) and (nominee.buys or self._find_place(nominee))
         if not found or nominee.assignment is not chosen:  # for fewer pods fewer might do
-            self.ledger.rollback(mark)
+            self.transaction.rollback(mark)
             return _skip(nominee)
         leaving = [target.leaving() for target in nominee.targets]
         self.leaving.extend(placed for each in leaving for placed in each.placed_pods)
@@ -218,11 +218,11 @@ class Decisions:
 
     def _await(self, nominee: Nominee) -> Wait:
         """Keep the place that terminating pods are about to leave."""
-        mark = self.ledger.mark()
+        mark = self.transaction.mark()
         self._remove_replaced(nominee)
         awaited = self._find_place_later(nominee) if self._fits(nominee.charges) else []
         if not awaited:
-            self.ledger.rollback(mark)
+            self.transaction.rollback(mark)
             return _skip(nominee)
         self.leaving.extend(placed for _, placed in awaited if placed not in self.leaving)
         self._book_claim(nominee, nominee.assignment.as_charges())
@@ -241,18 +241,18 @@ class Decisions:
                 unready = self.admissions[0].workload
             if unready is not None:
                 return _wait(nominee, "retry", (PodsNotReady(waiting_for=unready),))
-        mark = self.ledger.mark()
+        mark = self.transaction.mark()
         self._remove_replaced(nominee)
         if not (
             self._fits(nominee.charges)
             and self._fits_already(nominee)
             and (nominee.purchase is not None or self._find_place_already(nominee))
         ):
-            self.ledger.rollback(mark)
+            self.transaction.rollback(mark)
             return _skip(nominee)
         admission = admission_of(nominee)
         if not self.is_last:
-            self.ledger.add(nominee.charges.items())
+            self.transaction.add(nominee.charges.items())
             placed_pods = self._seat(nominee, admission)
             self.starting.append(Starting(nominee.assignment.as_charges(), placed_pods))
         workload = nominee.waiting.workload
@@ -291,13 +291,13 @@ class Decisions:
         """Say whether counting is all that is needed to start a gang, and whether it fits."""
         if not counted.is_best_fit or self.claims or self.leaving:
             return False
-        return counted.capacity.total(self.ledger) >= counted.pods
+        return counted.capacity.total(self.transaction) >= counted.pods
 
     def offer_counted(
         self, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
     ) -> Offer | None:
         """Say where a counted gang would go, and what that books."""
-        chosen = counted.capacity.choose(counted.pods, self.ledger)
+        chosen = counted.capacity.choose(counted.pods, self.transaction)
         if chosen is None:
             return None
         nodes = self.state.nodes
@@ -311,12 +311,12 @@ class Decisions:
     ) -> None:
         """Admit a counted gang; `later`: put it on its nodes only when nodes are looked at."""
         admission, starting = offer
-        self.ledger.add(starting.charges)
+        self.transaction.add(starting.charges)
         for placed in starting.placed_pods:
             if later:
-                self.ledger.occupy_later(placed)
+                self.transaction.occupy_later(placed)
             else:
-                self.ledger.occupy(placed)
+                self.transaction.occupy(placed)
         self.starting.append(starting)
         self.admissions.append(
             Admit(workload=waiting.key, admission=admission, charges=counted.charges)
@@ -336,7 +336,7 @@ class Decisions:
         return longest_limit(self.state, workload, self.now)
 
     def _find_place(self, nominee: Nominee) -> bool:
-        """Look for nodes as things are on the ledger; what was found at nomination may be taken."""
+        """Look for nodes on the transaction as it is: those of the nomination may be taken."""
         if nominee.node_search is None:
             return True
         answer = nominee.node_search.place(nominee.assignment)
@@ -350,14 +350,14 @@ class Decisions:
 
     def _find_place_already(self, nominee: Nominee) -> bool:
         """Look for nodes that are free now, not only once the cycle's victims are gone."""
-        if nominee.node_search is None or self.ledger.moved == 0:
+        if nominee.node_search is None or self.transaction.moved == 0:
             return True  # nobody moved since it was nominated
-        mark = self.ledger.mark()
+        mark = self.transaction.mark()
         for placed in self.leaving:
-            self.ledger.occupy(placed)
-        set_aside(self.ledger, nominee.lenders)
+            self.transaction.occupy(placed)
+        set_aside(self.transaction, nominee.lenders)
         found = self._find_place(nominee)
-        self.ledger.rollback(mark)
+        self.transaction.rollback(mark)
         return found
 
     def _find_place_later(self, nominee: Nominee) -> list[TerminatingPod]:
@@ -365,21 +365,23 @@ class Decisions:
         going = [
             each for each in self.state.nodes.terminating(self.now) if each[1] not in self.leaving
         ]
-        mark = self.ledger.mark()
+        mark = self.transaction.mark()
         for _, placed in going:
-            self.ledger.vacate(placed)
+            self.transaction.vacate(placed)
         if not self._find_place(nominee):
             return []
         nodes = {name for found in nominee.placements for name, _ in found.nodes}
         here = [each for each in going if each[0].node in nodes]
-        self.ledger.rollback(mark)
+        self.transaction.rollback(mark)
         for _, placed in here:
-            self.ledger.vacate(placed)
+            self.transaction.vacate(placed)
         if self._find_place(nominee):
             return here
-        self.ledger.rollback(mark)  # rules between pods: others, elsewhere, are in its way, too
+        self.transaction.rollback(
+            mark
+        )  # rules between pods: others, elsewhere, are in its way, too
         for _, placed in going:
-            self.ledger.vacate(placed)
+            self.transaction.vacate(placed)
         return going if self._find_place(nominee) else []
 
     def _seat(self, nominee: Nominee, admission: Admission) -> tuple[PlacedPods, ...]:
@@ -388,20 +390,20 @@ class Decisions:
         if nominee.replaced is not None:
             # Its pods stay; they are counted anew below.
             for placed in nominee.replaced.placed_pods:
-                self.ledger.vacate(placed)
+                self.transaction.vacate(placed)
         placed_pods = placed_pods_of(nominee.waiting.workload, admission)
         for placed in placed_pods:
-            self.ledger.occupy(placed)
+            self.transaction.occupy(placed)
         return placed_pods
 
     def _take_off(self, nominee: Nominee) -> None:
-        """Note that a slice which is replaced is off the ledger: it does not end once more."""
+        """Note that a slice which is replaced is off the transaction: it does not end once more."""
         if nominee.replaced is not None:
             self.taken[nominee.replaced.key] = None
 
     def _remove_replaced(self, nominee: Nominee) -> None:
         if nominee.replaced is not None:
-            self.ledger.remove(nominee.replaced.charges)
+            self.transaction.remove(nominee.replaced.charges)
 
     def _fits(self, charges: dict[Cell, int]) -> bool:
         return all(amount <= available(cell) for cell, amount in charges.items() if amount)
@@ -415,18 +417,18 @@ class Decisions:
         claims = self.claims.get(nominee.cq.tree)
         if claims is None:
             return True
-        mark = self.ledger.mark()
+        mark = self.transaction.mark()
         for charges in claims.leaving:
-            self.ledger.add(charges)
+            self.transaction.add(charges)
         for charges in claims.coming:
-            self.ledger.remove(charges)
+            self.transaction.remove(charges)
         fits = self._fits(nominee.charges)
-        self.ledger.rollback(mark)
+        self.transaction.rollback(mark)
         return fits
 
     def _book_claim(self, nominee: Nominee, charges: Charges) -> None:
         """Keep room for a workload that cannot start in this cycle."""
-        self.ledger.add(charges)
+        self.transaction.add(charges)
         self._claims_of(nominee.cq).coming.append(charges)
 
     def _claims_of(self, cq: ClusterQueueState) -> _Claims:

@@ -29,7 +29,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.timeline import Lasts, Timeline
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 # Estimates cost about as much as so many reservations, however long the queues are.
 MOST = 200
@@ -93,13 +93,13 @@ def _evaluated(
     reserved_nodes: ReservedNodes,
 ) -> list[Wait]:
     """Evaluate all of a timeline as a cycle would, and roll back; return what waits and why."""
-    cycle = Decisions(state, now, Ledger(state.nodes.occupancy), timeline)
-    view = CycleView(state, timeline, cycle.ledger, cycle.taken, now)
+    cycle = Decisions(state, now, Transaction(state.nodes.occupancy), timeline)
+    view = CycleView(state, timeline, cycle.transaction, cycle.taken, now)
     table = ConservativeTable(view, rules)
     table.reserved_nodes = reserved_nodes
     cycle.table = table
     evaluate(AllPending(cycle, table))
-    cycle.ledger.rollback()
+    cycle.transaction.rollback()
     return cycle.waits
 
 

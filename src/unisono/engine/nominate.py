@@ -44,7 +44,7 @@ from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.equivalence import Shape, shrunk
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.quota_tree import Cell, Node
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 # Says of an assignment whether its nodes come only after an admission check has agreed (spec quota
 # §12). Which nodes an autoscaler will bring is unknown, so that such a workload reserves quota
@@ -122,7 +122,7 @@ def nominate(
     state: ClusterState,
     cq: ClusterQueueState,
     waiting: Waiting,
-    ledger: Ledger,
+    transaction: Transaction,
     now: Instant,
     *,
     gone: frozenset[WorkloadKey] = frozenset(),
@@ -152,7 +152,7 @@ def nominate(
         cq=cq,
         policy=policy,
         now=now,
-        ledger=ledger,
+        transaction=transaction,
         queue_at=state.cohort_trees.queue_at,
         usage_of=cq.pending.usage_of,
         gone=gone,
@@ -162,17 +162,17 @@ def nominate(
         if node_search is not None and brings_nodes is _nothing
         else None,
     )
-    mark = ledger.mark()
+    mark = transaction.mark()
     if replaced is not None:
-        ledger.remove(replaced.charges)  # its pods stay where they are
+        transaction.remove(replaced.charges)  # its pods stay where they are
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
     eligible = eligible_flavors_of(cq, waiting.shape, state.config)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = node_search is not None and policy.backfill is None
-    soon = terminating_pods(state.nodes, ledger, now) if waits else None
+    soon = terminating_pods(state.nodes, transaction, now) if waits else None
     machines = could_buy(state, workload, node_search, now)
     starts_now = start is None and node_search is not None and kept is None
-    held = opportunistic_use(state, workload, ledger, now) if starts_now else None
+    held = opportunistic_use(state, workload, transaction, now) if starts_now else None
     sells = node_search is not None and state.config.market is not None
     judge = _Judge(
         cq,
@@ -197,7 +197,7 @@ def nominate(
         fact = held.too_long(node_search, best.assignment) if held is not None else None
         if fact is not None:
             best.assignment.blockers = [*best.assignment.blockers, fact]
-    ledger.rollback(mark)
+    transaction.rollback(mark)
     assignment = best.assignment
     if not best.targets and assignment.verdict < Verdict.FIT:
         if search.backs_off and assignment.verdict is not Verdict.NO_FIT:
@@ -240,15 +240,19 @@ def _find_place(
 
 
 def affordable(
-    state: ClusterState, cq: ClusterQueueState, waiting: Waiting, ledger: Ledger, now: Instant
+    state: ClusterState,
+    cq: ClusterQueueState,
+    waiting: Waiting,
+    transaction: Transaction,
+    now: Instant,
 ) -> Assignment:
-    """Say what quota alone would give a workload, as it is booked on the ledger."""
+    """Say what quota alone would give a workload, as it is booked on the transaction."""
     search = VictimSearch(
         workload=waiting.workload,
         cq=cq,
         policy=state.policy,
         now=now,
-        ledger=ledger,
+        transaction=transaction,
         queue_at=state.cohort_trees.queue_at,
         usage_of=cq.pending.usage_of,
         displaces=False,
@@ -332,11 +336,11 @@ class _Judge:
     def _counts_without(self, targets: list[Target], assignment: Assignment) -> tuple[int, ...]:
         """Return how many pods of each set find a place once the targets are gone."""
         assert self.node_search is not None, "the caller asked"
-        mark = self.search.ledger.mark()
+        mark = self.search.transaction.mark()
         for target in targets:
-            target.take(self.search.ledger)
+            target.take(self.search.transaction)
         answer = self.node_search.place(assignment)
-        self.search.ledger.rollback(mark)
+        self.search.transaction.rollback(mark)
         assert not isinstance(answer, GangDoesNotFit), "victims are enough, or they are none"
         return placed_counts(answer, self.shape)
 

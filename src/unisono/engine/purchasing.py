@@ -27,32 +27,32 @@ from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import shrunk
 from unisono.engine.state.placed_pods import PlacedPods
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 
 class Purchases:
     """What one cycle can buy, after what it bought already."""
 
-    def __init__(self, state: ClusterState, ledger: Ledger, now: Instant) -> None:
+    def __init__(self, state: ClusterState, transaction: Transaction, now: Instant) -> None:
         """Look at the market as it is before this cycle bought anything."""
         market = state.config.market
         assert market is not None, "nothing is bought without a market"
-        self._ledger = ledger
+        self._transaction = transaction
         self._preference = state.policy.provisioning.preference
         self.provisioner = Provisioner(state, Catalogue(market), now)
 
     def buy_for(self, nominee: Nominee, leaving: list[PlacedPods]) -> None:
         """Make a nominee fit by machines that are bought for it, or note why not.
 
-        `leaving` are victims' pods: the ledger counts their nodes as free, which they are not yet.
+        `leaving` are victims' pods: the transaction counts their nodes as free; they are not yet.
         """
         if nominee.targets and self._preference == "reclaim-then-provision":
             return
         if nominee.is_patient or nominee.node_search is None or nominee.purchase is not None:
             return
-        mark = self._ledger.mark()
+        mark = self._transaction.mark()
         for placed in leaving:
-            self._ledger.occupy(placed)
+            self._transaction.occupy(placed)
         refusals: list[Blocker] = []
         for assignment in nominee.affordable:
             answer = self._buy(nominee, assignment)
@@ -61,7 +61,7 @@ class Purchases:
             elif answer[1].purchase.lots:
                 _take(nominee, *answer)
                 break
-        self._ledger.rollback(mark)
+        self._transaction.rollback(mark)
         if nominee.purchase is None:
             _refuse(nominee, refusals, may_preempt=self._preference != "provision-only")
 

@@ -16,7 +16,7 @@ from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.occupancy import Occupancy
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 ONE = amounts({"cpu": 1000})
 TWO = amounts({"cpu": 2000, "memory": 3})
@@ -85,11 +85,11 @@ def test_capacity_follows_bookings(
                     occupancy.occupy(placed)
                     there.append(placed)
             for kind, capacity in capacities.items():
-                ledger = Ledger(occupancy)
+                transaction = Transaction(occupancy)
                 caps = _plainly(table, kind, closed)
-                assert capacity.total(ledger) == sum(caps)
+                assert capacity.total(transaction) == sum(caps)
                 pods = chance.randint(1, 4)
-                chosen = capacity.choose(pods, ledger)
+                chosen = capacity.choose(pods, transaction)
                 wanted = _best_fit(np.array(caps)[rows], pods)
                 if chosen is None or wanted is None:
                     assert chosen is wanted is None
@@ -104,21 +104,21 @@ def test_deferred_pods_count_at_once_and_are_placed_when_nodes_are_read() -> Non
     rows = table.in_name_order()
     capacity = PodCapacity(table, ONE, np.ones(6, np.bool_), rows)
     other = PodCapacity(table, TWO, np.ones(6, np.bool_), rows)
-    ledger = Ledger(occupancy)
-    assert (capacity.total(ledger), other.total(ledger)) == (24, 12)
+    transaction = Transaction(occupancy)
+    assert (capacity.total(transaction), other.total(transaction)) == (24, 12)
     placed = PlacedPods(nodes=((NodeName("n1"), 3),), requests=ONE)
     occupancy.locate(placed)
-    ledger.occupy_later(placed)
-    assert capacity.total(ledger) == 21
+    transaction.occupy_later(placed)
+    assert capacity.total(transaction) == 21
     assert table.usage.version == 6, "nodes were not read yet"
-    assert other.total(ledger) == 10
+    assert other.total(transaction) == 10
     assert int(table.free[table.resources[ONE[0][0]], 1]) == 1000
-    chosen = capacity.choose(2, ledger)
+    chosen = capacity.choose(2, transaction)
     assert chosen is not None
     assert [list(part) for part in chosen] == [[0, 1], [1, 1]]
-    ledger.rollback()
-    assert capacity.total(ledger) == 24
-    assert not ledger.later
+    transaction.rollback()
+    assert capacity.total(transaction) == 24
+    assert not transaction.later
 
 
 @pytest.mark.parametrize("seed", range(6))

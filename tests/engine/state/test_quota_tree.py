@@ -20,7 +20,7 @@ from unisono.engine.state.quota_tree import (
     set_groups,
     set_limits,
 )
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 
 def organisation() -> dict[str, Node]:
@@ -204,15 +204,15 @@ def test_taking_back_in_any_order_leaves_nothing(
 def test_a_ledger_rolls_back_to_its_marks(
     first: list[tuple[str, int]], second: list[tuple[str, int]]
 ) -> None:
-    nodes, ledger = organisation(), Ledger()
+    nodes, transaction = organisation(), Transaction()
     untouched = numbers(nodes)
-    ledger.add((cell(nodes[name]), amount) for name, amount in first)
-    mark, halfway = ledger.mark(), numbers(nodes)
-    ledger.remove((cell(nodes[name]), amount) for name, amount in first)
-    ledger.add((cell(nodes[name]), amount) for name, amount in second)
-    ledger.rollback(mark)
+    transaction.add((cell(nodes[name]), amount) for name, amount in first)
+    mark, halfway = transaction.mark(), numbers(nodes)
+    transaction.remove((cell(nodes[name]), amount) for name, amount in first)
+    transaction.add((cell(nodes[name]), amount) for name, amount in second)
+    transaction.rollback(mark)
     assert numbers(nodes) == halfway
-    ledger.rollback()
+    transaction.rollback()
     assert numbers(nodes) == untouched
 
 

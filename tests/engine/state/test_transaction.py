@@ -1,4 +1,4 @@
-"""The ledger: many are counted as gone for one look at nodes, and then as there again."""
+"""The transaction: many are counted as gone for one look at nodes, and then as there again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.state.occupancy import Occupancy
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
-from unisono.engine.state.transaction import Ledger, Starting
+from unisono.engine.state.transaction import Starting, Transaction
 
 NAMES = "abcdef"
 
@@ -45,25 +45,25 @@ def crowded(dice: random.Random, *, labelled: bool) -> tuple[Occupancy, list[Sta
 def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: bool) -> None:
     occupancy, everybody = crowded(random.Random(seed), labelled=labelled)
     plainly, those = crowded(random.Random(seed), labelled=labelled)
-    ledger, other = Ledger(occupancy), Ledger(plainly)
-    for books, its in ((ledger, everybody), (other, those)):
+    transaction, other = Transaction(occupancy), Transaction(plainly)
+    for books, its in ((transaction, everybody), (other, those)):
         for placed in its[0].placed_pods:  # something was booked before
             books.vacate(placed)
     before, moves, version = bytes_of(occupancy), occupancy.moves, occupancy.table.usage.version
-    clearing = ledger.clear_nodes(everybody[1:7])
+    clearing = transaction.clear_nodes(everybody[1:7])
     for one in those[1:7]:
         other.let_go(one)
     assert occupancy.table.free.tobytes() == plainly.table.free.tobytes()
     assert len(occupancy.pod_index.groups) == len(plainly.pod_index.groups)
     assert occupancy.moves > moves
     seen = occupancy.moves
-    ledger.fill_nodes(clearing)
+    transaction.fill_nodes(clearing)
     assert bytes_of(occupancy) == before
     assert occupancy.moves > seen
     changed = occupancy.table.usage.since(version)
     assert changed is not None
     assert not len(changed), "nobody has to look again"
-    ledger.rollback()
+    transaction.rollback()
     for one in everybody:
         for placed in one.placed_pods:
             occupancy.vacate(placed)

@@ -49,7 +49,7 @@ class ConservativeTable(ReservationTable):
     def __init__(self, view: CycleView, rules: Backfill) -> None:
         self._view = view
         self._state = view.state
-        self._ledger = view.ledger
+        self._transaction = view.transaction
         self._now = view.now
         self._rules = rules
         self._intervals: Intervals | None = None  # made with the first reservation, and with it ...
@@ -85,7 +85,7 @@ class ConservativeTable(ReservationTable):
         """Return a table that goes on in another cycle, with its arrivals as the candidates."""
         twin = copy.copy(self)
         twin._is_reused = twin._is_shared = True
-        twin._view, twin._ledger, twin._now = view, view.ledger, view.now
+        twin._view, twin._transaction, twin._now = view, view.transaction, view.now
         return twin
 
     def _own(self) -> None:
@@ -209,10 +209,10 @@ class ConservativeTable(ReservationTable):
         return self._capacity.allows(self._with_rows(booked.placed_pods), high)
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
-        mark = self._ledger.mark()
+        mark = self._transaction.mark()
         self._book_peak_usage(nominee.cq, 0, high)
         fits = all(amount <= available(cell) for cell, amount in nominee.charges.items() if amount)
-        self._ledger.rollback(mark)
+        self._transaction.rollback(mark)
         return fits
 
     def _find_other_nodes(self, nominee: Nominee, node_search: NodeSearch, high: int) -> bool:
@@ -358,10 +358,10 @@ class ConservativeTable(ReservationTable):
         )
         low = self._intervals.interval_at(start)
         high = max(low + 1, self._intervals.interval_at(end))
-        mark = self._ledger.mark()
+        mark = self._transaction.mark()
         self._book_peak_usage(cq, low, high)
-        assignment = affordable(self._state, cq, waiting, self._ledger, self._now)
-        self._ledger.rollback(mark)
+        assignment = affordable(self._state, cq, waiting, self._transaction, self._now)
+        self._transaction.rollback(mark)
         if assignment.verdict is not Verdict.FIT:
             return None
         charges = assignment.as_charges()
@@ -389,14 +389,14 @@ class ConservativeTable(ReservationTable):
         return reservation
 
     def _book_peak_usage(self, cq: ClusterQueueState, low: int, high: int) -> None:
-        """Book on the ledger the most that is used of each quota cell in [low, high)."""
+        """Book on the transaction the most that is used of each quota cell in [low, high)."""
         assert self._intervals is not None, "there are intervals by now"
         root = cq.node.root()
         for cell in self._intervals.cells:
             if cell.node.root() is root:
                 more = self._intervals.peak_usage(cell, low, high) - cell.usage
                 if more:
-                    self._ledger.add(((cell, more),))
+                    self._transaction.add(((cell, more),))
 
     def _with_rows(self, placed_pods: tuple[PlacedPods, ...]) -> tuple[PlacedPods, ...]:
         for placed in placed_pods:

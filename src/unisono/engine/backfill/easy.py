@@ -38,7 +38,7 @@ class EasyTable(ReservationTable):
         self._is_reused = reused is not None
         self._view = view
         self._state = view.state
-        self._ledger = view.ledger
+        self._transaction = view.transaction
         self._now = view.now
         self._started: list[End] = []  # in this cycle
         # Free on nodes at the shadow time beside what was allowed last: `started` books the same.
@@ -150,7 +150,7 @@ class EasyTable(ReservationTable):
     def _free_at(self, shadow: EasyShadow) -> Integers:
         """Return what is free on nodes at the shadow time."""
         if shadow.free is None:
-            self._ledger.settle()
+            self._transaction.settle()
             table, occupancy = self._state.nodes.table, self._state.nodes.occupancy
             for booked in shadow.ended:
                 for placed in booked.placed_pods:
@@ -162,13 +162,13 @@ class EasyTable(ReservationTable):
 
     def _leaves_quota(self, booked: Booked, shadow: EasyShadow) -> bool:
         """Say whether both fit into their quota once the others have ended."""
-        ledger = self._ledger
-        mark = ledger.mark()
+        transaction = self._transaction
+        mark = transaction.mark()
         for running in shadow.ended:
-            ledger.remove(running.charges)
-        ledger.add(shadow.charges)
+            transaction.remove(running.charges)
+        transaction.add(shadow.charges)
         fits = all(amount <= available(cell) for cell, amount in booked.charges if amount)
-        ledger.rollback(mark)
+        transaction.rollback(mark)
         return fits
 
     @override
@@ -216,13 +216,13 @@ class EasyTable(ReservationTable):
     ) -> EasyShadow | None:
         """Let one running workload after the other end, until a nomination fits."""
         ends = self._ends()
-        ledger = self._ledger
-        mark = ledger.mark()
+        transaction = self._transaction
+        mark = transaction.mark()
         ended: list[Booked] = []
         found: EasyShadow | None = None
         at = self._now
         for index, (end, _, running) in enumerate(ends):
-            ledger.let_go(running)
+            transaction.let_go(running)
             ended.append(running)
             at = max(end, Instant(self._now + 1))
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
@@ -230,12 +230,12 @@ class EasyTable(ReservationTable):
             if not self._has_enough_in_total(waiting):
                 continue
             nominee = nominate(
-                self._state, cq, waiting, ledger, self._now, start=at, displaces=False
+                self._state, cq, waiting, transaction, self._now, start=at, displaces=False
             )
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
                 found = self._shadow_of(nominee, at, Instant(at + limit_ms), ended)
                 break
-        ledger.rollback(mark)
+        transaction.rollback(mark)
         return found
 
     def _ends(self) -> Sequence[End]:
@@ -255,7 +255,7 @@ class EasyTable(ReservationTable):
         """Let running workloads end until there is quota, then until there are nodes."""
         short = {cell: amount - available(cell) for cell, amount in counted.cells}
         ends, capacity = self._ends(), counted.capacity
-        extra = capacity.total(self._ledger) - counted.pods
+        extra = capacity.total(self._transaction) - counted.pods
         counts_pods = capacity.is_exact  # while every end frees as many pods as it has
         soon = Instant(self._now + 1)
         for index, (end, _, booked) in enumerate(ends):

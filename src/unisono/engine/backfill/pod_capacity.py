@@ -20,7 +20,7 @@ from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import fill
 from unisono.engine.state.move import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 # Arrays of so many sizes of gangs are kept.
 AMOUNTS_KEPT = 1024
@@ -89,12 +89,12 @@ class PodCapacity:
             self._caps[0] = self._total
         return self._caps
 
-    def total(self, ledger: Ledger) -> int:
-        """Return how many pods fit beside what is booked on the ledger."""
+    def total(self, transaction: Transaction) -> int:
+        """Return how many pods fit beside what is booked on the transaction."""
         total = self.free
-        for placed in ledger.later:
+        for placed in transaction.later:
             if placed.requests != self.requests or not self._is_exact:
-                ledger.settle()
+                transaction.settle()
                 self._catch_up()
                 return self._total
             total -= placed.pods
@@ -105,9 +105,9 @@ class PodCapacity:
         """Whether pods of the same request take exactly their number: bookings can be added up."""
         return self._is_exact
 
-    def choose(self, pods: int, ledger: Ledger) -> Chosen | None:
+    def choose(self, pods: int, transaction: Transaction) -> Chosen | None:
         """Choose nodes best fit, as the placer does where no score tells nodes apart."""
-        ledger.settle()
+        transaction.settle()
         return self.pick(self.caps, pods)
 
     def only(self, pods: int) -> Chosen:

@@ -21,7 +21,7 @@ from unisono.engine.nominate import Nominee
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.timeline import Group, Kept, Timeline
-from unisono.engine.state.transaction import Booked, Ledger, Starting
+from unisono.engine.state.transaction import Booked, Starting, Transaction
 
 # Ends when an advance reservation is over: no workload, but nodes come free.
 NOTHING = Starting((), ())
@@ -33,7 +33,7 @@ class CycleView:
 
     state: ClusterState
     timeline: Timeline
-    ledger: Ledger
+    transaction: Transaction
     taken: dict[WorkloadKey, None]  # running workloads that this cycle took off the transaction
     now: Instant
 

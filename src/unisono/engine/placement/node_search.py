@@ -1,4 +1,4 @@
-"""The search for nodes on behalf of one workload, as things are on the ledger right now.
+"""The search for nodes on behalf of one workload, as things are on the transaction right now.
 
 With `kept` the workload is an elastic slice that takes over from a running one: the pods that run
 stay where they are, and only the new ones are placed, on the same nodes first.
@@ -23,7 +23,7 @@ from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.placed_pods import PlacedPods
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]
 
@@ -157,19 +157,19 @@ class NodeSearch:
 
 def placed_without(
     placed_pods: Sequence[PlacedPods],
-    ledger: Ledger,
+    transaction: Transaction,
     node_search: NodeSearch,
     assignment: Assignment,
 ) -> tuple[PodSetPlacement, ...] | None:
     """Find nodes as if some pods were gone; None without such pods, or if that does not help."""
     if not placed_pods:
         return None
-    mark = ledger.mark()
+    mark = transaction.mark()
     for placed in placed_pods:
-        ledger.vacate(placed)
+        transaction.vacate(placed)
     before = node_search.last_refusal
     answer = node_search.place(assignment)
-    ledger.rollback(mark)
+    transaction.rollback(mark)
     if isinstance(answer, GangDoesNotFit):
         node_search.last_refusal = before  # the explanation counts all pods that are there
         return None

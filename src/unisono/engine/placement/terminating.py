@@ -17,14 +17,14 @@ from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.nodes import OVERDUE_MS, NodeState, TerminatingPod
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 
 @dataclass(slots=True)
 class TerminatingPods:
-    """Pods of others that will be gone soon enough, and the ledger to try placements on."""
+    """Pods of others that will be gone soon enough, and the transaction to try placements on."""
 
-    ledger: Ledger
+    transaction: Transaction
     pods: list[TerminatingPod]
 
     def place(
@@ -32,12 +32,12 @@ class TerminatingPods:
     ) -> tuple[PodSetPlacement, ...] | None:
         """Find nodes as if the pods were gone; None if that does not help."""
         placed_pods = [placed for _, placed in self.pods]
-        return placed_without(placed_pods, self.ledger, node_search, assignment)
+        return placed_without(placed_pods, self.transaction, node_search, assignment)
 
 
-def terminating_pods(nodes: NodeState, ledger: Ledger, now: Instant) -> TerminatingPods:
+def terminating_pods(nodes: NodeState, transaction: Transaction, now: Instant) -> TerminatingPods:
     """Return the pods that a gang may wait for now."""
-    return TerminatingPods(ledger, nodes.terminating(now))
+    return TerminatingPods(transaction, nodes.terminating(now))
 
 
 def waiting_for(pods: list[NodePod]) -> WaitingForPods:

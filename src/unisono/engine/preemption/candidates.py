@@ -22,7 +22,7 @@ from unisono.engine.preemption.shrinking import (
 )
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.quota_tree import Cell, Node, available
-from unisono.engine.state.transaction import Booked, Ledger
+from unisono.engine.state.transaction import Booked, Transaction
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,17 +50,17 @@ class Target:
     reason: PreemptionReason
     stays: Portion | None = None
 
-    def take(self, ledger: Ledger) -> None:
+    def take(self, transaction: Transaction) -> None:
         """Count what leaves as gone."""
-        ledger.let_go(self.running)
+        transaction.let_go(self.running)
         if self.stays is not None:
-            ledger.bring_back(self.stays)
+            transaction.bring_back(self.stays)
 
-    def put_back(self, ledger: Ledger) -> None:
+    def put_back(self, transaction: Transaction) -> None:
         """Count all of it as there again."""
         if self.stays is not None:
-            ledger.let_go(self.stays)
-        ledger.bring_back(self.running)
+            transaction.let_go(self.stays)
+        transaction.bring_back(self.running)
 
     def leaving(self) -> Booked:
         """Return what it holds now and will not hold then."""
@@ -163,7 +163,7 @@ def could_suffice(request: PreemptionRequest, candidates: Sequence[Running]) -> 
 
 
 def has_place_without(
-    request: PreemptionRequest, ledger: Ledger, candidates: Sequence[Running]
+    request: PreemptionRequest, transaction: Transaction, candidates: Sequence[Running]
 ) -> bool:
     """Say whether there would be a place without all candidates.
 
@@ -171,9 +171,9 @@ def has_place_without(
     """
     if request.has_place is None:
         return True
-    clearing = ledger.clear_nodes(candidates)
+    clearing = transaction.clear_nodes(candidates)
     found = request.has_place()
-    ledger.fill_nodes(clearing)
+    transaction.fill_nodes(clearing)
     return found
 
 

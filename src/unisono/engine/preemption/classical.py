@@ -34,7 +34,7 @@ from unisono.engine.preemption.reprieve import fits, reprieve
 from unisono.engine.preemption.shrinking import given_up_already, what_stays
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.quota_tree import Cell, Node, available, borrows_with, local_room
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 _HIERARCHY, _PRIORITY, _OWN = 0, 1, 2
 # Without so many there is mostly room for a gang.
@@ -71,7 +71,7 @@ def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int
 
 
 def classical_victims(
-    request: PreemptionRequest, ledger: Ledger, queue_at: BookOf, usage_of: UsageOf | None
+    request: PreemptionRequest, transaction: Transaction, queue_at: BookOf, usage_of: UsageOf | None
 ) -> list[Target]:
     """Return the victims whose eviction lets the request fit; none if there are no such."""
     candidates = [
@@ -86,26 +86,26 @@ def classical_victims(
             # None of them can be a victim, but the explanation counts nodes without all of them.
             others = _lenders_of(request, queue_at)
             if not preemptible and request.only_room_counts and could_suffice(request, ()):
-                _has_place_without_some(request.has_place, ledger, others)
+                _has_place_without_some(request.has_place, transaction, others)
                 return []
             preemptible.extend(others)
     if not preemptible or not could_suffice(request, preemptible):
         return []
-    if not has_place_without(request, ledger, preemptible) or not candidates:
+    if not has_place_without(request, transaction, preemptible) or not candidates:
         return []
     candidates.sort(key=lambda c: _place(c, request, usage_of))
     offers = _offers(request, candidates)
     for allow_borrowing in _attempts(request, candidates):
-        mark = ledger.mark()
-        targets = _attempt(request, ledger, offers, allow_borrowing=allow_borrowing)
-        ledger.rollback(mark)
+        mark = transaction.mark()
+        targets = _attempt(request, transaction, offers, allow_borrowing=allow_borrowing)
+        transaction.rollback(mark)
         if targets:
             return targets
     return []
 
 
 def _has_place_without_some(
-    has_place: Callable[[], bool], ledger: Ledger, others: Iterator[Running]
+    has_place: Callable[[], bool], transaction: Transaction, others: Iterator[Running]
 ) -> None:
     """Ask for a place without more and more of the others, until there is one or none is left.
 
@@ -114,9 +114,9 @@ def _has_place_without_some(
     gone, more = list[Running](), FEW
     while some := [*islice(others, more)]:
         gone += some
-        clearing = ledger.clear_nodes(gone)
+        clearing = transaction.clear_nodes(gone)
         found = has_place()
-        ledger.fill_nodes(clearing)
+        transaction.fill_nodes(clearing)
         if found:
             return
         more *= 4
@@ -279,7 +279,11 @@ def _attempts(request: PreemptionRequest, candidates: list[_Candidate]) -> tuple
 
 
 def _attempt(
-    request: PreemptionRequest, ledger: Ledger, offers: list[_Offer], *, allow_borrowing: bool
+    request: PreemptionRequest,
+    transaction: Transaction,
+    offers: list[_Offer],
+    *,
+    allow_borrowing: bool,
 ) -> list[Target]:
     """Take victims in order until the request fits, then drop those that were not needed."""
     targets: dict[Running, Target] = {}
@@ -292,11 +296,13 @@ def _attempt(
             if _now_protected(candidate, request.short):
                 continue
         if (less := targets.pop(candidate.running, None)) is not None:
-            less.put_back(ledger)
-        target.take(ledger)
+            less.put_back(transaction)
+        target.take(transaction)
         targets[candidate.running] = target
         if fits(request, allow_borrowing=allow_borrowing):
-            return reprieve(request, ledger, [*targets.values()], allow_borrowing=allow_borrowing)
+            return reprieve(
+                request, transaction, [*targets.values()], allow_borrowing=allow_borrowing
+            )
     return []
 
 

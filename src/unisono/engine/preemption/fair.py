@@ -28,12 +28,12 @@ from unisono.engine.preemption.reprieve import reprieve
 from unisono.engine.quota.share import Share, dominant_share, is_borrowing
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.quota_tree import Node, available, borrows_with
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 
 def fair_victims(
     request: PreemptionRequest,
-    ledger: Ledger,
+    transaction: Transaction,
     queue_at: BookOf,
     usage_of: UsageOf | None,
     strategies: tuple[FairStrategy, ...],
@@ -50,24 +50,24 @@ def fair_victims(
     preemptible = [running for candidates in pool.queues.values() for running in candidates]
     if not preemptible or not could_suffice(request, preemptible):
         return []
-    if not has_place_without(request, ledger, preemptible):
+    if not has_place_without(request, transaction, preemptible):
         return []
-    mark = ledger.mark()
-    ledger.add(request.charges.items())
-    targets, spared = _first_pass(request, ledger, pool, strategies[0])
+    mark = transaction.mark()
+    transaction.add(request.charges.items())
+    targets, spared = _first_pass(request, transaction, pool, strategies[0])
     fitting = _fits_booked(request)
     if not fitting and len(strategies) > 1:
         retry = _Candidates(request, usage_of)
         retry.fill(spared)
-        _second_pass(request, ledger, retry, targets)
+        _second_pass(request, transaction, retry, targets)
         fitting = _fits_booked(request)
     if fitting and targets:
-        ledger.remove(request.charges.items())
-        targets = reprieve(request, ledger, targets, allow_borrowing=True)
+        transaction.remove(request.charges.items())
+        targets = reprieve(request, transaction, targets, allow_borrowing=True)
         if verify:  # reprieve changed the shares, so that a victim may no longer be fair game
-            ledger.add(request.charges.items())
-            fitting = all(_is_justified(request, ledger, t, strategies) for t in targets)
-    ledger.rollback(mark)
+            transaction.add(request.charges.items())
+            fitting = all(_is_justified(request, transaction, t, strategies) for t in targets)
+    transaction.rollback(mark)
     return targets if fitting else []
 
 
@@ -136,7 +136,7 @@ class _Candidates:
 
 
 def _first_pass(
-    request: PreemptionRequest, ledger: Ledger, pool: _Candidates, strategy: FairStrategy
+    request: PreemptionRequest, transaction: Transaction, pool: _Candidates, strategy: FairStrategy
 ) -> tuple[list[Target], list[Running]]:
     """Take victims by the first strategy; return them and those it spared."""
     targets: list[Target] = []
@@ -151,14 +151,14 @@ def _first_pass(
             reason: PreemptionReason = "InClusterQueue" if queue is own else "InCohortReclamation"
             running = candidates.pop()
             targets.append(whole(request, running, reason))
-            targets[-1].take(ledger)
+            targets[-1].take(transaction)
             if _fits_booked(request):
                 break
             continue
         mine, theirs = _sides(own, queue)
         own_share, old_share = dominant_share(mine), dominant_share(theirs)
         taken = False
-        trial = Ledger()  # shares are about quota: nodes need not be cleared to compare them
+        trial = Transaction()  # shares are about quota: nodes need not be cleared to compare them
         while candidates and not taken:
             running = candidates.pop()
             target = whole(request, running, "InCohortFairSharing")
@@ -166,7 +166,7 @@ def _first_pass(
             taken = _is_fair(strategy, own_share, old_share, dominant_share(theirs))
             trial.rollback()
             if taken:
-                target.take(ledger)
+                target.take(transaction)
                 targets.append(target)
             else:
                 spared.append(running)
@@ -176,7 +176,7 @@ def _first_pass(
 
 
 def _second_pass(
-    request: PreemptionRequest, ledger: Ledger, pool: _Candidates, targets: list[Target]
+    request: PreemptionRequest, transaction: Transaction, pool: _Candidates, targets: list[Target]
 ) -> None:
     """Give each queue one more chance: its current share alone decides (S2-b)."""
     own = request.cq.node
@@ -185,7 +185,7 @@ def _second_pass(
         if dominant_share(mine) < dominant_share(theirs):
             running = pool.queues[queue].pop()
             targets.append(whole(request, running, "InCohortFairSharing"))
-            targets[-1].take(ledger)
+            targets[-1].take(transaction)
             if _fits_booked(request):
                 return
         pool.pruned.add(queue)
@@ -196,17 +196,20 @@ def _is_fair(strategy: FairStrategy, own: Share, old: Share, new: Share) -> bool
 
 
 def _is_justified(
-    request: PreemptionRequest, ledger: Ledger, target: Target, strategies: tuple[FairStrategy, ...]
+    request: PreemptionRequest,
+    transaction: Transaction,
+    target: Target,
+    strategies: tuple[FairStrategy, ...],
 ) -> bool:
     """Check a victim against the shares after reprieve (spec quota §18.3)."""
     if target.reason != "InCohortFairSharing":
         return True
     mine, theirs = _sides(request.cq.node, target.running.cq.node)
     new = dominant_share(theirs)
-    mark = ledger.mark()
-    target.put_back(ledger)
+    mark = transaction.mark()
+    target.put_back(transaction)
     old = dominant_share(theirs)
-    ledger.rollback(mark)
+    transaction.rollback(mark)
     own = dominant_share(mine)
     return any(_is_fair(strategy, own, old, new) for strategy in strategies)
 

@@ -1,7 +1,7 @@
 """The search for victims on behalf of one workload: rules, back-off, and which algorithm to use.
 
 Flavor assignment asks whether preemption could help (`simulate`); nomination asks for the victims
-(`victims_for`). Nothing that is tried stays on the ledger.
+(`victims_for`). Nothing that is tried stays on the transaction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unisono.engine.preemption.fair import fair_victims
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.quota_tree import Cell, available, borrow_level
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 
 @dataclass(slots=True)
@@ -31,12 +31,12 @@ class VictimSearch:
     cq: ClusterQueueState
     policy: Policy
     now: Instant
-    ledger: Ledger
+    transaction: Transaction
     queue_at: BookOf
     usage_of: UsageOf | None
     gone: frozenset[WorkloadKey] = frozenset()
     displaces: bool = True  # False: it asks about another time, for which nothing is preempted
-    # Says whether an assignment finds nodes as things are on the ledger; None without nodes.
+    # Says whether an assignment finds nodes as things are on the transaction; None without nodes.
     find_place: Callable[[Assignment], bool] | None = None
     # Says whether only room counts for that; None: perhaps something else does.
     only_room_counts: Callable[[Assignment], bool] | None = None
@@ -70,7 +70,7 @@ class VictimSearch:
             short = wanted - max(0, available(cell))
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
         request = self._request({cell: wanted}, {cell: None}, None, only_room_counts=False)
-        quota = Ledger()  # nodes are not asked about yet
+        quota = Transaction()  # nodes are not asked about yet
         targets = self._search(request, quota)
         if not targets:
             # Shares depend on all flavor-resources: with fair sharing any release may matter.
@@ -94,7 +94,7 @@ class VictimSearch:
         request = self._request(
             assignment.charges, assignment.needs_victims, has_place, only_room_counts=only_room
         )
-        return self._search(request, self.ledger)
+        return self._search(request, self.transaction)
 
     def _request(
         self,
@@ -118,13 +118,13 @@ class VictimSearch:
             may_shrink=not self.policy.strict,
         )
 
-    def _search(self, request: PreemptionRequest, ledger: Ledger) -> list[Target]:
+    def _search(self, request: PreemptionRequest, transaction: Transaction) -> list[Target]:
         fair = self.policy.fair_sharing
         if fair is None:
-            return classical_victims(request, ledger, self.queue_at, self.usage_of)
+            return classical_victims(request, transaction, self.queue_at, self.usage_of)
         return fair_victims(
             request,
-            ledger,
+            transaction,
             self.queue_at,
             self.usage_of,
             fair.strategies,

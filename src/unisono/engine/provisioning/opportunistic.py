@@ -19,7 +19,7 @@ from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import Running
-from unisono.engine.state.transaction import Ledger
+from unisono.engine.state.transaction import Transaction
 
 # Sources of a time limit that was declared. One learned from earlier runs, or assumed for all, is a
 # guess: the job could still run when the gang has to start.
@@ -28,9 +28,9 @@ DECLARED = ("request", "job", "queue", "execution")
 
 @dataclass(slots=True)
 class OpportunisticUse:
-    """Gangs that lend nodes for long enough, those that do not, and the ledger to try it on."""
+    """Gangs that lend nodes long enough, those that do not, and the transaction to try it on."""
 
-    ledger: Ledger
+    transaction: Transaction
     lenders: list[Running]
     others: list[Running]
     limit_ms: int
@@ -59,11 +59,11 @@ class OpportunisticUse:
         self, lenders: list[Running], node_search: NodeSearch, assignment: Assignment
     ) -> tuple[PodSetPlacement, ...] | None:
         placed_pods = [placed for lender in lenders for placed in lender.placed_pods]
-        return placed_without(placed_pods, self.ledger, node_search, assignment)
+        return placed_without(placed_pods, self.transaction, node_search, assignment)
 
 
 def opportunistic_use(
-    state: ClusterState, workload: Workload, ledger: Ledger, now: Instant
+    state: ClusterState, workload: Workload, transaction: Transaction, now: Instant
 ) -> OpportunisticUse | None:
     """Return which held nodes a workload could use now; None if no gang waits for machines."""
     if not state.lenders.all:
@@ -73,14 +73,14 @@ def opportunistic_use(
     long = [one for one in there if limit is not None and now + limit <= _ready_by(one)]
     others = [one for one in there if one not in long]
     assumed = (state.policy.backfill or Backfill()).default_limit_ms
-    return OpportunisticUse(ledger, long, others, assumed if limit is None else limit)
+    return OpportunisticUse(transaction, long, others, assumed if limit is None else limit)
 
 
-def set_aside(ledger: Ledger, lenders: Iterable[Running]) -> None:
-    """Take lenders off their nodes on the ledger: their pods do not run yet."""
+def set_aside(transaction: Transaction, lenders: Iterable[Running]) -> None:
+    """Take lenders off their nodes on the transaction: their pods do not run yet."""
     for lender in lenders:
         for placed in lender.placed_pods:
-            ledger.vacate(placed)
+            transaction.vacate(placed)
 
 
 def lent_by(lenders: Iterable[Running], admission: Admission) -> tuple[WorkloadKey, ...]:

@@ -1,4 +1,4 @@
-"""A ledger: bookings that can be taken back, so that a cycle may try things on the real picture.
+"""A transaction: bookings that can be taken back, so that a cycle may try things on the state.
 
 Quota and nodes are booked together: a holding that leaves gives both back. Integer arithmetic makes
 `rollback` exact: afterwards every cell and every node holds what it held at the mark.
@@ -17,21 +17,21 @@ Charges = tuple[tuple[Cell, int], ...]
 
 
 class Mark(NamedTuple):
-    """A place in the ledger."""
+    """A place in the transaction."""
 
     bookings: int = 0
     moves: int = 0
 
 
 class Lifted(NamedTuple):
-    """Everything that stood on a ledger."""
+    """Everything that stood on a transaction."""
 
     bookings: Charges
     moves: tuple[tuple[PlacedPods, bool], ...]
 
 
 class Clearing(NamedTuple):
-    """Where a ledger and the nodes stood before many were counted as gone, and which were."""
+    """Where a transaction and the nodes stood before many were counted as gone, and which were."""
 
     mark: Mark
     version: int
@@ -57,7 +57,7 @@ class Starting:
         self.placed_pods = placed_pods
 
 
-class Ledger:
+class Transaction:
     """An undo log over the quota tree and the nodes; without nodes, over quota only."""
 
     __slots__ = ("_before", "_log", "_moves", "_occupancy", "later")
@@ -104,7 +104,7 @@ class Ledger:
 
         Nothing else may be booked before `fill_nodes` has undone it.
         """
-        assert self._occupancy is not None, "only a ledger with nodes can be looked at"
+        assert self._occupancy is not None, "only a transaction with nodes can be looked at"
         mark = self.mark()
         version = self._occupancy.table.usage.version
         plain: list[PlacedPods] = []
@@ -182,7 +182,7 @@ class Ledger:
         self._moves.append((placed, comes))
 
     def _count(self, placed: PlacedPods, *, comes: bool, fits: bool = False) -> None:
-        assert self._occupancy is not None, "only a ledger with nodes has placed_pods"
+        assert self._occupancy is not None, "only a transaction with nodes has placed_pods"
         if comes:
             self._occupancy.occupy(placed, fits=fits)
         else:
