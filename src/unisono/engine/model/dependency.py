@@ -1,4 +1,4 @@
-"""Dependencies: what has to become of other workloads before one may start (spec time §11)."""
+"""Dependencies: how other jobs have to end, or start, before a workload may start (time §11)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ DependencyKind = Literal["afterok", "afterany", "afternotok", "after", "singleto
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to wait for."""
+    """One dependency."""
 
     kind: DependencyKind
-    on: str = ""  # namespace/name of a job; a singleton names nobody
-    delay_ms: int = 0  # `after`: so long after it has started
+    on: str = ""  # namespace/name of a job; empty for a singleton
+    delay_ms: int = 0  # `after`: time since the job has started
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """How a job ended."""
 
     job: str  # namespace/name
     succeeded: bool
     ended_at: Instant
-    started_at: Instant | None = None  # None: it never did, or nobody knows
+    started_at: Instant | None = None  # None: never, or unknown

@@ -1,4 +1,4 @@
-"""Trouble, as exceptions. A "no" is never one of these: it is an `Explanation`."""
+"""Exceptions. A workload that cannot start is never one of these: it gets an `Explanation`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Why a workload waits: typed facts with numbers, each naming what would change it.
 
 `Explanation.blockers` holds every fact that was found; the first one decides the stage and the
-reason that conditions and tables show. Words are made in `engine/explain`, nowhere else.
+reason that conditions and tables show. Sentences are made in `engine/explain`, nowhere else.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class QuotaExhausted(_Fact, frozen=True, kw_only=True):
     resource: ResourceName
     wanted: int
     available: int
-    # True if making others leave was allowed and tried, and would not have been enough.
+    # True if preemption was allowed and tried, and would not have been enough.
     tried_preemption: bool = False
 
 
@@ -91,12 +91,12 @@ class FlavorMismatch(_Fact, frozen=True, kw_only=True):
 
 
 class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
-    """There is quota, but no set of nodes holds the whole gang where it has to be."""
+    """There is quota, but the gang fits on no set of nodes that it may use."""
 
     pod_set: str
     pods: int
     pods_placeable: int
-    level: str = ""  # the label whose domains had to hold all of it; empty: the cluster
+    level: str = ""  # the label of the required domain; empty: the whole cluster
     best_domain: str = ""
     cluster_holds: int = 0
     nodes: int = 0
@@ -106,43 +106,43 @@ class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
     wanted_of_node: int = 0
     best_node_has: int = 0
     largest_node_has: int = 0
-    refusals: tuple[tuple[str, int], ...] = ()  # why nodes take no pod, and how many of them
-    labels: tuple[str, ...] = ()  # `key=value` that is asked for and that no node has
+    refusals: tuple[tuple[str, int], ...] = ()  # why nodes accept no pod, and how many nodes
+    labels: tuple[str, ...] = ()  # `key=value` that is required and that no node has
     slice_level: str = ""  # the label whose domains have to hold whole slices of its pods
-    # True if making others leave was allowed and tried, and would not have been enough.
+    # True if preemption was allowed and tried, and would not have been enough.
     tried_preemption: bool = False
 
 
 class WaitingForVictims(_Fact, frozen=True, kw_only=True):
-    """Others were told to leave for it, or to give up pods, and have not done so yet."""
+    """Its victims are being evicted, or are shrinking, and are not gone yet."""
 
     victims: tuple[WorkloadKey, ...]
-    shrinking: tuple[WorkloadKey, ...] = ()  # these go on with fewer pods
+    shrinking: tuple[WorkloadKey, ...] = ()  # victims that keep some of their pods
 
 
 class WaitingForPods(_Fact, frozen=True, kw_only=True):
-    """Pods of others were told to end; the place that they leave is kept for it."""
+    """It waits for terminating pods; their nodes are kept for it."""
 
     pods: tuple[str, ...]  # namespace/name
-    until: Instant  # then those that are still there are not counted on any longer
+    until: Instant  # after that, pods that are still there are not waited for
 
 
 class PreemptionBackoff(_Fact, frozen=True, kw_only=True):
-    """It was itself preempted lately and may not make others leave before then."""
+    """It was itself preempted recently and may not preempt before then."""
 
     until: Instant
     preemptions: int
 
 
 class ClaimedThisCycle(_Fact, frozen=True, kw_only=True):
-    """It fitted, but others of this cycle came first; it is tried again."""
+    """It fitted, but earlier decisions of this cycle took the quota; it is evaluated again."""
 
     queue: QueueName
     overlapping_victims: bool = False
 
 
 class BehindInQueue(_Fact, frozen=True, kw_only=True):
-    """Not examined yet, or held up by the head of a StrictFIFO queue."""
+    """Not evaluated yet, or blocked by the head of a StrictFIFO queue."""
 
     queue: QueueName
     head: WorkloadKey
@@ -157,7 +157,7 @@ class QueueMissing(_Fact, frozen=True, kw_only=True):
 
 
 class QueueInactive(_Fact, frozen=True, kw_only=True):
-    """The ClusterQueue cannot admit anything until its configuration is mended."""
+    """The ClusterQueue cannot admit anything until its configuration is fixed."""
 
     queue: QueueName
     why: Literal[
@@ -172,7 +172,7 @@ class QueueInactive(_Fact, frozen=True, kw_only=True):
 
 
 class QueueStopped(_Fact, frozen=True, kw_only=True):
-    """Somebody stopped the queue (stopPolicy)."""
+    """The queue is stopped (stopPolicy)."""
 
     queue: str
     local: bool
@@ -187,13 +187,13 @@ class NamespaceNotSelected(_Fact, frozen=True, kw_only=True):
 
 
 class Misconfigured(_Fact, frozen=True, kw_only=True):
-    """The workload itself cannot be run as written."""
+    """The workload cannot run as specified."""
 
     problem: str
 
 
-# Where a workload could not be handled: while it was read, while the engine decided about it, when
-# the auditor looked at what was planned for it, or when that was written down.
+# Where a workload could not be handled: while it was read, while the engine evaluated it, when the
+# auditor checked its plan, or when that was written.
 QuarantineStage = Literal["read", "decide", "audit", "write"]
 
 
@@ -206,7 +206,7 @@ class Quarantined(_Fact, frozen=True, kw_only=True):
 
 
 class CheckFailed(_Fact, frozen=True, kw_only=True):
-    """An admission check said Retry or Rejected."""
+    """An admission check is in state Retry or Rejected."""
 
     check: str
     state: Literal["Retry", "Rejected"]
@@ -217,87 +217,87 @@ class Deactivated(_Fact, frozen=True, kw_only=True):
 
 
 class Gated(_Fact, frozen=True, kw_only=True):
-    """An annotation names who must release it first."""
+    """An annotation names the controllers that must release it first."""
 
     by: str
 
 
 class OnHold(_Fact, frozen=True, kw_only=True):
-    """Evicted lately; it comes back to the queue by itself at `until`, or when somebody says so."""
+    """Evicted; it is requeued at `until`, or when condition Requeued becomes true."""
 
     until: Instant | None = None
 
 
 class WouldDelay(_Fact, frozen=True, kw_only=True):
-    """It fits now, but would still run when somebody before it is to start there."""
+    """It fits now, but would delay the backfill reservation of another workload."""
 
     whom: WorkloadKey
-    start: Instant  # of the other
-    limit_ms: int  # how long it says that it runs itself
+    start: Instant  # of that reservation
+    limit_ms: int  # its own time limit
 
 
 class Planned(_Fact, frozen=True, kw_only=True):
-    """It has a date: it starts then at the latest, if everybody keeps to their limits."""
+    """It has a backfill reservation: it starts then at the latest if all keep their limits."""
 
     start: Instant
-    position: int  # how many have dates before it, and itself
-    limit_ms: int = 0  # how long it will run itself
+    position: int  # in the reservation table, from 1
+    limit_ms: int = 0  # its own time limit
     limit_from: LimitWord = "policy"
-    behind: WorkloadKey | None = None  # who has the date before it
-    nodes: tuple[NodeName, ...] = ()  # on which, as things stand; none where nobody looked
+    behind: WorkloadKey | None = None  # the workload with the reservation before it
+    nodes: tuple[NodeName, ...] = ()  # as planned now; empty if not computed
 
 
 class Expected(_Fact, frozen=True, kw_only=True):
-    """An estimate: if limits were kept, it would start about then. Nothing is kept free for it."""
+    """An estimate of its start from time limits. Nothing is reserved for it."""
 
     start: Instant
-    # How many would be looked at before it, and itself; 0: it waits for something else
-    # than room, and whether there is room by then nobody looked at.
+    # Its position in priority order, from 1; 0: it waits for something other than capacity, and
+    # whether there is capacity by then was not computed.
     position: int
     limit_ms: int = 0
     limit_from: LimitWord = "policy"
-    nodes: tuple[NodeName, ...] = ()  # on which, as things stand; none where nobody looked
+    nodes: tuple[NodeName, ...] = ()  # as planned now; empty if not computed
 
 
 class NotBefore(_Fact, frozen=True, kw_only=True):
-    """It asked not to start before then."""
+    """Its begin time is in the future."""
 
     begin: Instant
 
 
 class DeadlineMissed(_Fact, frozen=True, kw_only=True):
-    """It cannot end in time any more."""
+    """It cannot end before its deadline any more."""
 
     deadline: Instant
     limit_ms: int
 
 
 class Reserved(_Fact, frozen=True, kw_only=True):
-    """There would be a place, but nodes are reserved for others while it would run."""
+    """It would fit, but an advance reservation excludes it from nodes while it would run."""
 
-    name: str  # of the reservation
+    name: str  # of the advance reservation
     start: Instant
     end: Instant
     nodes: int  # how many it has; 0: all
-    limit_ms: int  # how long the workload runs at most
+    limit_ms: int  # the time limit of the workload
 
 
 class ArrayLimit(_Fact, frozen=True, kw_only=True):
-    """As many of its array run, or stand in line before it, as may run at a time."""
+    """As many of its array run, or are ahead of it, as may run at a time."""
 
     array: str
     limit: int
 
 
 class DependencyPending(_Fact, frozen=True, kw_only=True):
-    """It depends on a job that has not got so far, or is not known yet."""
+    """It depends on a job that has not reached the required state, or is not known yet."""
 
     kind: DependencyKind
     on: str  # namespace/name of the job
 
 
 class DependencyNeverSatisfied(_Fact, frozen=True, kw_only=True):
-    """It depends on a job that ended otherwise than it was to."""
+    """It depends on a job that ended differently than required."""
 
     kind: DependencyKind
     on: str
@@ -310,26 +310,26 @@ class PodsNotReady(_Fact, frozen=True, kw_only=True):
 
 
 class Held(_Fact, frozen=True, kw_only=True):
-    """Somebody holds it back until it is released; with turns its priority is 0 meanwhile."""
+    """Its user or an administrator holds it; its multifactor priority is 0 meanwhile."""
 
     by: Literal["user", "admin"]
 
 
 class NotEntitled(_Fact, frozen=True, kw_only=True):
-    """Its account, QOS or partition does not exist, is shut, or is not for it."""
+    """Its account, QOS or partition does not exist, is down, or does not admit it."""
 
-    code: str  # Slurm's word
+    code: str  # Slurm's reason
     problem: str
 
 
 class LimitReached(_Fact, frozen=True, kw_only=True):
-    """It would be more than an account, a QOS or a partition allows.
+    """It would exceed a limit of an account, a QOS or a partition.
 
     Amounts are as `unit` says: thousandths of a TRES (`tres`), thousandths of a TRES for a minute
     (`tres-minutes`), workloads (`jobs`), or milliseconds (`time`).
     """
 
-    code: str  # Slurm's word
+    code: str  # Slurm's reason
     owner: str  # account/NAME, user/ACCOUNT/NAME, qos/NAME or partition/NAME
     per: Literal["group", "user", "account", "job", "node", "least"]
     whose: str = ""  # the user or the account that is counted within a QOS
@@ -339,11 +339,11 @@ class LimitReached(_Fact, frozen=True, kw_only=True):
     wanted: int
     limit: int
     denied: bool = False  # refused for good (DenyOnLimit, or too many were submitted)
-    until: Instant | None = None  # when use has faded enough by itself
+    until: Instant | None = None  # when usage has decayed enough
 
 
 class PoolRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one pool of machines has nothing: the first thing that stood in the way."""
+    """Why one node pool cannot provide machines: the first reason that was found."""
 
     pool: str
     code: str
@@ -351,14 +351,14 @@ class PoolRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CannotBuy(_Fact, frozen=True, kw_only=True):
-    """There is quota, no node is free, and machines for all of it cannot be bought either."""
+    """There is quota, it fits on no nodes, and machines for all of it cannot be bought."""
 
     code: str  # of the pool that came furthest (spec provisioning §5.14)
     pod_set: str
     pods: int
     each: tuple[tuple[ResourceName, int], ...] = ()  # what one pod asks for
     pools: tuple[PoolRefusal, ...] = ()
-    alternatives: tuple[Alternative, ...] = ()  # what would do, and its price
+    alternatives: tuple[Alternative, ...] = ()  # other sets of machines that would fit, with prices
     retry_at: Instant | None = None  # when something may be in stock again
 
 

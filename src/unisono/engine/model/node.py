@@ -31,7 +31,7 @@ class HostPort(msgspec.Struct, frozen=True):
 
 
 class PodSelector(msgspec.Struct, frozen=True):
-    """Which pods a rule between pods speaks of: labels, within some namespaces."""
+    """Which pods an inter-pod rule selects: labels, within some namespaces."""
 
     labels: LabelSelector
     namespaces: tuple[str, ...] = ()  # empty: the pod's own
@@ -74,7 +74,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodePod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod bound to a node by somebody else; what it uses is not ours to give."""
+    """A pod on a node that belongs to no workload of ours; what it uses is not free."""
 
     key: str  # namespace/name
     node: NodeName
@@ -82,5 +82,5 @@ class NodePod(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels = ()
     host_ports: tuple[HostPort, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
-    device: int | None = None  # the GPU that it shares, if it does and somebody said so
-    leaves_at: Instant | None = None  # told to end, and to be gone by then
+    device: int | None = None  # the GPU that it shares, if it does and that is known
+    leaves_at: Instant | None = None  # terminating: gone by then

@@ -1,7 +1,7 @@
 """A plan: the decision of one cycle, as data that leaves no choices.
 
-Carrying it out is only writing: reserve quota for every admission, tell every victim to leave,
-publish every explanation. `ClusterState.apply` does the same to the engine's own picture.
+Carrying it out is only writing: reserve quota for every admission, evict every victim, publish
+every explanation. `apply_plan` does the same to the engine's own state.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ StopReason = Literal[
     "Deactivated",
 ]
 
-# What happens to an examined workload that is not admitted (spec quota §5):
-# retry   - stays where it is and is examined again when its cohort tree changes
-# park    - leaves the line, with all of its shape, until quota is freed in its cohort tree
-# stall   - StrictFIFO: stays at the head and blocks, until quota is freed in its cohort tree
-# sticky  - made others leave; stays the head of its queue until it is admitted
-# line    - with backfill: stays where it is; the next pass that concerns it looks again
-# bar     - over a limit (spec turns §7); leaves the line, with all of its class, until those who
-#           share the limit use less
+# What happens to an evaluated workload that is not admitted (spec quota §5); values are recorded:
+# retry   - stays in its queue and is evaluated again when its cohort tree changes
+# park    - inadmissible, with its whole equivalence class, until quota is freed in its cohort tree
+# stall   - StrictFIFO: stays the head and blocks its queue, until quota is freed in its cohort tree
+# sticky  - a preemptor with a pending preemption: stays the head of its queue until admitted
+# line    - with backfill: stays pending; the next cycle that concerns it evaluates it again
+# bar     - over a limit (spec turns §7): limit-blocked, with its whole equivalence class, until
+#           usage under that limit falls
 Outcome = Literal["retry", "park", "stall", "sticky", "line", "bar"]
 
 
@@ -47,40 +47,40 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     workload: WorkloadKey
     admission: Admission
-    charges: Usage = ()  # what it costs the queue, flavor-resource by flavor-resource
+    charges: Usage = ()  # what its queue is charged
     borrow_level: int = 0  # 0: within its own quota; higher: borrowed from further away
-    # False while admission checks of its queue have to agree first.
+    # False while admission checks of its queue are not ready.
     checks_pass: bool = True
     replaces: WorkloadKey | None = None  # the elastic slice that ends with this admission
-    # Machines that have to come before it starts; some of its nodes are these.
+    # Machines that have to be ready before it starts; some of its nodes are these.
     purchase: Purchase | None = None
-    # Whose nodes it uses until their machines are there: it is over by then.
+    # Gangs whose held nodes it uses opportunistically: it ends before they can start.
     lent_by: tuple[WorkloadKey, ...] = ()
-    # How long it may run, where it left that open; None: as long as it said.
+    # Its time limit, where the request left it open; None: as requested.
     limit_ms: int | None = None
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that has to leave, or to give up some of its pods."""
+    """A workload that is preempted, or shrinks."""
 
     workload: WorkloadKey
     reason: PreemptionReason
-    # True if an earlier plan told it already: it is counted on, not told again.
+    # True if an earlier plan evicted it already: it is counted on, not evicted again.
     already_evicting: bool = False
-    keeps: Admission | None = None  # what it goes on with; None: all of it leaves
+    keeps: Admission | None = None  # what it shrinks to; None: all of it is evicted
 
 
 class Preempt(msgspec.Struct, frozen=True, kw_only=True):
-    """These victims leave, and then the workload fits as described by `admission`."""
+    """Once these victims are gone, the workload fits as `admission` says."""
 
     workload: WorkloadKey
     admission: Admission
     victims: tuple[Victim, ...]
-    buys: bool = False  # they leave for the quota; its machines are bought when they have left
+    buys: bool = False  # victims free quota only; its machines are bought once they are gone
 
 
 class Await(msgspec.Struct, frozen=True, kw_only=True):
-    """These pods of others leave by themselves, and then the workload fits as `admission` says."""
+    """Once these terminating pods are gone, the workload fits as `admission` says."""
 
     workload: WorkloadKey
     admission: Admission
@@ -88,27 +88,27 @@ class Await(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload loses its quota for a reason that is nobody else's need."""
+    """An eviction that is no preemption."""
 
     workload: WorkloadKey
     reason: StopReason
-    requeue_at: Instant | None = None  # back in the queue not before then
-    deactivate: bool = False  # and not at all until somebody sets spec.active again
+    requeue_at: Instant | None = None  # requeued not before then
+    deactivate: bool = False  # not requeued until spec.active is set again
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An examined workload that is not admitted: what becomes of it, and why."""
+    """An evaluated workload that is not admitted: what happens to it, and why."""
 
     outcome: Outcome
     explanation: Explanation
-    # What has to be freed before another look is worth it; None: anything in its cohort tree.
+    # What has to be freed before it is evaluated again; None: anything in its cohort tree.
     unblocked_by: Usage | None = None
-    watches_holdings: bool = False  # it also matters who runs: somebody might be displaced
-    lacks_nodes: bool = False  # there was quota: any change of nodes is worth another look
+    watches_holdings: bool = False  # preemption candidates matter, too
+    lacks_nodes: bool = False  # there was quota: any change of nodes evaluates it again
 
 
 class Date(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A waiting workload is planned to start then, at the latest, if limits are honest."""
+    """A pending workload starts then at the latest, if all workloads keep their time limits."""
 
     workload: WorkloadKey
     start: Instant
@@ -125,12 +125,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     awaits: tuple[Await, ...] = ()
     stops: tuple[Stop, ...] = ()
     waits: tuple[Wait, ...] = ()
-    dates: tuple[Date, ...] = ()  # with backfill: when those who wait are to start
-    examined: tuple[QueueName, ...] = ()  # queues whose heads were looked at
+    dates: tuple[Date, ...] = ()  # with backfill: the reservations of pending workloads
+    examined: tuple[QueueName, ...] = ()  # queues whose heads were evaluated
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload told to leave by a plan, flat, for those who report."""
+    """One eviction of a plan, flat, for reports."""
 
     workload: WorkloadKey
     reason: PreemptionReason | StopReason
@@ -138,7 +138,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evictions(plan: Plan) -> tuple[Eviction, ...]:
-    """List who is newly told to leave, in decision order."""
+    """List the new evictions of a plan, in decision order."""
     if not plan.stops and not plan.preemptions:
         return ()
     stopped = [Eviction(workload=stop.workload, reason=stop.reason) for stop in plan.stops]
@@ -152,7 +152,7 @@ def evictions(plan: Plan) -> tuple[Eviction, ...]:
 
 
 class Shrink(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload told by a plan to give up pods, flat, for those who report."""
+    """One workload that a plan shrinks, flat, for reports."""
 
     workload: WorkloadKey
     reason: PreemptionReason
@@ -161,7 +161,7 @@ class Shrink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shrinks(plan: Plan) -> tuple[Shrink, ...]:
-    """List who is newly told to give up pods, in decision order."""
+    """List the workloads that a plan newly shrinks, in decision order."""
     if not plan.preemptions:
         return ()
     return tuple(

@@ -15,7 +15,7 @@ FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
 
 class FairSharing(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose share is largest gives way first."""
+    """Preempt in the queue or cohort with the largest dominant share first."""
 
     strategies: tuple[FairStrategy, ...] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
@@ -51,27 +51,27 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()  # empty: the well-known labels that some node carries
     # Pods that ask for no topology: with GPUs they stay close together, others fill holes.
     gpu_mode: Literal["preferred", "unconstrained"] = "preferred"
-    # Without a single node quota alone decides (a rehearsal of queues); with this, everybody waits.
+    # Without nodes quota alone decides (a dry run of queues); with this, all workloads wait.
     needs_nodes: bool = False
-    # Who finds no place waits for pods that were told to end and will be gone within this time,
-    # before others have to leave; 0: nobody waits for them.
+    # A workload that does not fit waits for terminating pods that will be gone within this time
+    # before it preempts; 0: it does not wait for them.
     wait_for_leaving_ms: int = 0
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
-    """Who has to wait gets a date; others may go first as long as no date moves."""
+    """Pending workloads get reservations; others may start first if they delay none of them."""
 
-    # How many waiting workloads get a date at a time: 1 is EASY, None is conservative (all).
+    # How many pending workloads get a reservation at a time: 1 is EASY, None is conservative (all).
     dates: int | None = None
-    # Dates further away than this are only given to the first ten.
+    # Reservations further ahead than this are only made for the first ten.
     window_ms: int = 24 * 3600 * 1000
-    # Beyond the first few hundred instants, dates are rounded up to this.
+    # Beyond the first few hundred instants, reservations are rounded up to this.
     resolution_ms: int = 60 * 1000
-    most_tested: int = 0  # workloads looked at in one pass; 0: all
+    most_tested: int = 0  # workloads evaluated in one cycle; 0: all
     most_per_queue: int = 0  # of them, from one local queue; 0: all
-    # Of those that may go first: the shortest before the others.
+    # Backfill the shortest workloads first.
     shortest_first: bool = False
-    # How long a workload runs that does not say so (a year: nobody waits for its end).
+    # The time limit of a workload that has none (a year: its end is not worth waiting for).
     default_limit_ms: int = 365 * 24 * 3600 * 1000
 
 
@@ -83,15 +83,15 @@ class Provisioning(msgspec.Struct, frozen=True, kw_only=True):
     same_model: bool = True
     packing: Packing = "Balanced"
     single_packing: Packing = "MinCost"  # of workloads of one pod
-    slack_milli: int = 250  # Balanced may cost so much more than the cheapest, in thousandths
-    # Whether gangs may be put on machines that can be taken away.
+    slack_milli: int = 250  # how much more than the cheapest Balanced may cost, in thousandths
+    # Whether gangs may run on machines that can be interrupted.
     spot: Literal["opt-in", "allow", "never"] = "opt-in"
     interruptions_milli: int = 50  # of one spot machine in an hour, in thousandths
     restart_ms: int = 30 * 60 * 1000  # work that one interruption costs a gang
     # What all bought machines together may cost an hour, in millionths of a dollar; None: no bound.
     most_per_hour_micro: int | None = None
-    most_at_once: int = 4  # purchases under way in one pool
-    # Whether others have to leave before machines are bought, after, or not at all.
+    most_at_once: int = 4  # pending purchases of one pool
+    # Whether preemption comes before provisioning, after it, or not at all.
     preference: Literal["reclaim-then-provision", "provision-then-preempt", "provision-only"] = (
         "reclaim-then-provision"
     )
@@ -106,15 +106,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     # Accounts, weights and limits instead of Kueue's order (spec turns); None: Kueue's.
     turns: MultifactorRules | None = None
-    # None: Kueue's way; whoever fits starts, and whoever does not fit gets no date.
+    # None: as Kueue: what fits starts, and what does not fit gets no reservation.
     backfill: Backfill | None = None
-    # Nodes that are kept for some, or for nobody, for a while (spec time §8).
+    # Advance reservations of nodes: maintenance, or for some workloads only (spec time §8).
     reservations: tuple[Reservation, ...] = ()
     provisioning: Provisioning = Provisioning()
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.
     anti_thrash: bool = True
-    # Switches off the deliberate differences from Kueue, except the one that keeps limits: nobody
+    # Switches off the deliberate differences from Kueue, except the one that keeps limits: nothing
     # starts on quota or nodes that victims still hold.
     strict: bool = False

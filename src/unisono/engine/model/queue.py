@@ -22,7 +22,7 @@ MILLI = 1000  # a fair-sharing weight of 1
 
 
 class Flavor(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of node: what its nodes are labelled with and what they repel."""
+    """A kind of node: its labels and taints."""
 
     name: FlavorName
     node_labels: Labels = ()
@@ -59,24 +59,24 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BorrowWithinCohort(msgspec.Struct, frozen=True, kw_only=True):
-    """May a workload that has to borrow make others leave?"""
+    """May a workload that has to borrow preempt?"""
 
     policy: Literal["Never", "LowerPriority"] = "Never"
     max_priority_threshold: int | None = None
 
 
 class PreemptionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a queue's workloads may make leave."""
+    """Which workloads a queue's workloads may preempt."""
 
     within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     reclaim: Literal["Never", "LowerPriority", "Any"] = "Never"
     borrow: BorrowWithinCohort = BorrowWithinCohort()
-    # Ours: a workload admitted less than this ago is nobody's victim (spec quota §18.5).
+    # Ours: a workload admitted less than this ago is not preempted (spec quota §18.5).
     min_runtime_ms: int = 0
 
 
 class FlavorFungibility(msgspec.Struct, frozen=True, kw_only=True):
-    """When to go on to the next flavor although this one would do."""
+    """When to try the next flavor although this one fits."""
 
     when_can_borrow: Literal["MayStopSearch", "TryNextFlavor"] = "MayStopSearch"
     when_can_preempt: Literal["MayStopSearch", "TryNextFlavor"] = "TryNextFlavor"
@@ -105,7 +105,7 @@ class ClusterQueue(msgspec.Struct, frozen=True, kw_only=True):
     weight_milli: int = MILLI
     usage_based_admission: bool = False  # admission fair sharing
     terminating: bool = False
-    unlimited: bool = False  # no quota at all: whatever fits on nodes may start
+    unlimited: bool = False  # no quota at all: what fits on nodes may start
 
 
 class Cohort(msgspec.Struct, frozen=True, kw_only=True):

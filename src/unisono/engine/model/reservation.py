@@ -1,4 +1,4 @@
-"""A reservation: nodes that are kept for some, or for nobody, for a while (spec time §8)."""
+"""Advance reservations: nodes kept for some workloads, or for maintenance (spec time §8)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _PERIOD_MS = {"daily": 24 * 3600 * 1000, "weekly": 7 * 24 * 3600 * 1000}
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes, from when until when, and who may run there meanwhile."""
+    """Which nodes, from when until when, and which workloads may run there meanwhile."""
 
     name: str
     start: Instant
     end: Instant
     nodes: tuple[NodeName, ...] = ()  # none named: all of them
-    # Whoever is one of these may run there; nobody if none of them is named (maintenance).
+    # Workloads of any of these may run there; none at all if all are empty (maintenance).
     local_queues: tuple[LocalQueueKey, ...] = ()
     namespaces: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()  # as workloads name them
@@ -36,7 +36,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def times_from(self, instant: Instant) -> tuple[Instant, Instant] | None:
-        """Return when it is, or is next, in force; None once it is over for good."""
+        """Return its present or next occurrence; None once it is over for good."""
         period = _PERIOD_MS.get(self.repeat)
         if period is None:
             return (self.start, self.end) if instant < self.end else None

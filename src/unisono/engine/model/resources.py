@@ -1,7 +1,7 @@
 """Amounts of resources, and the flavor-resources they are charged to.
 
 `Amounts` is a sorted tuple of (resource, amount) pairs rather than a mapping because pod sets are
-hashed: workloads of the same shape share one object and one verdict.
+hashed: workloads of one equivalence class share one object and one evaluation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNLIMITED = 2**63 - 1
 MAX_AMOUNT = 2**48  # of one pod or one node: 256 TiB
 MAX_MILLICORES = 10**12  # a thousand million cores
 MAX_GPUS = 1024  # of one pod or one node, which has a column for each that is shared
-MAX_PODS_PER_NODE = 4096  # kubelets take 110 by default, and some hundreds where they are told to
+MAX_PODS_PER_NODE = 4096  # kubelets take 110 by default, and some hundreds where configured
 MAX_COUNT = 2**31 - 1  # of anything in a manifest: Kubernetes counts in 32 bits
 MAX_TOTAL = 10**18  # of all pods of a workload together: an exabyte, or 10^15 cores
 
@@ -69,7 +69,7 @@ def pool_name(flavors: Iterable[FlavorName]) -> str:
 
 @lru_cache(maxsize=1024)  # asked for every resource of every gang
 def is_gpu(resource: str) -> bool:
-    """Say whether a resource name means GPUs, whoever made them.
+    """Say whether a resource name means GPUs of any vendor.
 
     >>> is_gpu("nvidia.com/gpu"), is_gpu("nvidia.com/mig-1g.5gb"), is_gpu("cpu")
     (True, True, False)

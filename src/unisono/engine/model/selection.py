@@ -1,4 +1,4 @@
-"""What a pod demands of a node and what a node (or flavor) repels: labels, affinity, taints."""
+"""Which nodes a pod may run on: labels, node affinity, taints and tolerations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Toleration(msgspec.Struct, frozen=True):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """A mark that keeps pods away unless they tolerate it."""
+    """A taint: keeps pods off a node unless they tolerate it."""
 
     key: str
     value: str = ""

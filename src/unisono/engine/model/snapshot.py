@@ -34,11 +34,11 @@ class AdmissionCheck(msgspec.Struct, frozen=True):
 
     name: str
     active: bool = True
-    brings_nodes: bool = False  # nodes are there only when it has agreed
+    brings_nodes: bool = False  # nodes exist only once it is ready
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The world as the engine knows it at one version of its state."""
+    """The cluster as the engine knows it at one version of its state."""
 
     version: int = 0
     now: Instant = Instant(0)
@@ -53,22 +53,22 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] = ()  # none at all: quota alone decides
     pods: tuple[NodePod, ...] = ()  # on nodes, but not of workloads that hold quota here
     holdings: tuple[Holding, ...] = ()
-    # Workloads that made others leave and go first in their queues until they are admitted.
+    # Preemptors with a pending preemption: the heads of their queues until they are admitted.
     preemptors: tuple[WorkloadKey, ...] = ()
     waiting: tuple[Workload, ...] = ()
-    # What was found out before and still holds: verdicts on workloads that are set aside, and
-    # queues with nothing new to examine. Without it a decision would start from scratch.
+    # Results of earlier cycles that still hold: inadmissible workloads, and queues with nothing new
+    # to evaluate. Without them a decision would start from scratch.
     admitted_lately: tuple[Amounts, ...] = ()  # requests of pods, for scoring by fragmentation
     shared_lately: tuple[Amounts, ...] = ()  # the same, where pods share GPUs
     verdicts: tuple[Wait, ...] = ()
-    # With backfill: of all workloads of one kind, the newest verdict; the first of them is named.
+    # With backfill: the newest result of each equivalence class, under its first workload.
     shared_verdicts: tuple[Explanation, ...] = ()
     asleep: tuple[QueueName, ...] = ()
-    # Instants at which a workload is looked at again; some only because of what it was before.
+    # Instants at which a workload is evaluated again; some are left from its earlier state.
     reminders: tuple[tuple[Instant, WorkloadKey], ...] = ()
-    # What accounts, users and QOS used so far, and since when those who need leave to age do so.
+    # Usage of accounts, users and QOS, and since when workloads accrue age where that is limited.
     usage: tuple[UsageRecord, ...] = ()
     accruing: tuple[tuple[WorkloadKey, Instant], ...] = ()
     market: Market | None = None  # what can be bought; None: nothing
-    # What became of jobs, for those who depend on them; the newest last.
+    # How jobs ended, for dependencies on them; the newest last.
     results: tuple[Result, ...] = ()

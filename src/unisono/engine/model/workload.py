@@ -1,4 +1,4 @@
-"""A workload: a gang of pod sets that is admitted whole, and what it holds once it is."""
+"""A workload: a gang of pod sets that is admitted whole, and its admission."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from unisono.engine.model.provisioning import ProvisioningOptions
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 
-# Who said how long a workload may run: it itself, its job's activeDeadlineSeconds, its queue; what
-# was learned from earlier runs is only an estimate.
+# Where the time limit of a workload comes from: its request, its job's activeDeadlineSeconds, its
+# queue; what was learned from earlier runs is only an estimate.
 LimitSource = Literal["request", "job", "queue", "history"]
-# Also Kueue's maximumExecutionTimeSeconds, and what the operator's policy says for all others.
+# Also Kueue's maximumExecutionTimeSeconds, and the policy's default.
 LimitWord = Literal["request", "job", "queue", "history", "execution", "policy"]
 
 
 class TopologyRequest(msgspec.Struct, frozen=True):
-    """Where the pods of a set must (or would like to) be close to each other."""
+    """The topology domain that the pods of a set must, or should, share."""
 
     mode: Literal["required", "preferred", "unconstrained"]
     level: str = ""
@@ -57,28 +57,30 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True, gc=Fals
     affinity: tuple[AffinityTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     topology: TopologyRequest | None = None
-    node_requests: Amounts | None = None  # what it takes of a node, if quota counts otherwise
+    node_requests: Amounts | None = (
+        None  # what it uses of a node, if that differs from what quota counts
+    )
     group: str = ""  # pod sets with the same group take the same flavors and the same domain
-    # What placement needs besides; a pod set that asks for none of it costs nothing for it.
+    # What placement needs besides; unset fields cost nothing.
     preferred: tuple[WeightedTerm, ...] = ()  # preferred node affinity
     labels: Labels = ()
     host_ports: tuple[HostPort, ...] = ()
     affinity_to: tuple[PodRule, ...] = ()  # required pod affinity
     anti_affinity: tuple[PodRule, ...] = ()  # required pod anti-affinity
     spread: tuple[SpreadRule, ...] = ()
-    # What of the affinity comes from volumes, one after the other: only for words.
+    # The parts of the affinity that come from volumes: only for explanations.
     volumes: tuple[tuple[AffinityTerm, ...], ...] = ()
 
 
 class CheckState(msgspec.Struct, frozen=True):
-    """What an admission check says of one workload."""
+    """The state of an admission check for one workload."""
 
     name: str
     state: Literal["Pending", "Ready", "Retry", "Rejected"] = "Pending"
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What somebody asked for, and what happened to it before; never what it holds now."""
+    """The request and its history; never what it holds now."""
 
     key: WorkloadKey
     uid: str
@@ -86,51 +88,51 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pod_sets: tuple[PodSet, ...]
     priority: int = 0
     created_at: Instant = Instant(0)
-    # The place in the queue when it is not the creation time (evicted by a readiness time-out or
-    # by an admission check). Preempted workloads keep their creation time.
+    # Orders it in its queue when the creation time does not (evicted by a readiness time-out or by
+    # an admission check). Preempted workloads keep their creation time.
     queued_at: Instant | None = None
     active: bool = True
     gated_by: str = ""  # kueue.x-k8s.io/admission-gated-by
     requeue_at: Instant | None = None  # on hold until then
     on_hold: bool = False  # condition Requeued=False
     checks: tuple[CheckState, ...] = ()
-    # Pods of each set that are done and will not come back: their quota is free again.
+    # Pods of each set that have finished for good: their quota is free again.
     reclaimable: tuple[tuple[str, int], ...] = ()
-    replaces: WorkloadKey | None = None  # elastic job: the slice that this one grows out of
-    # How often it was preempted, and when it may next make others leave (spec quota §18.2b).
+    replaces: WorkloadKey | None = None  # elastic job: the slice that this one replaces
+    # How often it was preempted, and when it may next preempt (spec quota §18.2b).
     preemptions: int = 0
     may_preempt_at: Instant | None = None
     requeues: int = 0  # how often its pods were not ready in time
     max_execution_ms: int | None = None
     past_execution_ms: int = 0  # admitted time before the current admission
-    # How long it will run at most, for planning (spec time §1); None: it does not say.
+    # Its time limit, for planning (spec time §1); None: it has none.
     time_limit_ms: int | None = None
     limit_from: LimitSource = "request"
-    # It may be started with a limit as short as this, if it starts earlier then (spec time §1).
+    # It may be started with a limit as short as this, if that lets it start earlier (spec time §1).
     least_limit_ms: int | None = None
     begin_at: Instant | None = None  # not before then
     deadline: Instant | None = None  # it must be able to end by then
-    # A request above its limit, an unreadable template: nothing that waiting would mend.
+    # A request above its limit, an unreadable template: waiting does not help.
     misconfigured: str = ""
     # How many pods must start together, over all sets; None: all of them (every set's minimum).
     min_total: int | None = None
-    turn: SubmitOptions = SubmitOptions()  # whose it is, for the order by accounts (spec turns)
-    # Its pods above the minimum may be taken from it while it runs, one by one.
+    turn: SubmitOptions = (
+        SubmitOptions()
+    )  # account, user, QOS: for multifactor priority (spec turns)
+    # It may be shrunk while it runs, pod by pod, down to its minimum.
     can_shrink: bool = False
     # An array, and how many of its workloads may run at a time (spec time §9); empty: none.
     array: str = ""
     array_limit: int = 0
-    # namespace/name of the job that it stands for, by which others refer to it; empty: its key.
+    # namespace/name of its job, by which dependencies refer to it; empty: its key.
     job: str = ""
-    buying: ProvisioningOptions = (
-        ProvisioningOptions()
-    )  # its wishes about machines that are bought for it
+    buying: ProvisioningOptions = ProvisioningOptions()  # for machines that are bought for it
     depends: tuple[Dependency, ...] = ()  # on all of them, or on any (spec time §11)
     depends_on_any: bool = False
 
     @property
     def longest_ms(self) -> int | None:
-        """How long it will run at most, as far as somebody said so; planned with the least."""
+        """Its time limit for planning, the shortest that it accepts; None: it has none."""
         limit = self.time_limit_ms if self.least_limit_ms is None else self.least_limit_ms
         if self.max_execution_ms is None:
             return limit
@@ -139,7 +141,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def longest_from(self) -> LimitWord:
-        """Who said how long it will run at most."""
+        """Where that limit comes from."""
         longest = self.longest_ms
         if longest is None:
             return "policy"
@@ -152,12 +154,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def job_name(self) -> str:
-        """What others call it: namespace/name of its job."""
+        """What dependencies refer to: namespace/name of its job."""
         return self.job or self.key
 
     @property
     def tie(self) -> str:
-        """What decides among equals of one instant: its job's number if it has one, else its uid.
+        """What orders equals of one instant: its job's number if it has one, else its uid.
 
         Objects are created in whole seconds, and scripts submit several in one.
         """
@@ -166,7 +168,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def position_time(self) -> Instant:
-        """The instant that decides its place among equals."""
+        """The instant that orders it among equals."""
         return self.created_at if self.queued_at is None else self.queued_at
 
 
@@ -182,7 +184,7 @@ class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A reservation of quota: where it is charged and for what."""
+    """A quota reservation with node assignments: which queue is charged, and for what."""
 
     queue: QueueName
     pod_sets: tuple[PodSetAssignment, ...]
@@ -194,15 +196,15 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     workload: Workload
     admission: Admission
     reserved_at: Instant = Instant(0)
-    evicting: bool = False  # told to leave; keeps its quota until its pods are gone
+    evicting: bool = False  # being evicted; keeps its quota until its pods are gone
     admitted: bool = True  # all admission checks are ready
     admitted_at: Instant | None = None  # None: when it was reserved
     ready: bool = True  # its pods are ready (waitForPodsReady)
     # Since when its pods are not ready any more; None if they never were.
     unready_since: Instant | None = None
-    # What it goes on with: told to give up the rest, it keeps their quota until they are gone.
+    # What it shrinks to: it keeps the quota of the other pods until they are gone.
     keeps: Admission | None = None
-    # When the last of the machines that it waits for is expected; it has started nothing yet.
+    # When the last of the machines that it waits for is expected; no pod has started yet.
     ready_by: Instant | None = None
 
     @property
