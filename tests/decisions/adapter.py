@@ -31,13 +31,13 @@ from unisono.engine.dry_run import dry_run, give_up, leave, refuse_broken_repair
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
+    advance_reservation,
     dependency,
     multifactor,
     node,
     policy,
     provisioning,
     queue,
-    reservation,
     selection,
     workload,
 )
@@ -51,7 +51,7 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import (
     Admit,
     Await,
-    Date,
+    BackfillReservation,
     Plan,
     Preempt,
     PreemptionReason,
@@ -120,7 +120,8 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     policy.Policy: "fair_sharing admission_fair_sharing pods_ready placement turns:priority_order "
     "backfill reservations:advance_reservations provisioning undeclared:undeclared_resources "
     "anti_thrash strict:strict_kueue",
-    reservation.Reservation: "name start end nodes local_queues namespaces accounts users repeat",
+    advance_reservation.AdvanceReservation: "name start end nodes local_queues namespaces accounts "
+    "users repeat",
     multifactor.SubmitOptions: "account user qos partition nice site:site_factor "
     "priority:set_priority hold number:job_id task:array_task",
     multifactor.Limits: "group_tres group_tres_minutes group_tres_run_minutes group_jobs "
@@ -192,7 +193,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     Preempt: "workload admission victims buys:provisions_afterwards",
     Await: "workload admission pods",
     Stop: "workload reason requeue_at deactivate",
-    Date: "workload start end",
+    BackfillReservation: "workload start end",
     # facts; their tags are public
     facts.QuotaExhausted: "queue pod_set flavor resource wanted available tried_preemption",
     facts.ExceedsMaximum: "queue pod_set flavor resource wanted maximum",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.findings import only, problems
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
-from unisono.engine.model.reservation import Reservation
 from unisono.kinds.settings import settings_of
 
 HEAD = "apiVersion: unisono.dev/v1\nkind: Policy\nreservations:\n  - "
@@ -64,7 +64,7 @@ def test_nodes_times_and_members_reach_the_engine() -> None:
     )
     noon = 1_767_268_800_000
     assert settings_of(None, only(team)).policy.reservations == (
-        Reservation(
+        AdvanceReservation(
             name="x",
             start=Instant(noon),
             end=Instant(noon + 4 * 3_600_000),

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.resources import amounts
 from unisono.sim.errors import BadTrace
 from unisono.sim.faults import as_written, by_chance
@@ -148,7 +148,7 @@ def _reserved(
     policy: str, begins: float, ends: float, repeat: Literal["", "daily"] = ""
 ) -> Outcome:
     """Replay two jobs that ask for an hour; all nodes are reserved for nobody for a while."""
-    made = Reservation(
+    made = AdvanceReservation(
         name="work",
         start=Instant(int((EPOCH + begins) * 1000)),
         end=Instant(int((EPOCH + ends) * 1000)),

@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from unisono.engine.model import reservation as engine
+from unisono.engine.model import advance_reservation as engine
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
 from unisono.kinds.decode import Schema
 from unisono.kinds.notes import Notes
@@ -108,10 +108,10 @@ def _check_nodes(each: Reservation, path: str, notes: Notes) -> None:
         notes.problem(f"{path}.nodes", "names no node")
 
 
-def reservations_of(reservations: tuple[Reservation, ...]) -> tuple[engine.Reservation, ...]:
+def reservations_of(reservations: tuple[Reservation, ...]) -> tuple[engine.AdvanceReservation, ...]:
     """Return reservations as the engine reads them."""
     return tuple(
-        engine.Reservation(
+        engine.AdvanceReservation(
             name=each.name,
             start=each.start.instant,
             end=each.until or each.start.instant,

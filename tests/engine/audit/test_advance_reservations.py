@@ -7,27 +7,29 @@ import msgspec
 from tests.support.audit_asserts import breaks, passes
 from tests.support.node_plans import machine, of, started, world
 from tests.support.quota_builders import pods
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import Explanation, Reserved
 from unisono.engine.model.names import Instant, NodeName
-from unisono.engine.model.plan import Date, Plan, Wait
+from unisono.engine.model.plan import BackfillReservation, Plan, Wait
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 
 replace = msgspec.structs.replace
-COOLING = Reservation(name="cooling", start=Instant(100), end=Instant(200), nodes=(NodeName("n1"),))
+COOLING = AdvanceReservation(
+    name="cooling", start=Instant(100), end=Instant(200), nodes=(NodeName("n1"),)
+)
 JOB = replace(of(pods(1, {"gpu": 8})), time_limit_ms=101)
 SHORT = replace(JOB, time_limit_ms=100)
 
 
-def cluster(workload: Workload, reservation: Reservation = COOLING) -> Snapshot:
+def cluster(workload: Workload, reservation: AdvanceReservation = COOLING) -> Snapshot:
     policy = Policy(backfill=Backfill(), reservations=(reservation,))
     return replace(world(machine("n1"), waiting=(workload,)), policy=policy)
 
 
 def dated(start: int) -> Plan:
-    date = Date(workload=JOB.key, start=Instant(start), end=Instant(start + 101))
+    date = BackfillReservation(workload=JOB.key, start=Instant(start), end=Instant(start + 101))
     return Plan(based_on=0, now=Instant(0), dates=(date,))
 
 

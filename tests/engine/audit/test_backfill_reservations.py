@@ -8,7 +8,7 @@ from tests.support.audit_asserts import breaks, passes
 from tests.support.node_plans import machine, of, started, there, world
 from tests.support.quota_builders import pods
 from unisono.engine.model.names import Instant
-from unisono.engine.model.plan import Date, Plan
+from unisono.engine.model.plan import BackfillReservation, Plan
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
@@ -33,7 +33,7 @@ def cluster(*waiting: Workload) -> Snapshot:
 
 
 def dated(plan: Plan, start: int) -> Plan:
-    date = Date(workload=BIG.key, start=Instant(start), end=Instant(start + 100))
+    date = BackfillReservation(workload=BIG.key, start=Instant(start), end=Instant(start + 100))
     return replace(plan, dates=(date,))
 
 

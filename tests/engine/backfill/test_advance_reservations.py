@@ -11,12 +11,12 @@ from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import PolicySet, TimePassed, WorkloadGone, WorkloadWaits
@@ -25,13 +25,13 @@ from unisono.engine.state.snapshots import snapshot
 
 HOUR = 3_600_000
 WAYS = [None, Backfill(dates=1), Backfill()]
-MAINTENANCE = Reservation(
+MAINTENANCE = AdvanceReservation(
     name="cooling", start=Instant(2 * HOUR), end=Instant(4 * HOUR), nodes=(NodeName("n1"),)
 )
 
 
 def cluster(
-    backfill: Backfill | None, *reservations: Reservation, nodes: int = 2, quota: int = 64
+    backfill: Backfill | None, *reservations: AdvanceReservation, nodes: int = 2, quota: int = 64
 ) -> ClusterState:
     return restore(
         world(

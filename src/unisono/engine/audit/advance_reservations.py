@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from unisono.engine.audit.backfill_reservations import minimum_requests
 from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Violation
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import Reserved
 from unisono.engine.model.names import PODS, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan
-from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.workload import Workload
 
 _DAY_MS = 24 * 3600 * 1000
@@ -82,7 +82,7 @@ def _check_facts(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
                 yield Violation(rule="explanation", workload=workload.key, message=message)
 
 
-def _against(index: SnapshotIndex, workload: Workload, start: Instant) -> list[Reservation]:
+def _against(index: SnapshotIndex, workload: Workload, start: Instant) -> list[AdvanceReservation]:
     """List the advance reservations that exclude a workload while it would run."""
     end = start + _limit_ms(index, workload)
     return [
@@ -92,7 +92,7 @@ def _against(index: SnapshotIndex, workload: Workload, start: Instant) -> list[R
     ]
 
 
-def _overlaps(each: Reservation, start: int, end: int) -> bool:
+def _overlaps(each: AdvanceReservation, start: int, end: int) -> bool:
     if each.repeat == "":
         return each.start < end and start < each.end
     period = _PERIODS_MS[each.repeat]
@@ -101,7 +101,7 @@ def _overlaps(each: Reservation, start: int, end: int) -> bool:
     return occurrence >= 0 and start < each.end + occurrence * period
 
 
-def _may_use(each: Reservation, workload: Workload) -> bool:
+def _may_use(each: AdvanceReservation, workload: Workload) -> bool:
     namespace = workload.key.split("/")[0]
     account, user = workload.turn.account, workload.turn.user
     return (
@@ -112,7 +112,7 @@ def _may_use(each: Reservation, workload: Workload) -> bool:
     )
 
 
-def _has(each: Reservation, node: NodeName) -> bool:
+def _has(each: AdvanceReservation, node: NodeName) -> bool:
     return not each.nodes or node in each.nodes
 
 

@@ -23,7 +23,7 @@ from unisono.engine.backfill.slot_capacity import SlotCapacity, pools_of
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.overriding import override
-from unisono.engine.model.plan import Date
+from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
@@ -56,8 +56,8 @@ class ConservativeTable(ReservationTable):
         self._capacity: NodeCapacity | SlotCapacity | None = None
         self._is_reused = False
         self._is_shared = False  # set: intervals, capacity and the rest are the last cycle's
-        self._reservations: dict[WorkloadKey, Date] = {}
-        self._first: Date | None = None  # the earliest
+        self._reservations: dict[WorkloadKey, BackfillReservation] = {}
+        self._first: BackfillReservation | None = None  # the earliest
         self._bounds: dict[tuple[ClusterQueueState, int, str], Bounds] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first reservation
         # Set for estimates: it records the nodes of each reservation.
@@ -117,7 +117,7 @@ class ConservativeTable(ReservationTable):
 
     @property
     @override
-    def reservations(self) -> Sequence[Date]:
+    def reservations(self) -> Sequence[BackfillReservation]:
         """All reservations."""
         return tuple(self._reservations.values())
 
@@ -133,7 +133,7 @@ class ConservativeTable(ReservationTable):
         return next(reversed(self._reservations))
 
     @property
-    def first(self) -> Date | None:
+    def first(self) -> BackfillReservation | None:
         """The earliest reservation."""
         return self._first
 
@@ -252,7 +252,7 @@ class ConservativeTable(ReservationTable):
     @override
     def reserve(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
-    ) -> Date | None:
+    ) -> BackfillReservation | None:
         """Reserve the first interval that is long enough."""
         if self.is_full:
             return None
@@ -312,7 +312,7 @@ class ConservativeTable(ReservationTable):
         return None if placed is None else Starting(counted.cells, (placed,))
 
     def _record_nodes(
-        self, reservation: Date, counted: CountedGang | None, found: Starting
+        self, reservation: BackfillReservation, counted: CountedGang | None, found: Starting
     ) -> None:
         """Record the nodes of a reservation, if anything asks for them."""
         if self.reserved_nodes is None:
@@ -378,11 +378,11 @@ class ConservativeTable(ReservationTable):
 
     def _book_reservation(
         self, waiting: Waiting, start: Instant, end: Instant, found: Starting
-    ) -> Date:
+    ) -> BackfillReservation:
         assert self._intervals is not None, "there are intervals by now"
         high = self._intervals.cut(end)
         self._book(found, self._intervals.interval_at(start), high)
-        reservation = Date(workload=waiting.workload.key, start=start, end=end)
+        reservation = BackfillReservation(workload=waiting.workload.key, start=start, end=end)
         self._reservations[reservation.workload] = reservation
         if self._first is None or start < self._first.start:
             self._first = reservation

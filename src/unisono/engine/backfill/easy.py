@@ -16,7 +16,7 @@ from unisono.engine.backfill.reservation_table import NOTHING, CycleView, Reserv
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
 from unisono.engine.model.overriding import override
-from unisono.engine.model.plan import Date
+from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
@@ -64,7 +64,7 @@ class EasyTable(ReservationTable):
 
     @property
     @override
-    def reservations(self) -> Sequence[Date]:
+    def reservations(self) -> Sequence[BackfillReservation]:
         """The one reservation, if there is one."""
         return () if self.shadow is None else (self.shadow.reservation,)
 
@@ -197,7 +197,7 @@ class EasyTable(ReservationTable):
     @override
     def reserve(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
-    ) -> Date | None:
+    ) -> BackfillReservation | None:
         """Make the one reservation."""
         if self.shadow is not None:
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Date
+from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.placement.gang import Gang
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.quota_tree import Cell
@@ -59,7 +59,7 @@ class EasyShadow:
         # None: that depends on the nodes they are on.
         self.extra_pods = extra_pods
         self.free = free  # on nodes at the shadow time, before it starts; None: not worked out yet
-        self._reservation: Date | None = None
+        self._reservation: BackfillReservation | None = None
 
     def copy(self) -> EasyShadow:
         """Return the same, for another cycle to change."""
@@ -82,7 +82,7 @@ class EasyShadow:
         return self.workload
 
     @property
-    def first(self) -> Date:
+    def first(self) -> BackfillReservation:
         """The first reservation: there is only one."""
         return self.reservation
 
@@ -95,8 +95,10 @@ class EasyShadow:
         return key == self.workload
 
     @property
-    def reservation(self) -> Date:
+    def reservation(self) -> BackfillReservation:
         """The reservation as a plan names it."""
         if self._reservation is None:
-            self._reservation = Date(workload=self.workload, start=self.start, end=self.end)
+            self._reservation = BackfillReservation(
+                workload=self.workload, start=self.start, end=self.end
+            )
         return self._reservation

@@ -16,7 +16,7 @@ from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.backfill.intervals import End
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Date
+from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.nominate import Nominee
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
@@ -58,7 +58,7 @@ class ReservationTable(ABC):
 
     @property
     @abstractmethod
-    def reservations(self) -> Sequence[Date]:
+    def reservations(self) -> Sequence[BackfillReservation]:
         """All reservations."""
 
     @property
@@ -121,5 +121,5 @@ class ReservationTable(ABC):
     @abstractmethod
     def reserve(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
-    ) -> Date | None:
+    ) -> BackfillReservation | None:
         """Make a reservation for a workload that has to wait, if there is one to make."""

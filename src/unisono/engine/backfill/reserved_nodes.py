@@ -16,7 +16,7 @@ from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.backfill.future_placement import free_after, free_beside
 from unisono.engine.backfill.intervals import End
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
-from unisono.engine.model.plan import Date
+from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.placement.packing import pack
 from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.state.placed_pods import PlacedPods
@@ -39,7 +39,7 @@ class ReservedNodes:
     _ends: list[tuple[Instant, int, Booked]] = field(default_factory=list)
     _starting: list[Booked] = field(default_factory=list)
     _on_nodes: dict[WorkloadKey, tuple[PlacedPods, ...]] = field(default_factory=dict)
-    _counted: list[tuple[Date, CountedGang]] = field(default_factory=list)
+    _counted: list[tuple[BackfillReservation, CountedGang]] = field(default_factory=list)
 
     def running(self, ends: Sequence[End]) -> None:
         """Take in what is on nodes, and until when."""
@@ -50,11 +50,13 @@ class ReservedNodes:
         self._starting.append(booked)
         self._ends.append((end, 0, booked))
 
-    def reserved(self, reservation: Date, placed_pods: tuple[PlacedPods, ...]) -> None:
+    def reserved(
+        self, reservation: BackfillReservation, placed_pods: tuple[PlacedPods, ...]
+    ) -> None:
         """Take in a reservation of certain nodes."""
         self._on_nodes[reservation.workload] = placed_pods
 
-    def counted(self, reservation: Date, counted: CountedGang) -> None:
+    def counted(self, reservation: BackfillReservation, counted: CountedGang) -> None:
         """Take in a reservation of any nodes."""
         self._counted.append((reservation, counted))
 

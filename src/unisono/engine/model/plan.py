@@ -107,7 +107,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     lacks_nodes: bool = False  # there was quota: any change of nodes evaluates it again
 
 
-class Date(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class BackfillReservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pending workload starts then at the latest, if all workloads keep their time limits."""
 
     workload: WorkloadKey
@@ -125,7 +125,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     awaits: tuple[Await, ...] = ()
     stops: tuple[Stop, ...] = ()
     waits: tuple[Wait, ...] = ()
-    dates: tuple[Date, ...] = ()  # with backfill: the reservations of pending workloads
+    dates: tuple[
+        BackfillReservation, ...
+    ] = ()  # with backfill: the reservations of pending workloads
     examined: tuple[QueueName, ...] = ()  # queues whose heads were evaluated
 
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.provisioning import Packing
-from unisono.engine.model.reservation import Reservation
 
 FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
@@ -109,7 +109,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     # None: as Kueue: what fits starts, and what does not fit gets no reservation.
     backfill: Backfill | None = None
     # Advance reservations of nodes: maintenance, or for some workloads only (spec time §8).
-    reservations: tuple[Reservation, ...] = ()
+    reservations: tuple[AdvanceReservation, ...] = ()
     provisioning: Provisioning = Provisioning()
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import Reserved
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Backfill
-from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.config import Config
 from unisono.engine.state.excluded_nodes import ExcludedNodes
@@ -14,7 +14,9 @@ from unisono.engine.state.timers import NODES, Timers
 # Of a reservation that comes again and again, so many ends are considered for dates.
 MOST_ENDS = 32
 
-InForce = tuple[Reservation, Instant, Instant]  # from when until when, the time that is meant
+InForce = tuple[
+    AdvanceReservation, Instant, Instant
+]  # from when until when, the time that is meant
 
 
 class ReservationBook:
@@ -27,7 +29,7 @@ class ReservationBook:
         self._excluded: dict[tuple[str, ...], ExcludedNodes] = {}
 
     @property
-    def all(self) -> tuple[Reservation, ...]:
+    def all(self) -> tuple[AdvanceReservation, ...]:
         """Return every reservation there is."""
         return self._config.policy.reservations
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
-from unisono.engine.model.plan import Date
+from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
@@ -41,7 +41,7 @@ class Kept(Protocol):
         ...
 
     @property
-    def first(self) -> Date | None:
+    def first(self) -> BackfillReservation | None:
         """Return the earliest reservation, which backfilled workloads must not delay."""
         ...
 
@@ -151,7 +151,7 @@ class Timeline:
         self._known: dict[tuple[QueueName, Kind], Group] = {}  # those without members, too
         # The last verdict on a workload, and which cycle found it.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
-        self.dated: Date | None = None  # the first reservation of the last cycle
+        self.dated: BackfillReservation | None = None  # the first reservation of the last cycle
         # Workloads whose explanation names a reservation.
         self.promised: dict[WorkloadKey, None] = {}
         self.arrivals: list[Member] = []

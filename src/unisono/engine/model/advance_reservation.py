@@ -12,7 +12,7 @@ from unisono.engine.model.workload import Workload
 _PERIOD_MS = {"daily": 24 * 3600 * 1000, "weekly": 7 * 24 * 3600 * 1000}
 
 
-class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+class AdvanceReservation(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes, from when until when, and which workloads may run there meanwhile."""
 
     name: str
