@@ -45,8 +45,8 @@ _Rank = tuple[bool, PriorityKey]
 _FIRST: _Rank = (False, (0, 0, Instant(0), 0, 0, ""))
 # The place of a group's next member, its index, and the group.
 _Head = tuple[Place, int, Group]
-# Reservations beyond the window are still made for so many (spec time §4).
-SURE = 10
+# The first so many get a reservation even beyond the window (spec time §4).
+BEYOND_WINDOW = 10
 
 
 class Candidate:
@@ -194,7 +194,7 @@ class PriorityHeads(Candidates):
         if over is None:
             return False
         self.cycle.waits.append(_wait("bar", candidate, (over,)))
-        self._look_behind(candidate)
+        self._bound_by_next(candidate)
         return True
 
     @override
@@ -211,9 +211,9 @@ class PriorityHeads(Candidates):
         """Find the queue's next workload if its head starts or steps aside."""
         super().decided(candidate, nominee, wait)
         if wait is None or wait.outcome == "park":
-            self._look_behind(candidate)
+            self._bound_by_next(candidate)
 
-    def _look_behind(self, candidate: Candidate) -> None:
+    def _bound_by_next(self, candidate: Candidate) -> None:
         """End the cycle before the workload behind a head that no longer is one."""
         if not self._heads:  # order after the last head is irrelevant
             return
@@ -428,7 +428,7 @@ class AllPending(Candidates):
 
     @override
     def nominate(self, candidate: Candidate) -> Nominee:
-        """Nominate on the picture of now: what leaves already is not preempted once more."""
+        """Nominate on what earlier decisions left; their victims are not preempted once more."""
         cycle = self.cycle
         return nominate(
             self.state,
@@ -436,7 +436,7 @@ class AllPending(Candidates):
             candidate.waiting,
             cycle.transaction,
             cycle.now,
-            gone=frozenset(cycle.victims),
+            evicted=frozenset(cycle.victims),
         )
 
     @override
@@ -479,7 +479,7 @@ class AllPending(Candidates):
 
     def _furthest(self) -> Instant | None:
         """Return how far ahead a reservation may be; None: as far as it has to be."""
-        if self._table.count < SURE:
+        if self._table.count < BEYOND_WINDOW:
             return None
         return Instant(self.cycle.now + self._rules.window_ms)
 
@@ -492,11 +492,11 @@ class AllPending(Candidates):
         made, table = self.cycle, self._table
         if table.is_reused or not self._timeline.promised:
             return []
-        told = {wait.explanation.workload for wait in made.waits}
-        told.update(admit.workload for admit in made.admissions)
-        told.update(one.workload for one in made.preemptions)
+        explained = {wait.explanation.workload for wait in made.waits}
+        explained.update(admit.workload for admit in made.admissions)
+        explained.update(one.workload for one in made.preemptions)
         reserved = {reservation.workload for reservation in table.reservations}
-        lost = self._timeline.lapsed(reserved, told)
+        lost = self._timeline.lapsed(reserved, explained)
         return [Wait(outcome="line", explanation=why) for why in lost]
 
 

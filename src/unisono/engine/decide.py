@@ -53,8 +53,10 @@ NO_RULES = PreemptionRules()
 class _Claims:
     """What this cycle did to one cohort tree that is not true yet."""
 
-    leaving: list[Charges] = field(default_factory=list)  # victims: counted as gone, still there
-    coming: list[Charges] = field(default_factory=list)  # room kept for those who wait for them
+    # Of victims: off the transaction, still running.
+    leaving: list[Charges] = field(default_factory=list)
+    # Of preemptors that wait for them: on the transaction, not running yet.
+    coming: list[Charges] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -76,9 +78,8 @@ class Decisions:
     leaving: list[PlacedPods] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
-    counted: LimitCounters = field(
-        default_factory=LimitCounters
-    )  # against limits: starts of this cycle
+    # Starts of this cycle, as limits of accounts and QOS count them.
+    limit_counts: LimitCounters = field(default_factory=LimitCounters)
     purchases: Purchases | None = None  # made so far; None before the first
     is_last: bool = False  # no decision follows: what it takes need not be booked
     # Backfill reservations that this cycle keeps to and adds to; None: the policy has no backfill.
@@ -92,7 +93,7 @@ class Decisions:
     def over_limit(self, waiting: Waiting) -> LimitReached | None:
         """Return the limit that a workload would break by starting beside this cycle's starts."""
         limits = self.limits
-        return None if limits is None else limits.over_limit_of(waiting.key, self.counted)
+        return None if limits is None else limits.over_limit_of(waiting.key, self.limit_counts)
 
     def decide(self, nominee: Nominee) -> Wait | None:
         """Admit the nominee, or return why it waits; perhaps for victims that leave for it."""
@@ -101,7 +102,7 @@ class Decisions:
         if verdict is Verdict.NO_FIT:
             return self._wait_for_quota(nominee)
         if verdict is not Verdict.FIT and not targets:
-            return self._keep_room(nominee)
+            return self._keep_quota(nominee)
         if not targets and (delays := self._delays(nominee)) is not None:
             return _wait(nominee, "retry", delays)
         if nominee.waiting.workload.replaces in self.victims:
@@ -110,7 +111,7 @@ class Decisions:
             return self._share_victims(nominee)
         if targets:
             return self._preempt(nominee)
-        if nominee.is_patient:
+        if nominee.waits_for_terminating:
             return self._await(nominee)
         return self._admit(nominee)
 
@@ -126,8 +127,8 @@ class Decisions:
         workload = nominee.waiting.workload
         limit = self.timeline.limit_of(workload)
         end = Instant(self.now + limit)
-        if nominee.lenders and table.ends_before_first(end):
-            return None  # on nodes that others hold: what it takes is theirs already
+        if nominee.opportunistic_on and table.ends_before_first(end):
+            return None  # on held nodes: what it uses is booked for their gang already
         if not table.allows(nominee, end):
             return table.would_delay(limit)
         most = longest_limit(self.state, workload, self.now)
@@ -152,13 +153,13 @@ class Decisions:
         outcome: Outcome = "stall" if nominee.cq.is_strict else "park"
         return _wait(nominee, outcome, facts_of(nominee), _unblocked_by(nominee))
 
-    def _keep_room(self, nominee: Nominee) -> Wait:
+    def _keep_quota(self, nominee: Nominee) -> Wait:
         """It may preempt and found no victims: later candidates must not take what it waits for.
 
         Not needed when the queue may always reclaim what is its own, or when backfill reserves.
         """
         if self.table is None and nominee.cq.spec.preemption.reclaim != "Any":
-            self._book_claim(nominee, tuple(_room_to_keep(nominee)))
+            self._book_claim(nominee, tuple(_quota_to_keep(nominee)))
         outcome: Outcome = "retry" if nominee.cq.is_strict else "park"
         # Each flavor-resource may have victims, but not all together: then anything counts.
         together = nominee.assignment.verdict is not Verdict.NO_VICTIMS
@@ -178,7 +179,7 @@ class Decisions:
             nominee.waiting,
             self.transaction,
             self.now,
-            gone=frozenset(self.victims),
+            evicted=frozenset(self.victims),
             allowed=nominee.assignment.flavors,
         )
         if second.assignment.verdict is not Verdict.FIT:
@@ -205,10 +206,10 @@ class Decisions:
             tree.leaving.append(nominee.replaced.charges)
         self._book_claim(nominee, nominee.assignment.as_charges())
         admission = admission_of(nominee)
-        self._seat(nominee, admission)
+        self._occupy_nodes(nominee, admission)
         victims = tuple(named(target) for target in nominee.targets)
         self.taken.update(dict.fromkeys(victim.workload for victim in victims))
-        self._take_off(nominee)
+        self._note_replaced(nominee)
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
         made = Preempt(
             workload=nominee.key, admission=admission, victims=victims, buys=nominee.buys
@@ -220,14 +221,14 @@ class Decisions:
         """Keep the place that terminating pods are about to leave."""
         mark = self.transaction.mark()
         self._remove_replaced(nominee)
-        awaited = self._find_place_later(nominee) if self._fits(nominee.charges) else []
+        awaited = self._find_place_after(nominee) if self._fits(nominee.charges) else []
         if not awaited:
             self.transaction.rollback(mark)
             return _skip(nominee)
         self.leaving.extend(placed for _, placed in awaited if placed not in self.leaving)
         self._book_claim(nominee, nominee.assignment.as_charges())
         admission = admission_of(nominee)
-        self._seat(nominee, admission)
+        self._occupy_nodes(nominee, admission)
         pods = [pod for pod, _ in awaited]
         names = tuple(pod.key for pod in pods)
         self.awaits.append(Await(workload=nominee.key, admission=admission, pods=names))
@@ -245,15 +246,15 @@ class Decisions:
         self._remove_replaced(nominee)
         if not (
             self._fits(nominee.charges)
-            and self._fits_already(nominee)
-            and (nominee.purchase is not None or self._find_place_already(nominee))
+            and self._fits_now(nominee)
+            and (nominee.purchase is not None or self._find_place_now(nominee))
         ):
             self.transaction.rollback(mark)
             return _skip(nominee)
         admission = admission_of(nominee)
         if not self.is_last:
             self.transaction.add(nominee.charges.items())
-            placed_pods = self._seat(nominee, admission)
+            placed_pods = self._occupy_nodes(nominee, admission)
             self.starting.append(Starting(nominee.assignment.as_charges(), placed_pods))
         workload = nominee.waiting.workload
         self.admissions.append(
@@ -267,7 +268,7 @@ class Decisions:
                 checks_pass=_checks_pass(nominee),
                 replaces=workload.replaces if nominee.replaced is not None else None,
                 purchase=nominee.purchase,
-                lent_by=lent_by(nominee.lenders, admission),
+                lent_by=lent_by(nominee.opportunistic_on, admission),
                 limit_ms=self._limit_of(nominee),
             )
         )
@@ -275,14 +276,14 @@ class Decisions:
             self.purchases.provisioner.take(nominee.purchase)
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: it cannot be a victim again
-            self._take_off(nominee)
+            self._note_replaced(nominee)
         if self.table is not None:
             limit = nominee.limit_ms
             if limit is None:
                 limit = self.timeline.limit_of(workload)
             self.table.started(Instant(self.now + limit), self.starting[-1])
         if self.limits is not None:
-            self.limits.count(workload.key, self.counted)
+            self.limits.count(workload.key, self.limit_counts)
         return None
 
     # --- counted gangs (`backfill/counted_gang.py`) ----------------------------------------------
@@ -302,14 +303,14 @@ class Decisions:
             return None
         nodes = self.state.nodes
         admission, placed_pods = offer_on(nodes, chosen, waiting, cq, counted)
-        # What is taken off the transaction again is soon asked for once more.
+        # The plan is applied after the rollback: then the same rows are asked for again.
         nodes.occupancy.remember(placed_pods[0].nodes, *chosen, counted.pods)
         return admission, Starting(counted.cells, placed_pods)
 
     def admit_counted(
         self, waiting: Waiting, counted: CountedGang, offer: Offer, *, later: bool
     ) -> None:
-        """Admit a counted gang; `later`: put it on its nodes only when nodes are looked at."""
+        """Admit a counted gang; `later`: put it on its nodes only when nodes are read."""
         admission, starting = offer
         self.transaction.add(starting.charges)
         for placed in starting.placed_pods:
@@ -322,7 +323,7 @@ class Decisions:
             Admit(workload=waiting.key, admission=admission, charges=counted.charges)
         )
         if self.limits is not None:
-            self.limits.count(waiting.key, self.counted)
+            self.limits.count(waiting.key, self.limit_counts)
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -331,12 +332,12 @@ class Decisions:
         workload = nominee.waiting.workload
         if nominee.limit_ms is not None:
             return nominee.limit_ms
-        if nominee.lenders:
+        if nominee.opportunistic_on:
             return workload.least_limit_ms
         return longest_limit(self.state, workload, self.now)
 
     def _find_place(self, nominee: Nominee) -> bool:
-        """Look for nodes on the transaction as it is: those of the nomination may be taken."""
+        """Find nodes on the transaction as it is: those of the nomination may be taken by now."""
         if nominee.node_search is None:
             return True
         answer = nominee.node_search.place(nominee.assignment)
@@ -348,43 +349,42 @@ class Decisions:
         nominee.placements = answer
         return True
 
-    def _find_place_already(self, nominee: Nominee) -> bool:
-        """Look for nodes that are free now, not only once the cycle's victims are gone."""
+    def _find_place_now(self, nominee: Nominee) -> bool:
+        """Find nodes that are free now, not only once the cycle's victims have left."""
         if nominee.node_search is None or self.transaction.moved == 0:
-            return True  # nobody moved since it was nominated
+            return True  # nothing moved since its nomination
         mark = self.transaction.mark()
         for placed in self.leaving:
             self.transaction.occupy(placed)
-        set_aside(self.transaction, nominee.lenders)
+        set_aside(self.transaction, nominee.opportunistic_on)
         found = self._find_place(nominee)
         self.transaction.rollback(mark)
         return found
 
-    def _find_place_later(self, nominee: Nominee) -> list[TerminatingPod]:
-        """Look for nodes without pods that are leaving; return those that have to be gone."""
-        going = [
+    def _find_place_after(self, nominee: Nominee) -> list[TerminatingPod]:
+        """Find nodes without terminating pods; return the pods that have to leave first."""
+        terminating = [
             each for each in self.state.nodes.terminating(self.now) if each[1] not in self.leaving
         ]
         mark = self.transaction.mark()
-        for _, placed in going:
+        for _, placed in terminating:
             self.transaction.vacate(placed)
         if not self._find_place(nominee):
             return []
         nodes = {name for found in nominee.placements for name, _ in found.nodes}
-        here = [each for each in going if each[0].node in nodes]
+        here = [each for each in terminating if each[0].node in nodes]
         self.transaction.rollback(mark)
         for _, placed in here:
             self.transaction.vacate(placed)
         if self._find_place(nominee):
             return here
-        self.transaction.rollback(
-            mark
-        )  # rules between pods: others, elsewhere, are in its way, too
-        for _, placed in going:
+        # Pod rules: terminating pods on other nodes are in its way, too.
+        self.transaction.rollback(mark)
+        for _, placed in terminating:
             self.transaction.vacate(placed)
-        return going if self._find_place(nominee) else []
+        return terminating if self._find_place(nominee) else []
 
-    def _seat(self, nominee: Nominee, admission: Admission) -> tuple[PlacedPods, ...]:
+    def _occupy_nodes(self, nominee: Nominee, admission: Admission) -> tuple[PlacedPods, ...]:
         if nominee.node_search is None:
             return ()
         if nominee.replaced is not None:
@@ -396,8 +396,8 @@ class Decisions:
             self.transaction.occupy(placed)
         return placed_pods
 
-    def _take_off(self, nominee: Nominee) -> None:
-        """Note that a slice which is replaced is off the transaction: it does not end once more."""
+    def _note_replaced(self, nominee: Nominee) -> None:
+        """Note that a replaced slice is off the transaction: it must not end once more."""
         if nominee.replaced is not None:
             self.taken[nominee.replaced.key] = None
 
@@ -408,11 +408,11 @@ class Decisions:
     def _fits(self, charges: dict[Cell, int]) -> bool:
         return all(amount <= available(cell) for cell, amount in charges.items() if amount)
 
-    def _fits_already(self, nominee: Nominee) -> bool:
-        """Say whether it fits while the cycle's victims are still there.
+    def _fits_now(self, nominee: Nominee) -> bool:
+        """Say whether it fits while the cycle's victims are still running.
 
         Kueue admits on quota that victims have not given back yet; then a queue is above its
-        limit until they are gone. We let the workload wait for them instead.
+        limit until they have left. We let the workload wait for them instead.
         """
         claims = self.claims.get(nominee.cq.tree)
         if claims is None:
@@ -427,7 +427,7 @@ class Decisions:
         return fits
 
     def _book_claim(self, nominee: Nominee, charges: Charges) -> None:
-        """Keep room for a workload that cannot start in this cycle."""
+        """Keep quota for a workload that cannot start in this cycle."""
         self.transaction.add(charges)
         self._claims_of(nominee.cq).coming.append(charges)
 
@@ -459,12 +459,12 @@ def _wait(
 
 
 def _unblocked_by(nominee: Nominee) -> Usage | None:
-    """Return what has to be freed before another look is worth it."""
+    """Return what has to be freed before another evaluation is worth it."""
     shortages = nominee.assignment.shortages
     return None if shortages is None else tuple(sorted(shortages.items()))
 
 
-def _room_to_keep(nominee: Nominee) -> Iterator[tuple[Cell, int]]:
+def _quota_to_keep(nominee: Nominee) -> Iterator[tuple[Cell, int]]:
     """Return what to keep free for a head that waits for victims (spec quota §6)."""
     borrows = nominee.level > 0
     for cell, wanted in nominee.charges.items():

@@ -1,11 +1,11 @@
-"""Nomination: what a queue's head could get, judged on its own (spec quota §6.3 and §7).
+"""Nomination: what a candidate could get, judged on its own (spec quota §6.3 and §7).
 
 Quota and nodes are asked together: a flavor whose nodes are full gives way to the next one, and
 victims count only if the gang then really has a place.
 
-All heads are nominated on the same picture, before any of them is decided. A nomination is a full
+Heads are nominated on the same picture, before any of them is decided. A nomination is a full
 assignment that fits, one that fits once named victims have left, or the facts why there is none.
-With `minCount`, fewer pods are considered only when the full count finds neither room nor victims.
+With `minCount`, fewer pods are considered only when the full count finds neither place nor victims.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Transaction
 
-# Says of an assignment whether its nodes come only after an admission check has agreed (spec quota
-# §12). Which nodes an autoscaler will bring is unknown, so that such a workload reserves quota
-# without a place; it is placed when they are there (`repair.py`).
-BringsNodes = Callable[[Assignment], bool]
+# Says of an assignment whether its nodes are pending an admission check (spec quota §12). Which
+# nodes an autoscaler will bring is unknown, so such a workload reserves quota without a place; it
+# is placed when they are there (`repair.py`).
+NodesPending = Callable[[Assignment], bool]
 
 
-def _nothing(assignment: Assignment) -> bool:
-    """Say that no check brings nodes: the gang needs those that are there."""
+def _never_pending(assignment: Assignment) -> bool:
+    """Say that no admission check brings nodes: the gang needs those that are there."""
     return False
 
 
-# Flavors and counts that one shape gets in one queue vary little; a bound all the same.
-WRITINGS_KEPT = 64
+# Flavors and counts that one equivalence class gets in a queue vary little; a bound all the same.
+ADMISSIONS_KEPT = 64
 
 
 @dataclass(slots=True, eq=False)
 class Nominee:
-    """The head of a queue with what it could get. Satisfies `order.heads.Head`."""
+    """A candidate with what it could get. Satisfies `ordering.heads.Head`."""
 
     waiting: Waiting
     cq: ClusterQueueState
@@ -75,11 +75,14 @@ class Nominee:
     node_search: NodeSearch | None = None  # finds nodes; None while there are none
     placements: tuple[PodSetPlacement, ...] = ()
     lacks_nodes: bool = False  # there was quota, but no place
-    is_patient: bool = False  # its place is free once pods of others have left that are going
-    affordable: list[Assignment] = field(default_factory=list)  # with quota, and without a place
+    waits_for_terminating: bool = False  # its place is free once terminating pods have left
+    affordable: list[Assignment] = field(
+        default_factory=list
+    )  # assignments with quota and without a place
     purchase: Purchase | None = None  # machines that have to come for it first
-    buys: bool = False  # victims leave for its quota, and then machines are bought
-    lenders: list[Running] = field(default_factory=list)  # on whose nodes it may be meanwhile
+    buys: bool = False  # victims make room in its quota only; then machines are bought
+    # Gangs that hold nodes which it may use until they start (`provisioning/opportunistic.py`).
+    opportunistic_on: list[Running] = field(default_factory=list)
     limit_ms: int | None = None  # to start it with, where it left that open (backfill)
 
     @property
@@ -125,14 +128,16 @@ def nominate(
     transaction: Transaction,
     now: Instant,
     *,
-    gone: frozenset[WorkloadKey] = frozenset(),
+    evicted: frozenset[WorkloadKey] = frozenset(),
     allowed: Allowed | None = None,
     start: Instant | None = None,
-    displaces: bool = True,
+    may_preempt: bool = True,
 ) -> Nominee:
-    """Judge one head. `gone` and `allowed` narrow a second look within the same cycle.
+    """Nominate one candidate. Nothing that is tried stays on the transaction.
 
-    `start` is when it would start, if not now: it must not run into a reservation.
+    `evicted` are victims of this cycle, which are not preempted once more; `allowed` are the only
+    flavors of a second attempt. `start` is when it would start, if not now: it must not run into
+    an advance reservation.
     """
     workload, policy = waiting.workload, state.policy
     state.evaluating = workload.key
@@ -144,9 +149,9 @@ def nominate(
         node_search = NodeSearch(
             placement_of(state), waiting, kept, state.reserved.excluded_nodes(workload, begin)
         )
-    brings_nodes: BringsNodes = _nothing
+    nodes_pending: NodesPending = _never_pending
     if node_search is not None and cq.spec.checks:
-        brings_nodes = _nodes_of_checks(state, cq, workload)
+        nodes_pending = _pending_by_checks(state, cq, workload)
     search = VictimSearch(
         workload=workload,
         cq=cq,
@@ -155,11 +160,11 @@ def nominate(
         transaction=transaction,
         queue_at=state.cohort_trees.queue_at,
         usage_of=cq.pending.usage_of,
-        gone=gone,
-        displaces=displaces,
-        find_place=_find_place(node_search, brings_nodes),
+        gone=evicted,
+        displaces=may_preempt,
+        find_place=_find_place(node_search, nodes_pending),
         only_room_counts=node_search.only_room_counts
-        if node_search is not None and brings_nodes is _nothing
+        if node_search is not None and nodes_pending is _never_pending
         else None,
     )
     mark = transaction.mark()
@@ -167,28 +172,28 @@ def nominate(
         transaction.remove(replaced.charges)  # its pods stay where they are
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
     eligible = eligible_flavors_of(cq, waiting.shape, state.config)
-    # With backfill it gets a date, and nobody has to be kept waiting for its sake.
-    waits = node_search is not None and policy.backfill is None
-    soon = terminating_pods(state.nodes, transaction, now) if waits else None
-    machines = could_buy(state, workload, node_search, now)
+    # With backfill it gets a reservation instead: that also counts on terminating pods.
+    may_wait = node_search is not None and policy.backfill is None
+    terminating = terminating_pods(state.nodes, transaction, now) if may_wait else None
+    can_buy = could_buy(state, workload, node_search, now)
     starts_now = start is None and node_search is not None and kept is None
     held = opportunistic_use(state, workload, transaction, now) if starts_now else None
-    sells = node_search is not None and state.config.market is not None
-    judge = _Judge(
+    has_market = node_search is not None and state.config.market is not None
+    assignments = _AssignmentSearch(
         cq,
         waiting.shape,
         eligible,
         search,
         node_search,
         allowed,
-        soon,
-        brings_nodes,
-        machines,
+        terminating,
+        nodes_pending,
+        can_buy,
         held,
-        sells,
+        has_market,
     )
-    best = judge.best()
-    if brings_nodes(best.assignment):
+    best = assignments.best()
+    if nodes_pending(best.assignment):
         node_search = None
     if best.lacks_nodes and not best.works and node_search is not None:
         if node_search.needs_excluded_nodes(best.assignment):
@@ -205,38 +210,40 @@ def nominate(
             assert until is not None, "only a preempted workload backs off"
             backoff = PreemptionBackoff(until=until, preemptions=workload.preemptions)
             assignment.blockers.insert(0, backoff)
-    sticky = cq.pending.preemptor == workload.key
+    is_preemptor = cq.pending.preemptor == workload.key
     return Nominee(
         waiting,
         cq,
         eligible,
         assignment,
         best.targets,
-        goes_first=sticky and policy.anti_thrash and not policy.strict,
+        goes_first=is_preemptor and policy.anti_thrash and not policy.strict,
         replaced=replaced,
         node_search=node_search,
         placements=best.placements,
         lacks_nodes=best.lacks_nodes,
-        is_patient=best.is_patient,
+        waits_for_terminating=best.waits_for_terminating,
         affordable=best.affordable,
         buys=best.buys,
-        lenders=best.lenders,
+        opportunistic_on=best.opportunistic_on,
     )
 
 
-def _nodes_of_checks(state: ClusterState, cq: ClusterQueueState, workload: Workload) -> BringsNodes:
-    """Return what says whether the checks of a queue bring the nodes of an assignment."""
+def _pending_by_checks(
+    state: ClusterState, cq: ClusterQueueState, workload: Workload
+) -> NodesPending:
+    """Return a test whether the nodes of an assignment are pending a check of the queue."""
     config, checks = state.config, workload.checks
     return lambda found: config.nodes_come_later(cq.spec, found.flavors.values(), checks)
 
 
 def _find_place(
-    node_search: NodeSearch | None, brings_nodes: BringsNodes
+    node_search: NodeSearch | None, nodes_pending: NodesPending
 ) -> Callable[[Assignment], bool] | None:
-    """Return what says whether there is a place, if one is needed now; None without nodes."""
-    if node_search is None or brings_nodes is _nothing:
+    """Return a test whether an assignment has a place, or needs none yet; None without nodes."""
+    if node_search is None or nodes_pending is _never_pending:
         return None if node_search is None else node_search.fits
-    return lambda assignment: brings_nodes(assignment) or node_search.fits(assignment)
+    return lambda assignment: nodes_pending(assignment) or node_search.fits(assignment)
 
 
 def affordable(
@@ -246,7 +253,7 @@ def affordable(
     transaction: Transaction,
     now: Instant,
 ) -> Assignment:
-    """Say what quota alone would give a workload, as it is booked on the transaction."""
+    """Return what quota alone would give a workload, as things are on the transaction."""
     search = VictimSearch(
         workload=waiting.workload,
         cq=cq,
@@ -259,8 +266,8 @@ def affordable(
         find_place=None,
     )
     eligible = eligible_flavors_of(cq, waiting.shape, state.config)
-    judge = _Judge(cq, waiting.shape, eligible, search, None, None, None)
-    return judge.best().assignment
+    assignments = _AssignmentSearch(cq, waiting.shape, eligible, search, None, None, None)
+    return assignments.best().assignment
 
 
 @dataclass(slots=True)
@@ -271,10 +278,10 @@ class _Outcome:
     targets: list[Target] = field(default_factory=list)
     placements: tuple[PodSetPlacement, ...] = ()
     lacks_nodes: bool = False
-    is_patient: bool = False
+    waits_for_terminating: bool = False
     affordable: list[Assignment] = field(default_factory=list)
     buys: bool = False
-    lenders: list[Running] = field(default_factory=list)
+    opportunistic_on: list[Running] = field(default_factory=list)
 
     @property
     def works(self) -> bool:
@@ -282,8 +289,8 @@ class _Outcome:
 
 
 @dataclass(slots=True)
-class _Judge:
-    """Tries counts and flavors until quota and nodes both say yes."""
+class _AssignmentSearch:
+    """Tries counts and flavors until both quota and nodes fit."""
 
     cq: ClusterQueueState
     shape: Shape
@@ -291,20 +298,20 @@ class _Judge:
     search: VictimSearch
     node_search: NodeSearch | None
     allowed: Allowed | None
-    terminating: TerminatingPods | None  # None: it waits for no pods of others
-    brings_nodes: BringsNodes = _nothing  # whether nodes come with an admission check
-    could_buy: CouldBuy | None = None  # for whom machines could be bought; None: for nobody
-    held: OpportunisticUse | None = None  # of nodes that gangs hold until machines come
-    sells: bool = False  # whether machines can be bought at all
+    terminating: TerminatingPods | None  # None: it does not wait for them
+    nodes_pending: NodesPending = _never_pending  # whether nodes come with a check
+    can_buy: CouldBuy | None = None  # None: there is nothing to buy
+    held: OpportunisticUse | None = None  # of nodes that gangs hold until their machines come
+    has_market: bool = False  # whether machines can be bought at all
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
-        full = self._settled(self.shape.counts)
+        full = self._attempt_count(self.shape.counts)
         if full.works or not self.shape.shrinkable:
             return full
         full.assignment.shortages = None  # a smaller count may fit long before the full one does
         found = self._largest(lambda one: one.works)
-        if found is None and self.sells and not full.affordable:
+        if found is None and self.has_market and not full.affordable:
             found = self._largest(lambda one: bool(one.affordable))  # there is quota for it
         return found or full
 
@@ -314,18 +321,18 @@ class _Judge:
         found: _Outcome | None = None
         while low <= high:
             middle = (low + high) // 2
-            smaller = self._settled(shrunk(self.shape, middle))
+            smaller = self._attempt_count(shrunk(self.shape, middle))
             if is_enough(smaller):
                 found, high = smaller, middle - 1
             else:
                 low = middle + 1
         return found
 
-    def _settled(self, counts: tuple[int, ...]) -> _Outcome:
-        """Try a count; victims are asked only for as many pods as will then find a place."""
+    def _attempt_count(self, counts: tuple[int, ...]) -> _Outcome:
+        """Try a count; victims are preempted only for as many pods as then find a place."""
         found = self._attempt(counts)
         while found.targets and self.node_search is not None and self.shape.shrinkable:
-            if found.buys or self.brings_nodes(found.assignment):
+            if found.buys or self.nodes_pending(found.assignment):
                 break
             given = self._counts_without(found.targets, found.assignment)
             if given == found.assignment.counts:
@@ -334,26 +341,26 @@ class _Judge:
         return found
 
     def _counts_without(self, targets: list[Target], assignment: Assignment) -> tuple[int, ...]:
-        """Return how many pods of each set find a place once the targets are gone."""
+        """Return how many pods of each set find a place once the targets are evicted."""
         assert self.node_search is not None, "the caller asked"
         mark = self.search.transaction.mark()
         for target in targets:
             target.take(self.search.transaction)
         answer = self.node_search.place(assignment)
         self.search.transaction.rollback(mark)
-        assert not isinstance(answer, GangDoesNotFit), "victims are enough, or they are none"
+        assert not isinstance(answer, GangDoesNotFit), "victims that do not suffice are not targets"
         return placed_counts(answer, self.shape)
 
     def _attempt(self, counts: tuple[int, ...]) -> _Outcome:
-        """Assign flavors and, with nodes, find places; a flavor without room gives way."""
+        """Assign flavors and, with nodes, find places; a flavor whose nodes are full gives way."""
         assignment = self._assign(counts, frozenset())
         if assignment.verdict is Verdict.NO_FIT:
             return _Outcome(assignment)
         if assignment.verdict is not Verdict.FIT:
             return self._with_victims(assignment)
-        if self.node_search is None or self.brings_nodes(assignment):
+        if self.node_search is None or self.nodes_pending(assignment):
             return _Outcome(assignment)
-        others = [assignment]  # what others might leave for, in order of preference
+        others = [assignment]  # for which victims may be sought, in order of preference
         misfits: list[Blocker] = []
         banned: frozenset[Banned] = frozenset()
         while True:
@@ -373,23 +380,25 @@ class _Judge:
                 break
         return (
             self._opportunistic(others)
-            or self._later(others)
+            or self._after_terminating(others)
             or self._without_place(others, misfits)
         )
 
     def _opportunistic(self, assignments: list[Assignment]) -> _Outcome | None:
-        """Find a place on nodes that a gang holds and needs only after it is over."""
+        """Find a place on nodes that a gang holds, and needs only after this one has ended."""
         if self.held is None or self.node_search is None:
             return None
         for assignment in assignments:
             if assignment.verdict is Verdict.FIT:
                 placements = self.held.place(self.node_search, assignment)
                 if placements is not None:
-                    return replace(self._placed(assignment, placements), lenders=self.held.lenders)
+                    return replace(
+                        self._placed(assignment, placements), opportunistic_on=self.held.lenders
+                    )
         return None
 
-    def _later(self, assignments: list[Assignment]) -> _Outcome | None:
-        """Find a place that will be free soon by itself; then nobody has to leave."""
+    def _after_terminating(self, assignments: list[Assignment]) -> _Outcome | None:
+        """Find a place that terminating pods will leave: then nothing is preempted for it."""
         if self.terminating is None or self.node_search is None:
             return None
         for assignment in assignments:
@@ -399,41 +408,42 @@ class _Judge:
             if placements is not None:
                 placed = self._placed(assignment, placements)
                 return _Outcome(
-                    placed.assignment, placements=placements, lacks_nodes=True, is_patient=True
+                    placed.assignment,
+                    placements=placements,
+                    lacks_nodes=True,
+                    waits_for_terminating=True,
                 )
         return None
 
     def _placed(self, assignment: Assignment, placements: tuple[PodSetPlacement, ...]) -> _Outcome:
-        """Settle for as many pods as found a place (elastic sets may get fewer than they asked)."""
+        """Settle for as many pods as found a place (elastic sets may get fewer than requested)."""
         counts = placed_counts(placements, self.shape)
         if counts != assignment.counts:
             assignment = resized(assignment, self.eligible, counts)
         return _Outcome(assignment, placements=placements)
 
     def _with_victims(self, assignment: Assignment) -> _Outcome:
-        """Others have to leave for the quota; perhaps there is no place even then."""
+        """Find victims for the quota; perhaps there is no place even then."""
         if assignment.verdict is Verdict.NO_VICTIMS and len(assignment.needs_victims) == 1:
-            return _Outcome(assignment)  # all that is wanted is not easier to have than a part
+            return _Outcome(assignment)  # none for the one short cell: none for all cells together
         targets = self.search.victims_for(assignment)
         no_place = self.node_search.last_refusal if self.node_search is not None else None
         if targets or no_place is None:
             return _Outcome(assignment, targets)
-        if self.could_buy is not None:
+        if self.can_buy is not None:
             targets = self.search.victims_for(assignment, anywhere=True)
-            gone = [target.running.holding.workload.key for target in targets]
-            if self.could_buy(assignment, gone):
+            victims = [target.running.holding.workload.key for target in targets]
+            if self.can_buy(assignment, victims):
                 return _Outcome(assignment, targets, buys=bool(targets))
         blocker = msgspec.structs.replace(no_place, tried_preemption=True)
         assignment.blockers = [*assignment.blockers, blocker]
         return _Outcome(assignment, lacks_nodes=True)
 
     def _without_place(self, assignments: list[Assignment], misfits: list[Blocker]) -> _Outcome:
-        """There is quota but no place: others may leave for that, if the rules let them."""
+        """There is quota but no place: find victims for the place, if the rules allow it."""
         affordable = [replace(one) for one in assignments if one.verdict is Verdict.FIT]
         for assignment in assignments if self.search.has_rules else ():
-            if (
-                assignment.verdict is Verdict.FIT
-            ):  # quota would do: whoever sits there is in the way
+            if assignment.verdict is Verdict.FIT:  # quota fits: any user of it may be in the way
                 assignment.needs_victims = dict.fromkeys(assignment.charges)
             targets = self.search.victims_for(assignment)
             if targets:
@@ -445,7 +455,7 @@ class _Judge:
             and self.node_search is not None
             and self.node_search.last_refusal is not None
         ):
-            # The last answer was given with everybody gone who might have to leave.
+            # The last refusal was given with all candidates for preemption off their nodes.
             misfits[0] = msgspec.structs.replace(
                 self.node_search.last_refusal, tried_preemption=True
             )
@@ -468,20 +478,20 @@ class _Judge:
 
 
 def admission_of(nominee: Nominee) -> Admission:
-    """Write the assignment down as it will stand on the workload."""
+    """Return the assignment as the workload's admission; equal ones are shared."""
     if nominee.placements:
-        return _write(nominee)
+        return _build(nominee)
     assignment, written = nominee.assignment, nominee.eligible.written
     key = (assignment.counts, *assignment.flavors.values())
     admission = written.get(key)
     if admission is None:
-        if len(written) >= WRITINGS_KEPT:
+        if len(written) >= ADMISSIONS_KEPT:
             written.clear()
-        admission = written[key] = _write(nominee)
+        admission = written[key] = _build(nominee)
     return admission
 
 
-def _write(nominee: Nominee) -> Admission:
+def _build(nominee: Nominee) -> Admission:
     shape, assignment = nominee.waiting.shape, nominee.assignment
     return build_admission(nominee.cq.spec.name, shape, assignment, nominee.placements)
 

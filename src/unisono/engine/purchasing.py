@@ -48,7 +48,11 @@ class Purchases:
         """
         if nominee.targets and self._preference == "reclaim-then-provision":
             return
-        if nominee.is_patient or nominee.node_search is None or nominee.purchase is not None:
+        if (
+            nominee.waits_for_terminating
+            or nominee.node_search is None
+            or nominee.purchase is not None
+        ):
             return
         mark = self._transaction.mark()
         for placed in leaving:

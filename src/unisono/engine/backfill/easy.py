@@ -230,7 +230,7 @@ class EasyTable(ReservationTable):
             if not self._has_enough_in_total(waiting):
                 continue
             nominee = nominate(
-                self._state, cq, waiting, transaction, self._now, start=at, displaces=False
+                self._state, cq, waiting, transaction, self._now, start=at, may_preempt=False
             )
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
                 found = self._shadow_of(nominee, at, Instant(at + limit_ms), ended)

@@ -216,9 +216,9 @@ class _FastCycle:
             shadow is not None and [*timeline.promised] == [shadow.workload]
         ):
             return
-        told = {wait.explanation.workload for wait in self.waits}
-        told.update(admit.workload for admit in self.admissions)
-        lost = timeline.lapsed(() if shadow is None else (shadow.workload,), told)
+        explained = {wait.explanation.workload for wait in self.waits}
+        explained.update(admit.workload for admit in self.admissions)
+        lost = timeline.lapsed(() if shadow is None else (shadow.workload,), explained)
         self.waits += [Wait(outcome="line", explanation=why) for why in lost]
 
     # --- one candidate ---------------------------------------------------------------------------
