@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.estimates import estimates
-from unisono.engine.explain.messages import at, message_of, reason_of, stage_of
+from unisono.engine.explain.formatting import format_instant
+from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant
@@ -144,7 +145,11 @@ def decision(
         ],
         pending=[_pending(why, expected.get(why.workload)) for why in explanations(state)],
         reservations=[
-            Reservation(workload=date.workload, start=at(date.start), end=at(date.end))
+            Reservation(
+                workload=date.workload,
+                start=format_instant(date.start),
+                end=format_instant(date.end),
+            )
             for made in plans[-1:]
             for date in made.dates
             if date.workload in state.waiting
@@ -229,5 +234,5 @@ def _pending(why: Explanation, expected: Expected | None) -> Pending:
         stage=stage_of(why),
         reason=reason_of(why),
         message=message_of(why),
-        estimated_start=at(fact.start) if fact is not None else None,
+        estimated_start=format_instant(fact.start) if fact is not None else None,
     )

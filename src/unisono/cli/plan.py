@@ -225,15 +225,15 @@ def _print(
 
 def _cells(row: Json, now: float) -> list[object]:
     from unisono.cli.standing import NO_QUEUE
-    from unisono.engine.explain.messages import lasting
+    from unisono.engine.explain.formatting import format_duration
     from unisono.kinds.scalar import instant_ms
 
     start, left = row["start"], ""
     if start is not None:
         ahead = instant_ms(start) - round(now * 1000)
-        left = lasting(ahead) if ahead > 0 else "overdue"
+        left = format_duration(ahead) if ahead > 0 else "overdue"
         start = start if row["promised"] else f"~{start}"
-    limit = lasting(row["limit"]["seconds"] * 1000) if row["limit"] else ""
+    limit = format_duration(row["limit"]["seconds"] * 1000) if row["limit"] else ""
     queue = "" if row["queue"] == NO_QUEUE else row["queue"]
     told = (row["priority"], row["pods"], start, left, limit, row["reason"])
     return [row["position"], row["name"], queue, *told]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from unisono.cli.tables import paragraph
-from unisono.engine.explain.messages import at, lasting
+from unisono.engine.explain.formatting import format_duration, format_instant
 from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
@@ -42,7 +42,7 @@ def as_json(purchase: Purchase) -> Json:
             for (pool, machine, zone, sold), prices in machines.items()
         ],
         "pricePerHour": purchase.price_micro / MICRO,
-        "readyBy": at(purchase.ready_by),
+        "readyBy": format_instant(purchase.ready_by),
         "alternatives": [
             {
                 "machines": dict(one.machines),
@@ -59,7 +59,7 @@ def as_text(purchases: Iterable[Purchase], now: Instant) -> str:
     """Say what would be bought, for how much, how soon, and what else would do."""
     parts = []
     for purchase in purchases:
-        soon = lasting(max(0, purchase.ready_by - now))
+        soon = format_duration(max(0, purchase.ready_by - now))
         lines = [
             f"{purchase.workload} starts when machines have come, in about {soon}:",
             paragraph(f"buys {purchase_sentence(purchase)}", indent="  "),

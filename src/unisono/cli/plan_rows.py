@@ -66,7 +66,7 @@ def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: s
 
 def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[Plan]]:
     """Let start who can; return those who wait then, and what was decided."""
-    from unisono.engine.explain.messages import at
+    from unisono.engine.explain.formatting import format_instant
 
     plans = dry_run(state, now)
     expected = estimates(state, now, most=MOST_ESTIMATES)
@@ -84,7 +84,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 "clusterQueue": why.queue or "",
                 "priority": workload.priority,
                 "pods": _pods(workload),
-                "start": at(fact.start) if fact is not None else None,
+                "start": format_instant(fact.start) if fact is not None else None,
                 "promised": isinstance(fact, Planned),
                 "turn": None
                 if stage_of(why) == "hold"

@@ -12,7 +12,8 @@ from typing import Any
 
 from unisono.cli.standing import condition
 from unisono.control.names import EXPLANATION
-from unisono.engine.explain.messages import LIMIT_WORDS, at, lasting
+from unisono.engine.explain.formatting import format_duration, format_instant
+from unisono.engine.explain.messages import LIMIT_SOURCES
 from unisono.engine.model.names import Instant
 from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import instant_ms
@@ -37,7 +38,7 @@ def start_of(facts: Iterable[Json]) -> Json | None:
     for fact in facts:
         if fact.get("fact") in TIMES:
             made: Json = {
-                "start": at(Instant(fact["start"])),
+                "start": format_instant(Instant(fact["start"])),
                 "promised": fact["fact"] == "Planned",
                 "position": fact.get("position", 0),
             }
@@ -73,18 +74,20 @@ def until(workload: Json, limit: Json | None) -> str | None:
     if limit is None or admitted is None or admitted["status"] != "True":
         return None
     since = instant_ms(admitted["lastTransitionTime"])
-    return at(Instant(since + limit["seconds"] * 1000))
+    return format_instant(Instant(since + limit["seconds"] * 1000))
 
 
 def limit_words(limit: Mapping[str, Any]) -> str:
     """Say a limit and who gave it."""
-    return f"{lasting(limit['seconds'] * 1000)} ({LIMIT_WORDS[limit['from']]})"
+    return f"{format_duration(limit['seconds'] * 1000)} ({LIMIT_SOURCES[limit['from']]})"
 
 
 def start_words(start: Mapping[str, Any], now: float) -> str:
     """Say when something starts."""
     left = instant_ms(start["start"]) - round(now * 1000)
-    soon = f"in {lasting(left)}" if left > 0 else "overdue: somebody runs longer than expected"
+    soon = (
+        f"in {format_duration(left)}" if left > 0 else "overdue: somebody runs longer than expected"
+    )
     behind = f", behind {start['behind']}" if start.get("behind") else ""
     if start.get("bought"):
         return f"starts at about {start['start']} ({soon}), when the machines are ready"

@@ -11,7 +11,7 @@ from unisono.apiserver.tables.age import age
 from unisono.cli.paint import BOLD, FAINT, paint, paint_table
 from unisono.cli.standing import NO_QUEUE
 from unisono.cli.tables import table
-from unisono.engine.explain.messages import lasting
+from unisono.engine.explain.formatting import format_duration
 from unisono.engine.model.resources import is_gpu
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import instant_ms
@@ -192,7 +192,7 @@ def _start(row: Json, now: float) -> str:
     if row["start"] is None:
         return ""
     left = instant_ms(row["start"]) - round(now * 1000)
-    soon = f"in {lasting(left)}" if left > 0 else "overdue"
+    soon = f"in {format_duration(left)}" if left > 0 else "overdue"
     return soon if row["promised"] else f"~{soon}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.apiserver.tables.age import age
-from unisono.engine.explain.messages import lasting
+from unisono.engine.explain.formatting import format_duration
 from unisono.kinds.scalar import instant_ms
 
 Json = dict[str, Any]
@@ -116,7 +116,7 @@ def _latest(moment: str, now: float, word: str = "until") -> str:
     if not moment:
         return ""
     left = instant_ms(moment) - round(now * 1000)
-    soon = f" (in {lasting(left)})" if left > 0 else ""
+    soon = f" (in {format_duration(left)})" if left > 0 else ""
     return f" {word} {moment}{soon}" + (" at the latest" if word == "until" else "")
 
 

@@ -34,7 +34,7 @@ from unisono.control.scheduler.record import (
 )
 from unisono.control.usable import is_ready
 from unisono.control.view import View
-from unisono.engine.explain.purchases import counted, dollars
+from unisono.engine.explain.formatting import format_counts, format_price
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.provisioning_policy import BuyingTimes
 from unisono.kube.form import Key
@@ -344,13 +344,13 @@ def _cancelled(workload: Json, written: Written, now: float) -> Patch:
 
 
 def _told(written: Written) -> str:
-    wares = counted(
+    wares = format_counts(
         f"{alike.type} {alike.sold} in {alike.zone}"
         + (" that is on its way already" if alike.taken_over else "")
         for alike in written.machines
         for _ in alike.nodes
     )
-    return f"{wares} for {dollars(written.price_micro)}/h"
+    return f"{wares} for {format_price(written.price_micro)}/h"
 
 
 def _renamed(admission: Json, claims: dict[str, Json | None], view: View) -> list[Json] | None:

@@ -43,15 +43,15 @@ def line(policy: str, done: int, count: int, seconds: float, *, is_plain: bool =
     >>> line("fifo", 1000, 1000, 62.0, is_plain=True)
     'fifo          ######################## 100 % of 1,000 jobs in 1m2s'
     """
-    from unisono.engine.explain.messages import lasting
+    from unisono.engine.explain.formatting import format_duration
 
     percent = done * 100 // max(1, count)
     full = WIDTH * done // max(1, count)
     some, none = ("#", "-") if is_plain else ("━", "─")
     told = f"{policy:13} {some * full}{none * (WIDTH - full)} {percent:3} % of {count:,} jobs"
     if done == count:
-        return f"{told} in {lasting(round(seconds) * 1000)}"
+        return f"{told} in {format_duration(round(seconds) * 1000)}"
     if percent < LEAST_PERCENT:
         return told
     left = seconds * (count - done) / done
-    return f"{told}, {lasting(round(left) * 1000)} left"
+    return f"{told}, {format_duration(round(left) * 1000)} left"

@@ -155,11 +155,11 @@ def as_json(answer: Answer) -> Json:
     """Return an answer for programs."""
     import msgspec
 
-    from unisono.engine.explain.messages import at
+    from unisono.engine.explain.formatting import format_instant
 
     made: Json = msgspec.to_builtins(answer)
     for key in ("startP50", "startP95", "startByLimits"):
-        made[key] = at(made[key]) if made[key] is not None else None
+        made[key] = format_instant(made[key]) if made[key] is not None else None
     return made
 
 
@@ -171,7 +171,7 @@ def text(answer: Answer, now: Instant) -> str:
     ml/a would start now
       on      n1 (2 pods)
     """
-    from unisono.engine.explain.messages import at, lasting
+    from unisono.engine.explain.formatting import format_duration, format_instant
 
     if answer.verdict == "now":
         lines = [f"{answer.workload} would start now"]
@@ -199,10 +199,11 @@ def text(answer: Answer, now: Instant) -> str:
             when = (
                 "not within 60 days"
                 if start is None
-                else f"{at(start)} (in {lasting(start - now)})"
+                else f"{format_instant(start)} (in {format_duration(start - now)})"
             )
             lines.append(f"  {label:8}{when}")
     if answer.start_by_limits is not None:
-        when = f"{at(answer.start_by_limits)} (in {lasting(answer.start_by_limits - now)})"
+        start = answer.start_by_limits
+        when = f"{format_instant(start)} (in {format_duration(start - now)})"
         lines.append(f"  limits  {when} if everybody runs as long as they may")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.explain.waiting import filed
+from unisono.engine.explain.waiting import recorded_explanation
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
@@ -55,7 +55,7 @@ class Unexamined:
                 continue
             lq = self._state.local_queue(waiting.workload.queue)
             self._doors.setdefault(lq.key, _blocker(lq))
-            found = filed(self._state, key)
+            found = recorded_explanation(self._state, key)
             if found is not None:
                 yield found
 
@@ -66,7 +66,7 @@ class Unexamined:
         queue, order = lq.cq.spec.name, lq.cq.pending.in_order()
         for position, waiting in enumerate(order):
             key = waiting.workload.key
-            if key in lq.waiting and filed(self._state, key) is None:
+            if key in lq.waiting and recorded_explanation(self._state, key) is None:
                 behind = BehindInQueue(queue=queue, head=order[0].workload.key, position=position)
                 yield Explanation(workload=key, queue=queue, blockers=(behind,))
 

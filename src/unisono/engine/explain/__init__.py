@@ -1,1 +1,1 @@
-"""Facts in words: stage, reason and message of an explanation, and the story of a plan."""
+"""Facts as text: stage, reason and message of an explanation, and the description of a plan."""

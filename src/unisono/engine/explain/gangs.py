@@ -1,13 +1,13 @@
-"""Words for a gang that has quota and finds no place: how much of it fits, and what is missing."""
+"""A gang with quota that does not fit on nodes, as text: how much fits, and what is missing."""
 
 from __future__ import annotations
 
-from unisono.engine.explain.amounts import amount_words
+from unisono.engine.explain.formatting import format_amount
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import is_share
 
-# What to do if all nodes refuse a pod for one of these reasons.
-_SHUT = {
+# Remedies if all nodes refuse a pod for one of these reasons.
+_REMEDIES = {
     "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
     "topology": "label the nodes with the level that slices have to share, or drop that request",
     "volume": "add a node that reaches the volumes of the pods, or move the volumes",
@@ -16,7 +16,7 @@ _SHUT = {
     "reserved": "a shorter time limit, or wait until the reservation is over",
 }
 
-# How a node is that refuses a pod for one of these reasons; any other reason is a resource.
+# How a refusing node is described; any other reason is a resource.
 _REFUSING = {
     "selector": "without the labels that are asked for",
     "topology": "in no domain of the level of its slices",
@@ -30,7 +30,7 @@ _REFUSING = {
 
 
 def gang_sentence(fact: GangDoesNotFit) -> str:
-    """Say how many pods would have a place, and why the nodes that take none refuse them."""
+    """Return how many pods fit, and why the other nodes refuse them."""
     text = f"{fact.pods_placeable} of {fact.pods} pods fit"
     if fact.level:
         domain = _domain(fact)
@@ -43,9 +43,9 @@ def gang_sentence(fact: GangDoesNotFit) -> str:
         refused = ", ".join(f"{count} {_refusal(fact, why)}" for why, count in fact.refusals)
         text += f" ({fact.nodes} node{'s' if fact.nodes != 1 else ''}: {refused})"
     if fact.resource in dict(fact.refusals):
-        best = amount_words(fact.best_node_has, fact.resource).partition(" ")[0]
+        best = format_amount(fact.best_node_has, fact.resource).partition(" ")[0]
         where = "GPU" if is_share(fact.resource) else "node"
-        wanted = amount_words(fact.wanted_of_node, fact.resource)
+        wanted = format_amount(fact.wanted_of_node, fact.resource)
         text += f"; the best {where} has {best} of {wanted}"
     if fact.tried_preemption:
         text += ", even if everybody left who may be displaced"
@@ -53,26 +53,26 @@ def gang_sentence(fact: GangDoesNotFit) -> str:
 
 
 def gang_remedy(fact: GangDoesNotFit) -> str | None:
-    """Say what to do if no node would ever take a pod; else nodes only have to become free."""
-    shut = _shut_by(fact)
-    if shut == "selector" and fact.labels:
+    """Return what to do if no node would ever accept a pod; None if nodes only have to be freed."""
+    reason = _refused_everywhere(fact)
+    if reason == "selector" and fact.labels:
         label = " and ".join(fact.labels)
         return f"add a node with the label {label}, or change what the pods or their flavor ask for"
-    if shut == "topology" and fact.slice_level:
+    if reason == "topology" and fact.slice_level:
         return f"label nodes with {fact.slice_level}, or drop the request for slices in one domain"
-    if shut:
-        return _SHUT[shut]
+    if reason:
+        return _REMEDIES[reason]
     if fact.resource and fact.largest_node_has < fact.wanted_of_node:
-        part, amount = is_share(fact.resource), amount_words(fact.wanted_of_node, fact.resource)
+        part, amount = is_share(fact.resource), format_amount(fact.wanted_of_node, fact.resource)
         return f"add a node with {'a free GPU' if part else amount}, or ask for less in one pod"
     return None
 
 
 def gang_outlook(fact: GangDoesNotFit) -> str:
-    """Say what would change that, also if it is only time."""
-    told = gang_remedy(fact)
-    if told is not None:
-        return told
+    """Return what would change that, also if it is only freed nodes."""
+    remedy = gang_remedy(fact)
+    if remedy is not None:
+        return remedy
     lacking = fact.pods - fact.pods_placeable
     room = f"room for {lacking} more pod{'s' if lacking != 1 else ''}"
     within = f" in one {_domain(fact)}" if fact.level else ""
@@ -80,7 +80,7 @@ def gang_outlook(fact: GangDoesNotFit) -> str:
     if fact.level and fact.cluster_holds >= fact.pods:
         ways.append(f"or prefer one {_domain(fact)} instead of requiring it: the cluster has room")
     if fact.resource and fact.best_node_has:
-        most = amount_words(fact.best_node_has, fact.resource)
+        most = format_amount(fact.best_node_has, fact.resource)
         ways.append(f"or ask for no more than {most} in one pod")
     return "; ".join(ways)
 
@@ -97,6 +97,8 @@ def _refusal(fact: GangDoesNotFit, why: str) -> str:
     return _REFUSING.get(why, f"short of {why}")
 
 
-def _shut_by(fact: GangDoesNotFit) -> str:
-    """Return why all nodes refuse a pod, whatever room they have; empty if that is not so."""
-    return next((why for why, count in fact.refusals if count == fact.nodes and why in _SHUT), "")
+def _refused_everywhere(fact: GangDoesNotFit) -> str:
+    """Return why all nodes refuse a pod however empty they are; empty if that is not so."""
+    return next(
+        (why for why, count in fact.refusals if count == fact.nodes and why in _REMEDIES), ""
+    )

@@ -1,4 +1,4 @@
-"""Words for limits: Slurm's word first, then one clause with numbers."""
+"""Limits as text: Slurm's reason first, then one clause with numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from unisono.engine.ordering.accounts import describe
 
 
 def limit_sentence(fact: LimitReached) -> str:
-    """Say which limit a workload would break, and by how much.
+    """Return which limit a workload would exceed, and by how much.
 
     >>> limit_sentence(
     ...     LimitReached(
@@ -38,9 +38,9 @@ def _clause(fact: LimitReached) -> str:
         case "least":
             return f"asks for {_amount(fact.wanted, fact)}, and {owner} wants at least {limit}"
         case "user" | "account":
-            who = f"{fact.per} {fact.whose}" if fact.whose else f"its {fact.per}"
+            subject = f"{fact.per} {fact.whose}" if fact.whose else f"its {fact.per}"
             allows = f"that {owner} allows {'a user' if fact.per == 'user' else 'an account'}"
-            return f"{who} {_uses(fact)} {allows}, and {_asks(fact)}"
+            return f"{subject} {_uses(fact)} {allows}, and {_asks(fact)}"
         case "group":
             return f"{owner} {_uses(fact)}, and {_asks(fact)}"
 
@@ -81,7 +81,7 @@ def _amount(amount: int, fact: LimitReached) -> str:
 
 
 def limit_outlook(fact: LimitReached) -> str:
-    """Say what would change that."""
+    """Return what would change that."""
     if fact.per in ("job", "node"):
         return f"ask for less, or raise the limit of {describe(fact.owner)}"
     if fact.per == "least":
@@ -94,7 +94,7 @@ def limit_outlook(fact: LimitReached) -> str:
 
 
 def held_sentence(fact: Held | ArrayLimit) -> str:
-    """Say who, or what, holds a workload back.
+    """Return what holds a workload back.
 
     >>> held_sentence(Held(by="admin"))
     'JobHeldAdmin: an administrator holds it back'

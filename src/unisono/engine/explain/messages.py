@@ -1,4 +1,4 @@
-"""Words for facts: stage, reason and sentence of an explanation, and what would change it.
+"""Facts as text: stage, reason and sentence of an explanation, and what would change it.
 
 This is the one place that turns blockers into text. Conditions, events, `unisono decide` and
 `unisono why` all show what is written here.
@@ -7,17 +7,15 @@ This is the one place that turns blockers into text. Conditions, events, `unison
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
-from unisono.engine.explain.amounts import amount_words
+from unisono.engine.explain.formatting import format_amount, format_duration, format_instant
 from unisono.engine.explain.gangs import gang_outlook, gang_remedy, gang_sentence
 from unisono.engine.explain.limits import held_sentence, limit_outlook, limit_sentence
-from unisono.engine.explain.purchases import buying_remedy, cannot_sentence
+from unisono.engine.explain.purchases import cannot_buy_remedy, cannot_buy_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
-from unisono.engine.model.names import Instant
 
-_VOLCANO = "volcano/"  # before the names of queues that are Volcano's
+_VOLCANO = "volcano/"  # prefix of the names of Volcano queues
 _QUARANTINED: Mapping[facts.QuarantineStage, str] = {
     "read": "it cannot be read",
     "decide": "the scheduler failed to decide about it",
@@ -39,11 +37,11 @@ _AFTER_DEPENDENCY = {
     "after": "it may start when {on} has started and that time is over",
     "singleton": "it may start when {on} has ended",
 }
-_WHO_HOLDS = {"user": "its user", "admin": "an administrator"}
+_HOLDERS = {"user": "its user", "admin": "an administrator"}
 
 
 def stage_of(explanation: Explanation) -> Stage:
-    """Say which part of the decision refused."""
+    """Return the stage of the decision that refused."""
     return _classify(explanation.blockers[0])[0]
 
 
@@ -53,10 +51,10 @@ def reason_of(explanation: Explanation) -> Reason:
 
 
 def message_of(explanation: Explanation) -> str:
-    """Return everything that is known, the main fact first, and what would help, as one line."""
-    told = dict.fromkeys(sentence(blocker) for blocker in explanation.blockers)
+    """Return all facts, the main one first, and a remedy, as one line."""
+    sentences = dict.fromkeys(sentence(blocker) for blocker in explanation.blockers)
     helps = remedy(explanation.blockers[0])
-    return "; ".join(told) + (f". To change that: {helps}" if helps else "")
+    return "; ".join(sentences) + (f". To change that: {helps}" if helps else "")
 
 
 def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
@@ -116,12 +114,12 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
 
 
 def sentence(blocker: Blocker) -> str:  # one sentence a fact
-    """Say one fact in words."""
+    """Return the sentence of a fact."""
     match blocker:
         case facts.QuotaExhausted() as fact:
             return _quota_exhausted(fact)
         case facts.ExceedsMaximum() as fact:
-            most = amount_words(fact.maximum, fact.resource)
+            most = format_amount(fact.maximum, fact.resource)
             return f"{_needs(fact)}; queue {fact.queue} can never use more than {most}"
         case facts.ResourceNotCovered() as fact:
             return (
@@ -133,21 +131,24 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.GangDoesNotFit() as fact:
             return gang_sentence(fact)
         case facts.CannotBuy() as fact:
-            return cannot_sentence(fact, amount_words)
+            return cannot_buy_sentence(fact)
         case facts.WaitingForVictims(victims=victims, shrinking=shrinking):
             parts = [
-                f"{_workloads(len(who))} to {what}: {', '.join(who)}"
-                for who, what in ((victims, "leave"), (shrinking, "give up pods"))
-                if who
+                f"{_workloads(len(keys))} to {what}: {', '.join(keys)}"
+                for keys, what in ((victims, "leave"), (shrinking, "give up pods"))
+                if keys
             ]
             return f"waits for {', and for '.join(parts)}"
         case facts.WaitingForPods(pods=pods, until=until):
             several = f"{len(pods)} pods" if len(pods) > 1 else "1 pod"
             where = f"to leave the nodes that it will get: {', '.join(pods)}"
-            return f"waits for {several} {where}; looks elsewhere from {at(until)} on"
+            return f"waits for {several} {where}; looks elsewhere from {format_instant(until)} on"
         case facts.PreemptionBackoff(until=until, preemptions=times):
             often = "once" if times == 1 else f"{times} times"
-            return f"was preempted {often} lately and may not displace others before {at(until)}"
+            return (
+                f"was preempted {often} lately and may not displace others before "
+                f"{format_instant(until)}"
+            )
         case facts.ClaimedThisCycle(overlapping_victims=overlapping):
             if overlapping:
                 return "those who would have to leave for it are leaving for another workload"
@@ -185,24 +186,28 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return "is on hold after an eviction until it is requeued"
         case facts.OnHold(until=until):
             assert until is not None, "the case above took None"
-            return f"is on hold after an eviction until {at(until)}"
+            return f"is on hold after an eviction until {format_instant(until)}"
         case facts.PodsNotReady(waiting_for=key):
             return f"admission waits until the pods of {key} are ready"
         case facts.WouldDelay(whom=whom, start=start, limit_ms=limit):
             return (
-                f"it fits now, but with its limit of {lasting(limit)} it would still run when "
-                f"{whom} is to start at {at(start)}"
+                f"it fits now, but with its limit of {format_duration(limit)} it would still run "
+                f"when {whom} is to start at {format_instant(start)}"
             )
         case facts.Planned(start=start):
-            return f"it is planned to start at {at(start)} at the latest"
+            return f"it is planned to start at {format_instant(start)} at the latest"
         case facts.Expected(start=start, position=0):
-            return f"it may start at about {at(start)}, if there is room then (an estimate)"
+            return (
+                f"it may start at about {format_instant(start)}, if there is room then "
+                "(an estimate)"
+            )
         case facts.Expected(start=start):
-            return f"it is expected to start at about {at(start)} (an estimate)"
+            return f"it is expected to start at about {format_instant(start)} (an estimate)"
         case facts.NotBefore(begin=begin):
-            return f"it is not to start before {at(begin)}"
+            return f"it is not to start before {format_instant(begin)}"
         case facts.DeadlineMissed(deadline=deadline, limit_ms=limit):
-            return f"with its limit of {lasting(limit)} it cannot end by {at(deadline)} any more"
+            end = format_instant(deadline)
+            return f"with its limit of {format_duration(limit)} it cannot end by {end} any more"
         case facts.Reserved() as fact:
             return _reserved(fact)
         case facts.DependencyPending() | facts.DependencyNeverSatisfied() as fact:
@@ -216,7 +221,7 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
 
 
 def remedy(blocker: Blocker) -> str | None:  # one line a fact
-    """Say what would change a fact; None when time or others will."""
+    """Return what a user or operator can do about a fact; None if nothing has to be done."""
     match blocker:
         case facts.ExceedsMaximum():
             return "ask for less, or raise nominalQuota or borrowingLimit"
@@ -251,17 +256,17 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
         case facts.GangDoesNotFit() as fact:
             return gang_remedy(fact)
         case facts.CannotBuy() as fact:
-            return buying_remedy(fact)
+            return cannot_buy_remedy(fact)
         case facts.WouldDelay(start=start):
-            return f"a shorter time limit, so that it ends before {at(start)}"
+            return f"a shorter time limit, so that it ends before {format_instant(start)}"
         case facts.Reserved(start=start):
-            return f"a time limit with which it ends before {at(start)}"
+            return f"a time limit with which it ends before {format_instant(start)}"
         case facts.DependencyNeverSatisfied(on=job):
             return f"run {job} again, or change unisono.dev/depends-on"
         case facts.DeadlineMissed():
             return "a later deadline or a shorter time limit"
         case facts.Held(by=by):
-            return f"{_WHO_HOLDS[by]} releases it: remove the annotation unisono.dev/hold"
+            return f"{_HOLDERS[by]} releases it: remove the annotation unisono.dev/hold"
         case facts.LimitReached(per="job" | "node" | "least") as fact:
             return limit_outlook(fact)
         case _:
@@ -269,10 +274,10 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
 
 
 def outlook(blocker: Blocker) -> str:  # one line a fact
-    """Say what would change a fact: what somebody can do, else what will happen by itself."""
+    """Return what would change a fact: a remedy, else what it waits for."""
     match blocker:
         case facts.QuotaExhausted() as fact:
-            short = amount_words(fact.wanted - fact.available, fact.resource)
+            short = format_amount(fact.wanted - fact.available, fact.resource)
             return f"{short} freed in flavor {fact.flavor}, or that much more quota"
         case facts.GangDoesNotFit() as fact:
             return gang_outlook(fact)
@@ -289,7 +294,7 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
         case facts.Misconfigured():
             return "correct the manifest"
         case facts.Quarantined(retry_at=retry_at):
-            again = f"it is tried again when it changes, and at {at(retry_at)}"
+            again = f"it is tried again when it changes, and at {format_instant(retry_at)}"
             return f"correct or delete the workload; {again}. Other workloads are not affected"
         case facts.CheckFailed(check=check):
             return f"whoever keeps admission check {check} changes its state"
@@ -315,8 +320,8 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return remedy(blocker) or "room in the flavor that it is on"
 
 
-# Who said how long a workload runs, in words.
-LIMIT_WORDS: Mapping[str, str] = {
+# Where the time limit of a workload comes from.
+LIMIT_SOURCES: Mapping[str, str] = {
     "request": "as it asked",
     "job": "its activeDeadlineSeconds",
     "execution": "its maximumExecutionTimeSeconds",
@@ -327,47 +332,20 @@ LIMIT_WORDS: Mapping[str, str] = {
 
 
 def _earlier(fact: facts.Planned | facts.Expected) -> str:
-    """Say what would bring a start forward: others, its own limit, its place in turn."""
+    """Return what would bring a start forward: other workloads, its time limit, its priority."""
     if not fact.position:
-        return ""  # the facts that keep it say it
+        return ""  # its other facts say it
     ways = ["others that end before their limits"]
     if fact.limit_from in ("policy", "history", "queue"):
-        counts = f"it counts {lasting(fact.limit_ms)}: {LIMIT_WORDS[fact.limit_from]}"
+        counts = f"it counts {format_duration(fact.limit_ms)}: {LIMIT_SOURCES[fact.limit_from]}"
         ways.append(f"a time limit of its own ({counts if fact.limit_ms else 'it gives none'})")
     else:
-        ways.append(f"a time limit below {lasting(fact.limit_ms)}, to go first where others wait")
+        ways.append(
+            f"a time limit below {format_duration(fact.limit_ms)}, to go first where others wait"
+        )
     if fact.position > 1:
         ways.append("a higher priority")
     return ", ".join(ways[:-1]) + f", or {ways[-1]}"
-
-
-def lasting(duration_ms: int) -> str:
-    """Write a duration for people: its two largest parts.
-
-    >>> lasting(90_061_000), lasting(3_600_000), lasting(59_400), lasting(0)
-    ('1d1h', '1h', '59s', '0s')
-    """
-    left = duration_ms // 1000
-    parts = []
-    for letter, seconds in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
-        amount, left = divmod(left, seconds)
-        if amount:
-            parts.append(f"{amount}{letter}")
-    return "".join(parts[:2]) or "0s"
-
-
-# The end of the year 9999: what is further away, as a manifest may say, cannot be written.
-_LAST_SECOND = 253_402_300_799
-
-
-def at(instant: Instant) -> str:
-    """Write an instant as Kubernetes does.
-
-    >>> at(Instant(1_767_268_800_000))
-    '2026-01-01T12:00:00Z'
-    """
-    moment = datetime.fromtimestamp(min(max(instant // 1000, 0), _LAST_SECOND), tz=UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _workloads(count: int) -> str:
@@ -375,22 +353,23 @@ def _workloads(count: int) -> str:
 
 
 def _needs(fact: facts.QuotaExhausted | facts.ExceedsMaximum) -> str:
-    wanted = amount_words(fact.wanted, fact.resource)
+    wanted = format_amount(fact.wanted, fact.resource)
     return f"pod set {fact.pod_set} needs {wanted} in flavor {fact.flavor}"
 
 
 def _quota_exhausted(fact: facts.QuotaExhausted) -> str:
-    more = amount_words(fact.available, fact.resource)
-    short = amount_words(fact.wanted - fact.available, fact.resource)
+    more = format_amount(fact.available, fact.resource)
+    short = format_amount(fact.wanted - fact.available, fact.resource)
     text = f"{_needs(fact)}; queue {fact.queue} may use {more} more ({short} short)"
     return f"{text}, and nobody may be displaced for it" if fact.tried_preemption else text
 
 
 def _reserved(fact: facts.Reserved) -> str:
     which = {0: "all nodes are", 1: "1 node is"}.get(fact.nodes, f"{fact.nodes} nodes are")
+    start, end = format_instant(fact.start), format_instant(fact.end)
     return (
-        f"Reservation: {which} reserved as {fact.name} from {at(fact.start)} to {at(fact.end)}, "
-        f"and with its limit of {lasting(fact.limit_ms)} it would run into that"
+        f"Reservation: {which} reserved as {fact.name} from {start} to {end}, "
+        f"and with its limit of {format_duration(fact.limit_ms)} it would run into that"
     )
 
 
@@ -434,5 +413,5 @@ def _dependency_sentence(fact: facts.DependencyPending | facts.DependencyNeverSa
 
 
 def _dependency_outlook(fact: facts.DependencyPending) -> str:
-    """Say what has to become of whom, and what if it becomes otherwise."""
+    """Return how the job has to end, and what happens if it ends differently."""
     return f"nothing to do: {_AFTER_DEPENDENCY[fact.kind].format(on=fact.on)}"

@@ -1,10 +1,11 @@
-"""A decision in plain sentences: who was looked at, who starts where, who leaves, who waits."""
+"""A plan as sentences: queues evaluated, evictions, admissions with their nodes, waits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.explain.messages import at, lasting, message_of
+from unisono.engine.explain.formatting import format_duration, format_instant
+from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.purchases import purchase_sentence
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
@@ -22,12 +23,13 @@ _OUTCOMES = {
 
 
 def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
-    """Yield the story of a plan that was made on this state and is not carried out yet."""
+    """Describe a plan that was made on this state and is not applied yet."""
     nodes = len(state.nodes.table.row_of)
     alone = "" if state.nodes.has_nodes else ", so that quota alone decides"
     where = f"on {nodes} node{_s(nodes)}" if nodes else f"without nodes{alone}"
+    pending = len(state.waiting)
     yield (
-        f"At {at(made.now)} {len(state.waiting)} workload{_s(len(state.waiting))} waited and "
+        f"At {format_instant(made.now)} {pending} workload{_s(pending)} waited and "
         f"{len(state.running)} held quota, {where}."
     )
     looked = ", ".join(made.examined) if made.examined else "no queue"
@@ -48,8 +50,8 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
         yield f"{why.workload} waits and {_OUTCOMES[wait.outcome]}: {message_of(why)}."
     for date in made.dates:
         yield (
-            f"{date.workload} is planned for {at(date.start)}, and for "
-            f"{lasting(date.end - date.start)} from then on."
+            f"{date.workload} is planned for {format_instant(date.start)}, and for "
+            f"{format_duration(date.end - date.start)} from then on."
         )
     if not (made.admissions or made.preemptions or made.stops or made.waits):
         yield "Nothing changes."
@@ -57,7 +59,7 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
 
 def _starts(state: ClusterState, admit: Admit) -> str:
     workload = state.waiting[admit.workload].workload
-    since = lasting(max(0, state.now - workload.created_at))
+    since = format_duration(max(0, state.now - workload.created_at))
     parts = [
         f"{one.count} of {one.name}{_on(one.nodes)}{_flavors(one.flavors)}"
         for one in admit.admission.pod_sets

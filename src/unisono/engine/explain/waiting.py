@@ -42,25 +42,25 @@ def explanations(state: ClusterState) -> Iterator[Explanation]:
             yield _explain(state, waiting, head=waiting, position=0)
 
 
-def filed(state: ClusterState, key: WorkloadKey) -> Explanation | None:
+def recorded_explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
     """Return why a workload waits, if that does not depend on its position; else None."""
     waiting = state.waiting.get(key)
-    blockers = _filed(state, waiting) if waiting is not None else None
-    return _told(state, waiting, blockers) if waiting is not None and blockers else None
+    blockers = _recorded_blockers(state, waiting) if waiting is not None else None
+    return _explanation_with(state, waiting, blockers) if waiting is not None and blockers else None
 
 
 def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: int) -> Explanation:
     """Name the blocker: of the workload, its LocalQueue, its ClusterQueue, or the queue's head."""
-    blockers = _filed(state, waiting)
+    blockers = _recorded_blockers(state, waiting)
     if blockers is None:
         cq = state.local_queue(waiting.workload.queue).cq
         assert cq is not None, "without a ClusterQueue the LocalQueue is the blocker"
         ahead = head.workload.key
         blockers = (BehindInQueue(queue=cq.spec.name, head=ahead, position=position),)
-    return _told(state, waiting, blockers)
+    return _explanation_with(state, waiting, blockers)
 
 
-def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
+def _recorded_blockers(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
     key = waiting.workload.key
     lq = state.local_queue(waiting.workload.queue)
     if (own := state.held.get(key)) is not None:
@@ -79,7 +79,9 @@ def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
     return None
 
 
-def _told(state: ClusterState, waiting: Waiting, blockers: tuple[Blocker, ...]) -> Explanation:
+def _explanation_with(
+    state: ClusterState, waiting: Waiting, blockers: tuple[Blocker, ...]
+) -> Explanation:
     local_queue = state.config.local_queues.get(waiting.workload.queue)
     queue = local_queue.queue if local_queue else None
     return Explanation(workload=waiting.workload.key, queue=queue, blockers=blockers)
@@ -91,9 +93,9 @@ def _of_timeline(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
     A workload that would delay a reservation is not evaluated again when backfilled workloads have
     taken the quota meanwhile; then the quota is what it waits for.
     """
-    said, group = state.timeline.why(waiting), state.timeline.group_of(waiting)
-    if len(said) == 1 and isinstance(said[0], WouldDelay) and group is not None:
+    blockers, group = state.timeline.why(waiting), state.timeline.group_of(waiting)
+    if len(blockers) == 1 and isinstance(blockers[0], WouldDelay) and group is not None:
         counted = counted_gang(state, group, waiting)
         if counted is not None and not counted.has_quota():
             return counted.shortages(group.cq.spec.name)
-    return said
+    return blockers
