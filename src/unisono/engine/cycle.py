@@ -65,6 +65,8 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
     """
     stops = evictions_due(state, now)
     timeline = state.timeline
+    if not (timeline.groups if timeline.is_on else state.active_queues.ready):
+        return Plan(based_on=state.version, now=now, stops=tuple(stops)), None  # no candidates
     if not stops and (fast := fast_path(state, now, reused)) is not None:
         return fast
     cycle = Decisions(state, now, Transaction(state.nodes.occupancy), timeline)
