@@ -39,7 +39,7 @@ class Machine:
 
     state: ClusterState
     starts: dict[str, int] = field(default_factory=dict)
-    dates: dict[str, int] = field(default_factory=dict)
+    reservations: dict[str, int] = field(default_factory=dict)
     now: int = 0
     _ends: list[tuple[int, str]] = field(default_factory=list)
     _runs: dict[str, int] = field(default_factory=dict)
@@ -79,8 +79,8 @@ class Machine:
                 name = admit.workload.removeprefix("ns/")
                 self.starts[name] = self.now
                 self._ends.append((self.now + self._runs[name], name))
-            for date in made.dates:
-                self.dates[date.workload.removeprefix("ns/")] = date.start // SECOND
+            for reserved in made.dates:
+                self.reservations[reserved.workload.removeprefix("ns/")] = reserved.start // SECOND
 
     def go_to(self, instant: int) -> None:
         """Let time pass: jobs end at their times, and a cycle follows each end."""
@@ -129,7 +129,7 @@ def test_the_first_that_waits_has_a_reservation_and_others_backfill() -> None:
     for name, size, limit in (("B", 80, 100), ("C", 30, 50), ("D", 30, 200), ("E", 20, 200)):
         here.submit(name, 1, limit, n=size)
     here.go_to(1)
-    assert here.dates == {"B": 100}
+    assert here.reservations == {"B": 100}
     assert here.starts == {"A": 0, "C": 1}
     assert here.why("B") == Planned(
         start=Instant(100 * SECOND), position=1, limit_ms=100 * SECOND, limit_from="request"
@@ -178,7 +178,7 @@ def test_a_reservation_of_part_of_a_node_leaves_the_rest_of_it(rules: Backfill) 
     here.submit("C", 2, 60)
     here.submit("C2", 2, 25)
     here.go_to(0)
-    assert here.dates["B"] == 30
+    assert here.reservations["B"] == 30
     assert here.starts == {"A": 0, "C": 0, "C2": 0}
     here.go_to(30)
     assert here.starts["B"] == 30
@@ -193,7 +193,7 @@ def test_every_pending_job_has_a_reservation_and_keeps_it() -> None:
         here.submit(name, 1, limit, n=size)
     here.go_to(0)
     assert here.starts == {"A": 0, "C": 0}
-    assert here.dates == {"B": 30, "D": 90}
+    assert here.reservations == {"B": 30, "D": 90}
     here.go_to(100)
     assert here.starts == {"A": 0, "C": 0, "B": 30, "D": 90}
 
@@ -205,10 +205,10 @@ def test_early_ends_bring_reservations_forward() -> None:
     here.submit("B", 1, 60, n=4)
     here.submit("D", 1, 60, n=2)
     here.go_to(5)
-    assert here.dates == {"B": 30, "D": 90}
+    assert here.reservations == {"B": 30, "D": 90}
     here.go_to(10)
     assert here.starts == {"A": 0, "B": 10}
-    assert here.dates["D"] == 70
+    assert here.reservations["D"] == 70
 
 
 def test_jobs_that_never_fit_hold_up_no_others() -> None:
@@ -219,7 +219,7 @@ def test_jobs_that_never_fit_hold_up_no_others() -> None:
     here.submit("B", 4, 50, n=2)
     here.submit("C", 4, 200)
     here.go_to(0)
-    assert here.dates == {"B": 100}
+    assert here.reservations == {"B": 100}
     assert here.starts == {"A": 0}
 
 
@@ -241,11 +241,11 @@ def test_an_arrival_of_higher_priority_takes_the_reservation() -> None:
     here.decide()
     here.submit("B", 1, 100, n=2)
     here.go_to(1)
-    assert here.dates == {"B": 100}
+    assert here.reservations == {"B": 100}
     here.submit("vip", 1, 10, n=2, priority=9)
     here.submit("small", 1, 50)
     here.go_to(2)
-    assert here.dates == {"B": 100, "vip": 100}
+    assert here.reservations == {"B": 100, "vip": 100}
     assert here.starts == {"A": 0, "small": 2}
     here.go_to(100)
     assert here.starts["vip"] == 100
@@ -324,7 +324,7 @@ def test_a_reservation_waits_for_terminating_pods_of_ended_jobs(rules: Backfill,
     here.decide()
     here.submit("B", size, 10, n=16 // size)
     here.go_to(1)
-    assert here.dates == {"B": 100}
+    assert here.reservations == {"B": 100}
     here.now = 50
     here.state.apply(TimePassed(Instant(50 * SECOND)))
     here.state.apply(WorkloadGone(WorkloadKey("ns/A")))
@@ -337,13 +337,13 @@ def test_a_reservation_waits_for_terminating_pods_of_ended_jobs(rules: Backfill,
         )
         here.state.apply(PodOnNode(pod))
     here.decide()
-    assert (here.dates["B"], "B" in here.starts) == (80, False)
+    assert (here.reservations["B"], "B" in here.starts) == (80, False)
     # It is overdue, but not by so much that its nodes are given up.
     here.now = 90
     here.state.apply(TimePassed(Instant(90 * SECOND)))
     here.state.apply(PodGone("ns/A-0"))
     here.decide()
-    assert (here.dates["B"], "B" in here.starts) == (90, False)
+    assert (here.reservations["B"], "B" in here.starts) == (90, False)
     here.state.apply(PodGone("ns/A-1"))
     here.decide()
     assert here.starts["B"] == 90
@@ -357,11 +357,11 @@ def test_no_reservation_counts_on_a_pod_that_hangs() -> None:
     here.state.apply(PodOnNode(hanging))
     here.submit("B", 8, 10)
     here.go_to(30)
-    assert "B" in here.dates
-    here.dates.clear()
+    assert "B" in here.reservations
+    here.reservations.clear()
     here.submit("C", 8, 10)
     here.go_to(90)
-    assert here.dates == {}
+    assert here.reservations == {}
 
 
 @pytest.mark.parametrize("nodes", [(4, 4), ()], ids=["nodes", "quota alone"])
@@ -389,4 +389,6 @@ def test_a_slice_that_was_replaced_in_this_cycle_does_not_end_a_second_time(
     made = plan(here.state, Instant(SECOND))
     assert [admit.workload for admit in made.admissions] == ["ns/grown"]
     # Only when "grown" ends are there four GPUs: at 100 nothing does.
-    assert [(date.workload, date.start) for date in made.dates] == [("ns/next", 401 * SECOND)]
+    assert [(reserved.workload, reserved.start) for reserved in made.dates] == [
+        ("ns/next", 401 * SECOND)
+    ]

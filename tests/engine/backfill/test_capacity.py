@@ -147,10 +147,10 @@ def test_resources_that_outlast_another_are_left_out() -> None:
 def test_slots_come_free_with_every_end() -> None:
     table = _table({"gpu": 8}, {"gpu": 8})
     other = _put_pods(table, amounts({"gpu": 3}), {0: 1})
-    alike = _put_pods(table, amounts({"gpu": 2}), {0: 1, 1: 2})
+    equal = _put_pods(table, amounts({"gpu": 2}), {0: 1, 1: 2})
     ends: list[End] = [
         (Instant(10), 1, Starting((), (other,))),
-        (Instant(20), 2, Starting((), (alike,))),
+        (Instant(20), 2, Starting((), (equal,))),
     ]
     asks = _gang(table, amounts({"gpu": 2}), 2)
     pools = pools_of([asks, _gang(table, asks.requests, 5)])
@@ -162,8 +162,8 @@ def test_slots_come_free_with_every_end() -> None:
         assert [*capacity.starts(_gang(table, asks.requests, pods, asks.allowed), 1, 0)] == starts
     capacity.book((capacity.find(_gang(table, asks.requests, 3, asks.allowed)),), 1, 2)
     assert [*capacity.starts(_gang(table, asks.requests, 3, asks.allowed), 1, 0)] == [0, 2]
-    assert not capacity.allows((alike,), 2)
-    assert capacity.allows((alike,), 1)
+    assert not capacity.allows((equal,), 2)
+    assert capacity.allows((equal,), 1)
 
 
 def test_slots_need_equal_pods_on_each_part_of_the_cluster() -> None:

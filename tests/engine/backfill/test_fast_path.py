@@ -49,7 +49,7 @@ def _nodes(seed: int) -> tuple[Node, ...]:
     )
 
 
-def _told(outcome: Outcome) -> tuple[bytes, bytes, bytes]:
+def _encoded(outcome: Outcome) -> tuple[bytes, bytes, bytes]:
     assert outcome.spans is not None
     return outcome.start.tobytes(), outcome.spans.node.tobytes(), outcome.spans.pods.tobytes()
 
@@ -63,21 +63,21 @@ def test_counted_gangs_get_the_same_nodes(
     short = simulate(trace, nodes, POLICIES[policy], spans=True)
     monkeypatch.setattr(Decisions, "offer_counted", lambda *_: None)
     by_counting = simulate(trace, nodes, POLICIES[policy], spans=True)
-    assert _told(short) == _told(by_counting)
+    assert _encoded(short) == _encoded(by_counting)
     monkeypatch.setattr(candidates, "counted_gang", lambda *_: None)
     monkeypatch.setattr(easy, "counted_gang", lambda *_: None)
     general = simulate(trace, nodes, POLICIES[policy], spans=True)
-    assert _told(short) == _told(general)
+    assert _encoded(short) == _encoded(general)
 
 
 @interpreted_only
 @pytest.mark.parametrize(
-    ("sizes", "goes_express"),
+    ("sizes", "takes_fast_path"),
     [((1000,), "always"), ((1000,) * 30 + (2000,), "sometimes"), ((500, 1000), "sometimes")],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_the_fast_path_makes_the_same_plan(
-    sizes: tuple[int, ...], goes_express: str, seed: int, monkeypatch: pytest.MonkeyPatch
+    sizes: tuple[int, ...], takes_fast_path: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace, nodes = _jobs(seed, sizes), _nodes(seed)
     found: list[bool] = []
@@ -88,11 +88,11 @@ def test_the_fast_path_makes_the_same_plan(
         return made
 
     monkeypatch.setattr(cycle, "fast_path", watched)
-    express = _plans(trace, nodes)
+    fast = _plans(trace, nodes)
     monkeypatch.setattr(cycle, "fast_path", lambda *_: None)
-    assert express == _plans(trace, nodes)
+    assert fast == _plans(trace, nodes)
     assert any(found)
-    assert goes_express == "sometimes" or all(found)
+    assert takes_fast_path == "sometimes" or all(found)
 
 
 @settings(max_examples=40, deadline=None)
@@ -101,10 +101,10 @@ def test_the_fast_path_makes_the_same_plans_for_any_jobs_and_nodes(
     seed: int, sizes: tuple[int, ...]
 ) -> None:
     trace, nodes = _any(seed, sizes)
-    express = _plans(trace, nodes)
+    fast = _plans(trace, nodes)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(cycle, "fast_path", lambda *_: None)
-        assert express == _plans(trace, nodes)
+        assert fast == _plans(trace, nodes)
 
 
 @settings(max_examples=40, deadline=None)

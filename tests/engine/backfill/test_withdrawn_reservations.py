@@ -14,7 +14,7 @@ TWO = Backfill(dates=2)
 FEW = Backfill(most_tested=2)
 
 
-def _told(here: Machine, *names: str) -> dict[str, int]:
+def _named(here: Machine, *names: str) -> dict[str, int]:
     """Return the reservations that explanations name, by workload."""
     first = {name: here.why(name) for name in names if name not in here.starts}
     return {name: fact.start // SECOND for name, fact in first.items() if isinstance(fact, Planned)}
@@ -27,10 +27,10 @@ def test_only_the_first_of_a_group_has_the_one_reservation() -> None:
     for name in ("B1", "B2", "B3"):
         here.submit(name, 8, 60)
     here.go_to(0)
-    assert _told(here, "B1", "B2", "B3") == {"B1": 30}
+    assert _named(here, "B1", "B2", "B3") == {"B1": 30}
     here.go_to(30)
     assert here.starts["B1"] == 30
-    assert _told(here, "B2", "B3") == {"B2": 90}
+    assert _named(here, "B2", "B3") == {"B2": 90}
 
 
 def test_a_later_arrival_that_goes_first_gets_the_reservation() -> None:
@@ -42,7 +42,7 @@ def test_a_later_arrival_that_goes_first_gets_the_reservation() -> None:
     here.go_to(0)
     here.submit("B", 8, 60)
     here.go_to(0)
-    assert _told(here, "B", "C") == {"B": 30}
+    assert _named(here, "B", "C") == {"B": 30}
 
 
 @pytest.mark.parametrize(("gpus", "spread"), [(8, 1), (1, 8)])
@@ -55,12 +55,12 @@ def test_an_overtaken_workload_loses_the_reservation_and_gets_it_back(
     here.decide()
     here.submit("B", gpus, 60, n=spread)
     here.go_to(0)
-    assert _told(here, "B") == {"B": 30}
+    assert _named(here, "B") == {"B": 30}
     here.submit("C", 4, 60, priority=5)
     here.go_to(1)
-    assert _told(here, "B", "C") == {"C": 30}
+    assert _named(here, "B", "C") == {"C": 30}
     here.go_to(30)
-    assert _told(here, "B") == {"B": 90}
+    assert _named(here, "B") == {"B": 90}
 
 
 @pytest.mark.parametrize("rules", [EASY, TWO, FEW, CONSERVATIVE])
@@ -75,12 +75,14 @@ def test_no_explanation_names_a_reservation_that_does_not_exist(rules: Backfill,
         limit = chance.randint(1, 20)
         run = chance.randint(1, limit)
         here.submit(name, size, limit, n=n, run=run, priority=chance.randint(0, 2))
-        here.dates.clear()
+        here.reservations.clear()
         here.go_to(here.now)
         waiting = [one for one in names[: names.index(name) + 1] if one not in here.starts]
-        told = _told(here, *waiting)
-        assert told.items() <= here.dates.items(), "every date that is told is given"
+        named = _named(here, *waiting)
+        assert named.items() <= here.reservations.items(), (
+            "every reservation in an explanation exists"
+        )
         if rules.dates == 1:
             dated = here.state.timeline.dated
             given = {dated.workload.removeprefix("ns/"): dated.start // SECOND} if dated else {}
-            assert told == given, "and the one that is given is told"
+            assert named == given, "and the one that exists is in an explanation"
