@@ -12,8 +12,8 @@ from collections.abc import Callable
 from unisono.engine.audit.pods_on_nodes import (
     PodsOnNodes,
     owner_of_pod,
-    placement_of_pod,
-    placements_of,
+    placed_pod,
+    placed_pods_of,
 )
 from unisono.engine.audit.quota_tree import Charge, QuotaUsage, Tree
 from unisono.engine.model.names import NodeName, WorkloadKey
@@ -71,7 +71,7 @@ class AuditCache:
             if before.get(key) is not holding:
                 self._charges[key] = charge(holding)
                 charged.append(self._charges[key])
-                placements = placements_of(holding.workload, holding.admission, is_new=False)
+                placements = placed_pods_of(holding.workload, holding.admission, is_new=False)
                 self.pods_on_nodes.add(key, placements)
         self.holdings = now
         if charged or released:
@@ -84,5 +84,5 @@ class AuditCache:
                 self.pods_on_nodes.remove(owner_of_pod(key))
         for key, pod in now.items():
             if self._pods.get(key) is not pod:
-                self.pods_on_nodes.add(owner_of_pod(key), [placement_of_pod(pod)])
+                self.pods_on_nodes.add(owner_of_pod(key), [placed_pod(pod)])
         self._pods = now

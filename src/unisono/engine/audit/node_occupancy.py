@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from unisono.engine.audit.pods_on_nodes import (
-    PodSetPlacement,
+    PlacedPods,
     PodsOnNodes,
     add_usage,
     owner_of_pod,
-    placements_of,
+    placed_pods_of,
 )
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, started_by
 from unisono.engine.model.names import PODS, NodeName, WorkloadKey
@@ -47,14 +47,14 @@ class NodeOccupancy:
         snapshot_pods: PodsOnNodes,
         *,
         removed: Collection[str] = (),
-        added: Iterable[PodSetPlacement] = (),
+        added: Iterable[PlacedPods] = (),
     ) -> None:
         """Remove all pods of some owners, and add placements."""
         self.nodes = nodes
         self._snapshot_pods = snapshot_pods
         self._removed = removed
         self._added = tuple(added)
-        self.added: dict[str, list[PodSetPlacement]] = {}
+        self.added: dict[str, list[PlacedPods]] = {}
         self._labels: dict[NodeName, dict[str, str]] = {}
         self._difference: dict[NodeName, dict[str, int]] = {}  # to what the snapshot uses
         for placement in self._added:
@@ -65,18 +65,18 @@ class NodeOccupancy:
                 add_usage(self._difference, placement, -1)
 
     @property
-    def placements(self) -> Iterator[PodSetPlacement]:
+    def placements(self) -> Iterator[PlacedPods]:
         """All placements."""
         yield from _except(self._snapshot_pods.placements, self._removed)
         yield from self._added
 
     @property
-    def with_anti_affinity(self) -> list[PodSetPlacement]:
+    def with_anti_affinity(self) -> list[PlacedPods]:
         """All placements with anti-affinity."""
         there = _except(self._snapshot_pods.with_anti_affinity, self._removed)
         return [*there, *(placement for placement in self._added if placement.anti_affinity)]
 
-    def with_ports(self, name: NodeName) -> list[PodSetPlacement]:
+    def with_ports(self, name: NodeName) -> list[PlacedPods]:
         """Return the placements that use host ports of a node."""
         there = self._not_removed(self._snapshot_pods.with_ports.get(name, ()))
         return there + [
@@ -85,12 +85,12 @@ class NodeOccupancy:
             if placement.host_ports and name in placement.nodes
         ]
 
-    def sharing_gpus(self, name: NodeName) -> list[PodSetPlacement]:
+    def sharing_gpus(self, name: NodeName) -> list[PlacedPods]:
         """Return the placements that share GPUs of a node."""
         there = self._not_removed(self._snapshot_pods.sharing_gpus.get(name, ()))
         return there + [placement for placement in self._added if name in placement.devices]
 
-    def _not_removed(self, placements: Iterable[PodSetPlacement]) -> list[PodSetPlacement]:
+    def _not_removed(self, placements: Iterable[PlacedPods]) -> list[PlacedPods]:
         return [
             placement
             for placement in placements
@@ -116,7 +116,7 @@ class NodeOccupancy:
         self,
         rule: PodRule | SpreadRule,
         namespace: str,
-        among: Iterable[PodSetPlacement] | None = None,
+        among: Iterable[PlacedPods] | None = None,
     ) -> dict[str, int]:
         """Count the pods that a rule selects, by the value of its topology key."""
         counts: dict[str, int] = {}
@@ -131,7 +131,7 @@ class NodeOccupancy:
         return counts
 
 
-def matches(selector: PodSelector, namespace: str, placement: PodSetPlacement) -> bool:
+def matches(selector: PodSelector, namespace: str, placement: PlacedPods) -> bool:
     """Say whether the selector of a pod in `namespace` matches these pods."""
     if not selector.every_namespace and placement.namespace not in (
         selector.namespaces or (namespace,)
@@ -196,8 +196,8 @@ def _occupancy(
 
 
 def _except(
-    placements: Mapping[str, tuple[PodSetPlacement, ...]], removed: Collection[str]
-) -> Iterator[PodSetPlacement]:
+    placements: Mapping[str, tuple[PlacedPods, ...]], removed: Collection[str]
+) -> Iterator[PlacedPods]:
     return (
         placement
         for owner, some in placements.items()
@@ -206,7 +206,7 @@ def _except(
     )
 
 
-def _remainder(placement: PodSetPlacement, released: Admission) -> PodSetPlacement:
+def _remainder(placement: PlacedPods, released: Admission) -> PlacedPods:
     """Return what stays of a placement whose workload shrinks."""
     evicted = {
         name: pods
@@ -222,7 +222,7 @@ def _remainder(placement: PodSetPlacement, released: Admission) -> PodSetPlaceme
     return replace(placement, nodes=left, devices=devices)
 
 
-def _placements_by(index: SnapshotIndex, decided: Iterable[Decided]) -> Iterator[PodSetPlacement]:
+def _placements_by(index: SnapshotIndex, decided: Iterable[Decided]) -> Iterator[PlacedPods]:
     for each in decided:
         if each.workload in index.waiting:
-            yield from placements_of(index.waiting[each.workload], each.admission, is_new=True)
+            yield from placed_pods_of(index.waiting[each.workload], each.admission, is_new=True)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from unisono.engine.audit.node_occupancy import NodeOccupancy, after_admissions, after_preemptions
 from unisono.engine.audit.pod_rules import check_pod_rules
-from unisono.engine.audit.pods_on_nodes import PodSetPlacement
+from unisono.engine.audit.pods_on_nodes import PlacedPods
 from unisono.engine.audit.shared_gpus import device_faults, naming_fault, shared_milli
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, charged_pods, started_by
 from unisono.engine.audit.topology import check_topology
@@ -232,7 +232,7 @@ def _check_room(
     rule: Rule,
     occupancy: NodeOccupancy,
     workload: Workload,
-    placement: PodSetPlacement,
+    placement: PlacedPods,
     running: Mapping[NodeName, int] = MappingProxyType({}),
 ) -> Iterator[Violation]:
     """No resource that the pods request is overcommitted; other resources are not checked."""
@@ -252,7 +252,7 @@ def _check_room(
                 yield _broken(rule, workload, message)
 
 
-def has_room(occupancy: NodeOccupancy, workload: Workload, placement: PodSetPlacement) -> bool:
+def has_room(occupancy: NodeOccupancy, workload: Workload, placement: PlacedPods) -> bool:
     """Say whether pods fit on their nodes beside all other pods there."""
     return not any(_check_room("node-overfull", occupancy, workload, placement))
 

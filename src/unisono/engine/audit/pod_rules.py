@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.node_occupancy import NodeOccupancy, matches
-from unisono.engine.audit.pods_on_nodes import PodSetPlacement
+from unisono.engine.audit.pods_on_nodes import PlacedPods
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, PodRule, SpreadRule
@@ -23,7 +23,7 @@ ANY_ADDRESS = ("", "0.0.0.0")
 def check_pod_rules(
     occupancy: NodeOccupancy,
     workload: Workload,
-    placement: PodSetPlacement,
+    placement: PlacedPods,
     wanted: Labels,
     *,
     is_certain: bool,
@@ -49,7 +49,7 @@ def check_pod_rules(
         )
 
 
-def _port_problems(occupancy: NodeOccupancy, mine: PodSetPlacement) -> Iterator[str]:
+def _port_problems(occupancy: NodeOccupancy, mine: PlacedPods) -> Iterator[str]:
     """A host port of a node is used by one pod."""
     for port in mine.host_ports:
         for name in mine.nodes:
@@ -68,7 +68,7 @@ def _conflict(one: HostPort, other: HostPort) -> bool:
     return one.address == other.address or bool({one.address, other.address} & {*ANY_ADDRESS})
 
 
-def _anti_affinity_problems(occupancy: NodeOccupancy, mine: PodSetPlacement) -> Iterator[str]:
+def _anti_affinity_problems(occupancy: NodeOccupancy, mine: PlacedPods) -> Iterator[str]:
     """Anti-affinity holds both ways: that of these pods, and that of others against them."""
     for rule in mine.anti_affinity:
         yield from _anti_affinity_problems_of(occupancy, mine, rule, mine)
@@ -79,7 +79,7 @@ def _anti_affinity_problems(occupancy: NodeOccupancy, mine: PodSetPlacement) -> 
 
 
 def _anti_affinity_problems_of(
-    occupancy: NodeOccupancy, owner: PodSetPlacement, rule: PodRule, mine: PodSetPlacement
+    occupancy: NodeOccupancy, owner: PlacedPods, rule: PodRule, mine: PlacedPods
 ) -> Iterator[str]:
     """Find domains of `mine` where the owner of a rule runs beside pods that the rule selects."""
     key = rule.topology_key
@@ -92,9 +92,7 @@ def _anti_affinity_problems_of(
             yield f"on {name}: pods of {owner.owner} keep others away from {key}={value}"
 
 
-def _affinity_problems(
-    occupancy: NodeOccupancy, mine: PodSetPlacement, rule: PodRule
-) -> Iterator[str]:
+def _affinity_problems(occupancy: NodeOccupancy, mine: PlacedPods, rule: PodRule) -> Iterator[str]:
     """Each pod runs in a domain with pods that its affinity selects; the first may run alone.
 
     Pods whose affinity selects themselves may start one domain, if no such pod was there before
@@ -117,7 +115,7 @@ def _affinity_problems(
 
 def _spread_problems(
     occupancy: NodeOccupancy,
-    mine: PodSetPlacement,
+    mine: PlacedPods,
     rule: SpreadRule,
     pod_set: PodSet,
     wanted: Labels,
@@ -164,7 +162,7 @@ def _is_selected(labels: dict[str, str], pod_set: PodSet, wanted: Labels) -> boo
     )
 
 
-def _labelled(occupancy: NodeOccupancy, placement: PodSetPlacement, key: str) -> list[NodeName]:
+def _labelled(occupancy: NodeOccupancy, placement: PlacedPods, key: str) -> list[NodeName]:
     """List the nodes of a placement that have a label."""
     return [
         name

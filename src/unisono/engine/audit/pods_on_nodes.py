@@ -11,7 +11,7 @@ from unisono.engine.model.workload import Admission, Workload
 
 
 @dataclass(frozen=True, slots=True)
-class PodSetPlacement:
+class PlacedPods:
     """Pods of one template, and how many of them are on which node."""
 
     owner: str  # the workload, or the pod if it belongs to no workload of the snapshot
@@ -31,13 +31,13 @@ class PodsOnNodes:
 
     def __init__(self) -> None:
         """Begin with empty nodes."""
-        self.placements: dict[str, tuple[PodSetPlacement, ...]] = {}  # by owner
+        self.placements: dict[str, tuple[PlacedPods, ...]] = {}  # by owner
         self.used: dict[NodeName, dict[str, int]] = {}
-        self.with_ports: dict[NodeName, list[PodSetPlacement]] = {}
-        self.sharing_gpus: dict[NodeName, list[PodSetPlacement]] = {}
-        self.with_anti_affinity: dict[str, tuple[PodSetPlacement, ...]] = {}
+        self.with_ports: dict[NodeName, list[PlacedPods]] = {}
+        self.sharing_gpus: dict[NodeName, list[PlacedPods]] = {}
+        self.with_anti_affinity: dict[str, tuple[PlacedPods, ...]] = {}
 
-    def add(self, owner: str, placements: Iterable[PodSetPlacement]) -> None:
+    def add(self, owner: str, placements: Iterable[PlacedPods]) -> None:
         """Add the placements of an owner, in place of those that it had."""
         self.remove(owner)
         self.placements[owner] = tuple(placements)
@@ -66,7 +66,7 @@ class PodsOnNodes:
                 self.sharing_gpus[name].remove(placement)
 
 
-def add_usage(used: dict[NodeName, dict[str, int]], placement: PodSetPlacement, sign: int) -> None:
+def add_usage(used: dict[NodeName, dict[str, int]], placement: PlacedPods, sign: int) -> None:
     """Add what a placement uses of its nodes, or subtract it."""
     for name, pods in placement.nodes.items():
         sums = used.setdefault(name, {})
@@ -74,9 +74,9 @@ def add_usage(used: dict[NodeName, dict[str, int]], placement: PodSetPlacement, 
             sums[resource] = sums.get(resource, 0) + sign * pods * amount
 
 
-def placements_of(
+def placed_pods_of(
     workload: Workload, admission: Admission, *, is_new: bool
-) -> Iterator[PodSetPlacement]:
+) -> Iterator[PlacedPods]:
     """Yield the pods of a workload that an admission puts on nodes."""
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     for assigned in admission.pod_sets:
@@ -92,7 +92,7 @@ def placements_of(
             if assigned.devices:
                 devices[name] = devices.get(name, ()) + assigned.devices[before : before + pods]
                 before += pods
-        yield PodSetPlacement(
+        yield PlacedPods(
             owner=workload.key,
             pod_set=pod_set.name,
             namespace=namespace_of(workload.key),
@@ -106,9 +106,9 @@ def placements_of(
         )
 
 
-def placement_of_pod(pod: NodePod) -> PodSetPlacement:
+def placed_pod(pod: NodePod) -> PlacedPods:
     """Return the placement of a pod that belongs to no workload of the snapshot."""
-    return PodSetPlacement(
+    return PlacedPods(
         owner=pod.key,
         pod_set="",
         namespace=namespace_of(pod.key),
