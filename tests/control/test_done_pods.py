@@ -8,7 +8,7 @@ from tests.control.stories import delete, gpu_node, nodes_of, phases, queue_of, 
 from tests.control.test_faults_found import stop
 from tests.support.control_objects import job
 from tests.support.control_world import World
-from unisono.control.names import JOB, POD, WORKLOAD
+from unisono.control.names import JOB, POD, SLOT, WORKLOAD
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 
 
@@ -83,5 +83,28 @@ def test_a_gang_that_starts_again_does_not_wait_for_pods_that_are_done(crashes: 
         assert running(world) == ["pair-"]
         await world.pass_time(101)
         assert world.get(JOB, "pair")["status"]["succeeded"] == 2
+
+    told(story)
+
+
+def test_of_two_pods_of_an_index_one_goes() -> None:
+    """The only pod of another index went, and the two did the same work."""
+
+    async def story(world: World) -> None:
+        await world.create(*queue_of(4), gpu_node("n1", 1), gpu_node("n2", 1))
+        await world.create(job("pair", gpus=1, seconds=100))
+        await world.settle()
+        before = nodes_of(world)
+        for name in before:
+            unready = {"type": "Ready", "status": "False", "lastTransitionTime": None}
+            await world.set_status(POD, name, {"conditions": [unready]})
+        late = world.get(POD, min(before))
+        kept = {key: late["metadata"][key] for key in ("labels", "annotations", "ownerReferences")}
+        del kept["annotations"][SLOT]  # it was never bound
+        late["metadata"] = {"name": "pair-late", "namespace": "default", **kept}
+        del late["spec"]["nodeName"], late["status"]
+        await world.client.create(late)
+        await world.settle()
+        assert nodes_of(world) == before
 
     told(story)

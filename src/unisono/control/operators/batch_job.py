@@ -153,9 +153,8 @@ class JobOperator:
             yield Together([*map(Create, new), *([patch] if patch is not None else [])])
         yield from _release([*counts.to_release, *counts.new_succeeded, *counts.new_failed])
         yield from _release(counts.ignored)
-        surplus = len(counts.active) - wanted
-        if surplus > 0:
-            going = sorted(counts.active, key=lambda pod: (is_ready(pod), -index_of(pod)))[:surplus]
+        going = _surplus(job["spec"], counts.active, wanted)
+        if going:
             yield from _release(going)  # they did not fail, and are not to be counted
             yield Together([Delete(Ref.to(pod)) for pod in going])
         if again_at is not None:
@@ -376,6 +375,22 @@ def _numbers(
     due = {number: _backoff_until(counts.failures_in_a_row(number)) for number in numbers}
     later = [at for at in due.values() if at > now]
     return [number for number in numbers if due[number] <= now], min(later, default=None)
+
+
+def _surplus(spec: Json, active: Sequence[Json], wanted: int) -> list[Json]:
+    """Return the pods that are too many: second ones of an index, then those that do least.
+
+    A request to make a pod may arrive when its sender has long given it up and made another.
+    """
+    first: list[Json] = []
+    second: list[Json] = []
+    indexes: set[int] = set()
+    for pod in sorted(active, key=lambda pod: (not is_ready(pod), "nodeName" not in pod["spec"])):
+        is_second = spec.get("completionMode") == "Indexed" and index_of(pod) in indexes
+        (second if is_second else first).append(pod)
+        indexes.add(index_of(pod))
+    first.sort(key=lambda pod: (is_ready(pod), -index_of(pod)))
+    return [*second, *first[: max(0, len(first) - wanted)]]
 
 
 def _backoff_until(failures: Sequence[float]) -> float:
