@@ -54,12 +54,12 @@ def test_a_workload_that_may_not_queue_is_not_started(change: dict[str, Any]) ->
     breaks("not-queueable", *admits(snapshot(queue("q"), waiting=(broken,))))
 
 
-def test_a_hold_that_is_over_holds_nobody() -> None:
+def test_an_expired_hold_does_not_block() -> None:
     back = msgspec.structs.replace(JOB, requeue_at=NOW, checks=(CheckState("p", "Pending"),))
     passes(*admits(snapshot(queue("q"), waiting=(back,))))
 
 
-def test_who_may_not_start_may_not_preempt() -> None:
+def test_a_workload_that_may_not_start_may_not_preempt() -> None:
     high = job("high", "q", 4, priority=9, active=False)
     world = snapshot(
         queue("q", preemption=PreemptionRules(within_queue="LowerPriority")),
@@ -96,7 +96,7 @@ CLOSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("of_queue", "of_world"), [each[1:] for each in CLOSED], ids=str)
-def test_a_closed_queue_admits_nobody(of_queue: dict[str, Any], of_world: dict[str, Any]) -> None:
+def test_a_closed_queue_admits_nothing(of_queue: dict[str, Any], of_world: dict[str, Any]) -> None:
     passes(*admits(snapshot(queue("q"), waiting=(JOB,))))
     breaks("queue-closed", *admits(snapshot(queue("q", **of_queue), waiting=(JOB,), **of_world)))
 

@@ -33,7 +33,7 @@ def dated(start: int) -> Plan:
     return Plan(based_on=0, now=Instant(0), dates=(date,))
 
 
-def test_nobody_starts_where_it_would_run_into_one() -> None:
+def test_no_workload_starts_into_an_advance_reservation() -> None:
     passes(cluster(SHORT), started(SHORT, {"n1": 1}))
     breaks("reserved", cluster(JOB), started(JOB, {"n1": 1}))
     breaks("reserved", cluster(JOB, replace(COOLING, nodes=())), started(JOB, {"n1": 1}))
@@ -51,7 +51,7 @@ def test_one_that_comes_again_counts_every_time() -> None:
     passes(cluster(SHORT, replace(again, repeat="daily")), started(SHORT, {"n1": 1}))
 
 
-def test_a_date_keeps_off() -> None:
+def test_a_backfill_reservation_avoids_reserved_nodes() -> None:
     breaks("reserved", cluster(JOB), dated(1))
     breaks("reserved", cluster(JOB), dated(199))
     passes(cluster(JOB), dated(200))

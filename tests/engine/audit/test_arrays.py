@@ -17,7 +17,7 @@ def cluster(*waiting: Workload, holding: Workload | None = None) -> Snapshot:
     return snapshot(queue("q", "9"), waiting=waiting, holdings=holdings)
 
 
-def test_who_starts_and_who_runs_count_together() -> None:
+def test_starting_and_running_workloads_count_together() -> None:
     passes(cluster(A), plan(admissions=(admit(A),)))
     breaks("array", cluster(B, holding=A), plan(admissions=(admit(B),)))
     other = msgspec.structs.replace(A, array="ns/other")

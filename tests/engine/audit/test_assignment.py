@@ -186,7 +186,7 @@ def test_pods_that_can(pod_set: dict[str, Any], flavor: dict[str, Any]) -> None:
     passes(*on_f(pods(1, {"gpu": 1}, **pod_set), **flavor))
 
 
-def test_where_every_flavor_has_a_topology_nobody_has_to_ask_for_it() -> None:
+def test_topology_request_is_optional_if_every_flavor_has_one() -> None:
     passes(*on_f(pods(1, {"gpu": 1}), Flavor(name=G, topology="racks"), topology="racks"))
 
 

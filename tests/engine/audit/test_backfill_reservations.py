@@ -37,15 +37,15 @@ def dated(plan: Plan, start: int) -> Plan:
     return replace(plan, dates=(date,))
 
 
-def test_a_date_is_when_enough_have_ended() -> None:
+def test_a_reservation_starts_when_enough_has_ended() -> None:
     passes(cluster(BIG), dated(Plan(based_on=0, now=Instant(0)), 50))
     breaks("date", cluster(BIG), dated(Plan(based_on=0, now=Instant(0)), 49))
 
 
-def test_who_goes_first_is_gone_by_then() -> None:
+def test_backfilled_workloads_end_before_the_reservation() -> None:
     passes(cluster(BIG, SHORT), dated(started(SHORT, {"n1": 1}), 50))
     breaks("date", cluster(BIG, LONG), dated(started(LONG, {"n1": 1}), 50))
 
 
-def test_a_date_is_yet_to_come() -> None:
+def test_a_reservation_is_in_the_future() -> None:
     breaks("date", cluster(BIG), dated(Plan(based_on=0, now=Instant(60)), 60))

@@ -1,4 +1,4 @@
-"""Who starts before what it depends on has happened is caught."""
+"""A workload that starts before its dependencies are satisfied is caught."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def test_a_recovery_may_take_as_long_as_a_start_or_for_ever(
 ) -> None:
     holder = running(JOB, ready=False, unready_since=Instant(0))
     policy = Policy(pods_ready=PodsReady(timeout_ms=MINUTE, recovery_timeout_ms=recovery_ms))
-    patient = snapshot(queue("q"), holdings=(holder,), policy=policy)
-    check(expected, "PodsReadyTimeout", patient, MINUTE)
+    awaiting = snapshot(queue("q"), holdings=(holder,), policy=policy)
+    check(expected, "PodsReadyTimeout", awaiting, MINUTE)
 
 
 @pytest.mark.parametrize("state", ["Pending", "Ready", "Retry", "Rejected"])
@@ -103,12 +103,12 @@ def test_scenario_58_time_is_up(limit_ms: int | None, now: int, expected: bool) 
     check(False, reason, snapshot(queue("q"), holdings=(waits,)), now)
 
 
-def test_somebody_switched_it_off() -> None:
+def test_deactivated_workloads_are_evicted() -> None:
     off = msgspec.structs.replace(JOB, active=False)
     check(True, "Deactivated", snapshot(queue("q"), holdings=(running(off),)))
     check(False, "Deactivated", world())
 
 
-def test_nobody_is_late_where_nobody_waits() -> None:
+def test_no_readiness_timeout_without_wait_for_pods_ready() -> None:
     calm = snapshot(queue("q"), holdings=(running(JOB, ready=False),))
     check(False, "PodsReadyTimeout", calm, 100 * MINUTE)

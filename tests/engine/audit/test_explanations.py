@@ -50,7 +50,7 @@ def exceeds(wanted: int, maximum: int, flavor: str = "f") -> ExceedsMaximum:
     )
 
 
-def test_nobody_waits_without_a_reason() -> None:
+def test_every_wait_has_a_reason() -> None:
     passes(WORLD, waits(Deactivated()))
     breaks("explanation", WORLD, waits())
 

@@ -1,4 +1,4 @@
-"""Plans that belong to another snapshot, or give somebody two fates, are caught."""
+"""Plans that belong to another snapshot, or decide twice about a workload, are caught."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_plan_is_not_older_than_its_snapshot() -> None:
     breaks("clock", world, plan(now=Instant(4)))
 
 
-def test_everybody_is_where_the_plan_says() -> None:
+def test_workloads_are_pending_or_admitted_as_the_plan_says() -> None:
     empty = snapshot(queue("q"))
     breaks("unknown-workload", empty, plan(admissions=(admit(A),)))
     breaks("unknown-workload", empty, plan(waits=(wait(A),)))
@@ -48,7 +48,7 @@ def test_everybody_is_where_the_plan_says() -> None:
     breaks("unknown-workload", snapshot(queue("q"), waiting=(A,)), plan(admissions=(gone,)))
 
 
-def test_nobody_has_two_fates() -> None:
+def test_one_decision_per_workload() -> None:
     world = snapshot(queue("q"), waiting=(A,))
     passes(world, plan(admissions=(admit(A),)))
     breaks("twice", world, plan(admissions=(admit(A), admit(A))))
@@ -68,7 +68,7 @@ def test_a_preemptor_may_be_told_what_it_waits_for() -> None:
     breaks("twice", world, plan(preemptions=(preemption,), admissions=(admit(HIGH),)))
 
 
-def test_nobody_leaves_for_two() -> None:
+def test_a_victim_has_one_preemptor() -> None:
     reclaim = PreemptionRules(reclaim="Any")
     h, t = job("h", "h", 4), job("t", "t", 2)
     big = job("big", "r", 8)

@@ -29,7 +29,7 @@ def rules_of(**limits: Any) -> tuple[MultifactorRules, MultifactorRules]:
 
 
 def world_with(limits: dict[str, Any], *, held: bool = False) -> tuple[Snapshot, Any]:
-    """Return a plan that nobody limited, and the picture it was made from with limits in it."""
+    """Return a plan made without limits, and its snapshot with limits."""
     free, limited = rules_of(**limits)
     state = cluster(free)
     state.apply(changes.WorkloadWaits(job("a", gpu=4, cpu=4, account="prod", user="mail")))
@@ -65,6 +65,6 @@ def test_exactly_the_limit_is_fine() -> None:
     assert audit(*world_with(limits)) == ()
 
 
-def test_who_is_held_must_not_start() -> None:
+def test_a_held_workload_does_not_start() -> None:
     seen, made = world_with({}, held=True)
     assert [one.rule for one in audit(seen, made)] == ["not-queueable"]

@@ -97,14 +97,14 @@ def test_an_elastic_set_takes_what_has_a_place() -> None:
         (machine("n1", held_for="ns/b"), "held for ns/b"),
     ],
 )
-def test_a_closed_node_takes_nobody(bad: Node | None, why: str) -> None:
+def test_a_closed_node_accepts_no_pods(bad: Node | None, why: str) -> None:
     gang = of(pods(1, {"gpu": 1}))
     nodes = (machine("n2"),) if bad is None else (bad, machine("n2"))
     found = breaks("node-closed", world(*nodes, waiting=(gang,)), started(gang, {"n1": 1}))
     assert why in found.message
 
 
-def test_a_node_is_open_to_whom_it_is_held_for_and_who_tolerates() -> None:
+def test_a_held_or_cordoned_node_is_open_to_its_gang_and_to_tolerations() -> None:
     cordoned = machine("n1", unschedulable=True, held_for="ns/a")
     keen = of(
         pods(
@@ -141,7 +141,7 @@ NOT_HERE = Requirement("metadata.name", "NotIn", ("n1",))
         ({}, (Taint("spot"),), {"tolerations": (Toleration("other", "Exists"),)}, "node-mismatch"),
     ],
 )
-def test_who_may_run_where(
+def test_selectors_affinity_and_taints(
     labels: dict[str, str], taints: tuple[Taint, ...], wishes: dict[str, Any], rule: Rule | None
 ) -> None:
     gang = of(pods(1, {"gpu": 1}, **wishes))
@@ -241,7 +241,7 @@ def test_victims_make_room_on_the_preemptors_nodes() -> None:
     breaks("node-overfull", cluster, preempting("low", place="n2"))
 
 
-def test_nobody_starts_where_a_preemptor_will() -> None:
+def test_no_admission_on_nodes_of_a_preemptor() -> None:
     small = job("small", "r", pod_sets=(pods(1, {"gpu": 1}),))
     cluster = snapshot(
         BIG,

@@ -72,14 +72,14 @@ def test_pods_that_want_to_be_apart_are() -> None:
     breaks("neighbours", cluster, started(apart, {"n3": 2}))
 
 
-def test_nobody_goes_where_it_does_not_want_to_meet_somebody() -> None:
+def test_own_anti_affinity_is_kept() -> None:
     shy = of(a_set(1, anti_affinity=(rule(HOSTNAME, app="y"),)))
     busy = world(*NODES, waiting=(shy,), pods=(some_pod("n1", labels=(("app", "y"),)),))
     passes(busy, started(shy, {"n2": 1}))
     breaks("neighbours", busy, started(shy, {"n1": 1}))
 
 
-def test_nobody_goes_where_it_is_not_wanted() -> None:
+def test_anti_affinity_of_other_pods_is_kept() -> None:
     keep_off = (rule(RACK, app="x"),)
     guest, other = of(a_set(1)), of(a_set(1, labels=(("app", "y"),)))
     for cluster in (
@@ -112,7 +112,7 @@ def test_a_rule_speaks_of_its_own_namespace_unless_it_says_otherwise() -> None:
         breaks("neighbours", cluster, made)
 
 
-def test_pods_are_near_whom_they_want_to_be_near() -> None:
+def test_affinity_is_kept() -> None:
     near = of(a_set(2, labels=(), affinity_to=(rule(RACK, app="x"),)))
     cluster = world(*NODES, waiting=(near,), pods=(some_pod("n1"),))
     passes(cluster, started(near, {"n1": 1, "n2": 1}))

@@ -47,12 +47,12 @@ def scenario_28() -> Snapshot:
     )
 
 
-def test_a_preemption_names_somebody() -> None:
+def test_a_preemption_names_victims() -> None:
     world = scenario_28()
     breaks("no-victims", world, plan(preemptions=(preempt(world.waiting[0]),)))
 
 
-def test_scenario_28_nobody_leaves_who_could_stay() -> None:
+def test_scenario_28_no_needless_victims() -> None:
     world = scenario_28()
     new = world.waiting[0]
     passes(world, plan(preemptions=(preempt(new, "p2"),)))
@@ -85,13 +85,13 @@ def test_trying_everything_without_borrowing() -> None:
     assert smallest_sets(at_home) == [{own.workload.key}]
 
 
-def test_nobody_leaves_for_one_who_fits() -> None:
+def test_no_victims_for_a_workload_that_fits() -> None:
     world = scenario_28()
     one = msgspec.structs.replace(world, holdings=world.holdings[:2])
     breaks("victim-needless", one, plan(preemptions=(preempt(one.waiting[0], "p2"),)))
 
 
-def test_who_is_leaving_anyway_is_not_called_needless() -> None:
+def test_a_victim_that_is_evicted_already_is_not_needless() -> None:
     world = scenario_28()
     p1 = msgspec.structs.replace(world.holdings[0], evicting=True)
     leaving = msgspec.structs.replace(world, holdings=(p1, *world.holdings[1:]))
@@ -132,8 +132,8 @@ def test_others_of_the_plan_count_when_need_is_judged() -> None:
     breaks("victim-needless", world, plan(preemptions=(made,)))
 
 
-def test_quota_held_for_somebody_silences_the_question_of_need() -> None:
-    """Somebody else leaves, for whom the plan does not say; v1 may be needed for that reason."""
+def test_need_is_not_checked_while_quota_is_held_back() -> None:
+    """An eviction under way has an unknown preemptor; v1 may be needed for that reason."""
     p = job("p", "own", 4)
     holders = tuple(running(job(f"v{i}", "r", 2)) for i in range(2))
     leaving = running(job("leaving", "x", 1), evicting=True)
@@ -203,7 +203,7 @@ def test_after_being_preempted_one_waits_before_preempting() -> None:
 
 
 def scenario_36(rules: PreemptionRules, policy: Policy) -> Snapshot:
-    """a 2 borrows 2 of b's; somebody in a wants 4."""
+    """a 2 borrows 2 of b's; a workload in a requests 4."""
     return snapshot(
         queue("a", "2", "k", preemption=rules),
         queue("b", "2", "k"),
@@ -213,7 +213,7 @@ def scenario_36(rules: PreemptionRules, policy: Policy) -> Snapshot:
     )
 
 
-def test_scenario_36_who_must_borrow_may_not_preempt_even_at_home() -> None:
+def test_scenario_36_a_borrower_may_not_preempt_in_its_own_queue() -> None:
     made = preempt(job("hi", "a", 4), "low")
     borrow = PreemptionRules(
         within_queue="LowerPriority",

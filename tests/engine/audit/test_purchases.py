@@ -1,4 +1,4 @@
-"""Purchases that are not for sale, above a limit, or for nobody, are caught."""
+"""Purchases that are not offered, above a limit, or for no pods, are caught."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _plan(*lots: NodeClaim, on_nodes: dict[str, int] | None = None) -> Plan:
     return plan(admissions=(replace(admit(GANG, admission=made), purchase=purchase),))
 
 
-def test_machines_for_everybody_pass() -> None:
+def test_machines_for_all_pods_pass() -> None:
     passes(_world(), _plan(_lot("a"), _lot("b")))
 
 
@@ -79,7 +79,7 @@ def test_limits_and_stock_are_kept() -> None:
     assert "of 1 that there are" in breaks("purchase", _world(stock=1), made).message
 
 
-def test_who_sits_on_a_machine_is_whom_it_was_bought_for() -> None:
+def test_a_machine_runs_the_pods_it_was_bought_for() -> None:
     made = _plan(_lot("a", pods=(("main", 2),)), _lot("b"), on_nodes={"a": 1, "b": 1})
     assert "is bought for" in breaks("purchase", _world(), made).message
 

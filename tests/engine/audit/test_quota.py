@@ -68,14 +68,14 @@ def test_victims_hold_their_quota_until_they_are_gone() -> None:
     breaks("over-quota", world, plan(admissions=(admit(e5),), preemptions=(leave,)))
 
 
-def test_who_was_told_to_leave_still_counts() -> None:
+def test_evicted_workloads_still_count() -> None:
     a = job("a", "q", 2)
     leaving = running(job("leaving", "q", 3), evicting=True)
     world = snapshot(queue("q"), waiting=(a,), holdings=(leaving,))
     breaks("over-quota", world, plan(admissions=(admit(a),)))
 
 
-def test_over_use_elsewhere_is_nobody_s_fault() -> None:
+def test_over_use_of_another_queue_is_not_reported() -> None:
     """Scenario 10 with a rest that is not lent: b may use its own although a uses too much."""
     b = job("b", "b", 1)
     world = snapshot(
@@ -162,8 +162,8 @@ def test_two_preemptors_do_not_count_on_the_same_room() -> None:
     breaks("preemption-short", world, plan(preemptions=(for_a, alone)))
 
 
-def test_who_leaves_for_another_is_not_counted_on() -> None:
-    """v leaves for somebody the plan does not mention; its room is not the preemptor's."""
+def test_victims_of_another_preemptor_are_not_counted_on() -> None:
+    """v is evicted for a preemptor not in the plan; its quota is not the preemptor's."""
     high = job("high", "q", 3, priority=9)
     world = snapshot(
         queue("q", preemption=PreemptionRules(within_queue="LowerPriority")),

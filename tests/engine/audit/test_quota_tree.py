@@ -208,7 +208,7 @@ def test_charging_lowers_what_is_available_by_exactly_that(
 
 
 @given(trees(), USES, st.sampled_from("abc"), st.sampled_from("abc"), st.integers(1, 9))
-def test_who_fits_leaves_nobody_that_had_room_over_its_limit(
+def test_a_charge_that_fits_puts_no_queue_over_its_limit(
     tree: Tree, uses: dict[str, int], name: str, other: str, amount: int
 ) -> None:
     """The reason why `quota` may look at the usage once, at the end."""

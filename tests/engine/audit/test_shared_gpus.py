@@ -1,4 +1,4 @@
-"""GPUs that are shared by too much, or not left whole for whoever wants whole ones, are caught."""
+"""Overcommitted shared GPUs, and whole GPUs that are shared, are caught."""
 
 from __future__ import annotations
 

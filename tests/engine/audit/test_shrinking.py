@@ -57,7 +57,7 @@ def test_neither_too_few_nor_too_many() -> None:
     assert "keep more" in breaks("victim-needless", around, shrinking(around, 2)).message
 
 
-def test_nobody_leaves_whole_who_could_shrink() -> None:
+def test_a_victim_that_can_shrink_is_not_evicted() -> None:
     around = world(elastic())
     leaves = plan(preemptions=(preempt(around.waiting[0], "elastic"),))
     assert "keep more" in breaks("victim-needless", around, leaves).message
@@ -92,7 +92,7 @@ def test_only_the_highest_ranks_go() -> None:
     breaks("victim-part", around, shrinking(around, 3, nodes=(("n1", 1), ("n2", 2))))
 
 
-def test_who_was_told_is_marked_and_does_not_get_more_back() -> None:
+def test_a_shrinking_victim_is_marked_and_keeps_no_more_pods() -> None:
     around = world(elastic())
     three = shrinking(around, 3).preemptions[0].victims[0].keeps
     assert three is not None

@@ -34,24 +34,24 @@ def cluster(*, uses: int = 6, leaves_at: int | None = 30_000, policy: Policy = P
     return replace(made, policy=policy)
 
 
-def waiting(node: str = "n1", who: tuple[str, ...] = ("ns/leaving",), **options: Any) -> Plan:
+def waiting(node: str = "n1", pods: tuple[str, ...] = ("ns/leaving",), **options: Any) -> Plan:
     """Let the gang wait for pods to leave a node."""
-    patient = Await(workload=GANG.key, admission=on(admission(GANG), {node: 1}), pods=who)
-    return Plan(based_on=0, now=Instant(0), awaits=(patient,), **options)
+    awaiting = Await(workload=GANG.key, admission=on(admission(GANG), {node: 1}), pods=pods)
+    return Plan(based_on=0, now=Instant(0), awaits=(awaiting,), **options)
 
 
 def test_a_place_that_will_soon_be_free_may_be_waited_for() -> None:
     passes(cluster(), waiting())
 
 
-def test_only_pods_that_leave_soon_and_sit_there_count() -> None:
+def test_only_pods_that_terminate_soon_on_its_nodes_count() -> None:
     breaks("await", cluster(leaves_at=None), waiting())
     breaks("await", cluster(leaves_at=60_001), waiting())
     breaks("await", cluster(leaves_at=-60_000), waiting())
     breaks("await", cluster(policy=Policy()), waiting())
-    breaks("await", cluster(), waiting(who=()))
-    breaks("await", cluster(), waiting(who=("ns/leaving", "ns/other")))
-    breaks("await", cluster(), waiting(who=("ns/nobody",)))
+    breaks("await", cluster(), waiting(pods=()))
+    breaks("await", cluster(), waiting(pods=("ns/leaving", "ns/other")))
+    breaks("await", cluster(), waiting(pods=("ns/missing",)))
 
 
 def test_they_have_to_be_in_the_way_and_enough() -> None:

@@ -61,7 +61,7 @@ def test_a_topology_says_which_levels_belong_together() -> None:
         machine("i0", 8, {"hall": "i", "row": "1"}),
     )
     made = started(close, {"h0": 1, "i0": 1})
-    passes(world(*nodes, waiting=(close,)), made)  # nobody said that rows are in halls
+    passes(world(*nodes, waiting=(close,)), made)  # no topology says that rows are in halls
     known = (Topology("dc", ("hall", "row")),)
     breaks("topology", world(*nodes, waiting=(close,), topologies=known), made)
     flat = (Topology("dc", ("hall", "row")), Topology("flat", ("row",)))

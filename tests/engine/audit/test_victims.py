@@ -40,7 +40,7 @@ def check(expected: Rule | None, world: Snapshot, *victims: str, **options: Any)
         breaks(expected, world, made)
 
 
-def test_who_was_told_already_is_marked() -> None:
+def test_an_evicted_victim_is_marked() -> None:
     high, low = job("high", "q", 4, priority=9), job("low", "q", 4)
     stays = snapshot(queue("q", preemption=WITHIN), waiting=(high,), holdings=(running(low),))
     leaving = msgspec.structs.replace(stays, holdings=(running(low, evicting=True),))
@@ -148,7 +148,7 @@ def test_scenario_35_preempting_while_borrowing(world: Snapshot, expected: Rule 
     check(expected, world, "dev", reason="InCohortReclaimWhileBorrowing")
 
 
-def test_who_borrows_does_not_reclaim() -> None:
+def test_a_borrower_does_not_reclaim() -> None:
     check("victim-reason", scenario_35(100), "dev", reason="InCohortReclamation")
 
 
@@ -176,7 +176,7 @@ def test_a_victim_uses_what_is_short() -> None:
 @pytest.mark.parametrize(
     "change", [{"stop": "Hold"}, {"terminating": True}, {"cohort": "loop"}, {"checks": ()}]
 )
-def test_an_inactive_queue_gives_nobody(change: dict[str, Any]) -> None:
+def test_no_victims_in_an_inactive_queue(change: dict[str, Any]) -> None:
     world = scenario_32("Any", 9)
     own, b = world.queues
     closed = msgspec.structs.replace(
@@ -274,7 +274,7 @@ def test_scenario_44_shares_become_equal_and_no_more() -> None:
     check(None, fair_sharing(2, ones), "b0", "b1", reason=SHARING)
     five = tuple(f"b{i}" for i in range(5))
     check("victim-unfair", fair_sharing(5, ones), *five, reason=SHARING)
-    # Who has no weight may be asked for all that it borrows.
+    # A queue without weight may lose all that it borrows.
     check(None, fair_sharing(4, ones, weight_milli=0), *five[:4], reason=SHARING)
 
 
