@@ -107,13 +107,15 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
         elif was_turned_away(pod):
             slots.turned_away.append(pod)
         elif _is_through(pod):
-            through.append(pod)
+            if _gen(pod) >= gen:
+                through.append(pod)
             if node in places:  # others take it last
                 places.remove(node)
                 places.append(node)
     _seat(slots, waiting, sent or {})
-    # Nobody comes for the place of a pod that is done, wherever the gang has its nodes by now. Some
-    # of those pods are not there any more: what the job says of them counts then.
+    # No pod comes for the place of one that is done. Of pods of an earlier placement only the job
+    # knows whether others follow (a Job with more completions than parallelism makes more),
+    # and some of them are not there any more: what it says of them counts (`reclaimablePods`).
     done = Counter(set_of(pod) for pod in through)
     for one in workload["status"].get("reclaimablePods") or ():
         done[one["name"]] = max(done[one["name"]], one["count"])
