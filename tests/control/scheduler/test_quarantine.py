@@ -17,7 +17,12 @@ from unisono.control import names
 from unisono.control.assembly import embedded
 from unisono.control.conditions import find
 from unisono.control.scheduler import loop, record, translate
-from unisono.control.scheduler.quarantine import FIRST_PAUSE_S, LONGEST_PAUSE_S, Quarantine
+from unisono.control.scheduler.quarantine import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    LONGEST_WRITE_PAUSE_S,
+    Quarantine,
+)
 from unisono.control.scheduler.translate import Translator
 from unisono.engine.audit import AuditCache
 from unisono.engine.audit import audit as real_audit
@@ -458,6 +463,18 @@ def test_pauses_grow_up_to_a_bound() -> None:
         assert register.trials(now) == [NAME]
     assert pauses[:3] == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S]
     assert pauses[-1] == LONGEST_PAUSE_S
+
+
+def test_a_refused_write_is_tried_again_soon() -> None:
+    """An operator gives the right back, or mends the webhook; the object itself does not change."""
+    register, now, pauses = Quarantine(), 0.0, []
+    for _ in range(8):
+        entry = register.add(NAME, thing(), "write", "forbidden", now)
+        pauses.append(entry.retry_at - now)
+        now = entry.retry_at
+        assert register.trials(now) == [NAME]
+    assert pauses[:3] == [15.0, 30.0, 60.0]
+    assert pauses[-1] == LONGEST_WRITE_PAUSE_S
 
 
 def test_what_we_write_ourselves_is_no_change() -> None:

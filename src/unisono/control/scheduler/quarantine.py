@@ -26,6 +26,10 @@ from unisono.kube.mapping import Kind
 # change within minutes; a bug of ours costs one refused plan at each trial.
 FIRST_PAUSE_S = 300.0
 LONGEST_PAUSE_S = 6 * 3600.0
+# A refused write is different: a right, a webhook or an object quota stands in its way, which the
+# object does not show and an operator mends; trying costs one request.
+FIRST_WRITE_PAUSE_S = 15.0
+LONGEST_WRITE_PAUSE_S = 300.0
 # What people and conditions get to read of a problem.
 _MOST_CHARACTERS = 500
 # Annotations and conditions that we write ourselves change nothing about an object.
@@ -65,9 +69,11 @@ class Quarantine:
     ) -> Entry:
         """Leave an object out from now on; again, after a longer pause."""
         before = self._entries.get(name)
-        pause = FIRST_PAUSE_S
+        pause, longest = FIRST_PAUSE_S, LONGEST_PAUSE_S
+        if stage == "write":
+            pause, longest = FIRST_WRITE_PAUSE_S, LONGEST_WRITE_PAUSE_S
         if before is not None and not before.is_suspect and before.content == _content(obj):
-            pause = min(2 * before.pause, LONGEST_PAUSE_S)
+            pause = min(2 * before.pause, longest)
         self.total += 1
         entry = self._entries[name] = Entry(
             stage=stage,
