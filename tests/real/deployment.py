@@ -10,8 +10,10 @@ import fcntl
 import shutil
 from pathlib import Path
 
-from tests.real.cluster import kubectl
+from tests.real.cluster import kubectl, until
 from tests.real.control_plane import ControlPlane, running
+
+_CONDITIONS = ("get", "crd", "--no-headers", "-o", "custom-columns=C:.status.conditions")
 
 
 def deployed_etcd(shared: Path) -> Path:
@@ -37,5 +39,7 @@ def _deploy(directory: Path) -> None:
 
 def until_established(plane: ControlPlane) -> None:
     """Wait until all kinds that were defined are served."""
+    # A new definition has no conditions yet, which `kubectl wait` takes for an error.
+    until("every kind has conditions", lambda: "<none>" not in kubectl(plane, *_CONDITIONS))
     established = ("--for=condition=Established", "--timeout=240s")
     kubectl(plane, "wait", *established, "crd", "--all")
