@@ -71,7 +71,7 @@ class Difference(NamedTuple):
 
 
 class Unreadable(InvalidManifest):
-    """An object that nobody can work on until it is another."""
+    """An object that cannot be worked on until it changes."""
 
     def __init__(self, kind: Kind, name: str, path: str, problem: str) -> None:
         """Say which object it is, and what is wrong with it."""
@@ -90,7 +90,7 @@ class View:
     # ---- looking -----------------------------------------------------------------------------
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
-        """Return one object to work on, or None; raise Unreadable if nobody can."""
+        """Return one object to work on, or None; raise Unreadable if its status is broken."""
         shelf = self._shelves[kind]
         packed = shelf.store.get(name, namespace)
         if packed is None:

@@ -1,4 +1,4 @@
-"""Who sits where: coming and going are exact inverses, and nodes may come and go underneath."""
+"""Pods on nodes: occupying and vacating are exact inverses, whatever nodes come and go."""
 
 from __future__ import annotations
 

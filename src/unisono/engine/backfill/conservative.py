@@ -47,14 +47,10 @@ class ConservativeTable(ReservationTable):
     """Reservations for all pending workloads, or for as many as the policy allows."""
 
     def __init__(self, view: CycleView, rules: Backfill) -> None:
-        self._view = view
-        self._state = view.state
-        self._transaction = view.transaction
-        self._now = view.now
+        super().__init__(view, is_reused=False)
         self._rules = rules
         self._intervals: Intervals | None = None  # made with the first reservation, and with it ...
         self._capacity: NodeCapacity | SlotCapacity | None = None
-        self._is_reused = False
         self._is_shared = False  # set: intervals, capacity and the rest are the last cycle's
         self._reservations: dict[WorkloadKey, BackfillReservation] = {}
         self._first: BackfillReservation | None = None  # the earliest
@@ -84,7 +80,7 @@ class ConservativeTable(ReservationTable):
     def resumed(self, view: CycleView) -> ConservativeTable:
         """Return a table that goes on in another cycle, with its arrivals as the candidates."""
         twin = copy.copy(self)
-        twin._is_reused = twin._is_shared = True
+        twin.is_reused = twin._is_shared = True
         twin._view, twin._transaction, twin._now = view, view.transaction, view.now
         return twin
 
@@ -108,12 +104,6 @@ class ConservativeTable(ReservationTable):
     def is_easy(self) -> bool:
         """There may be many reservations."""
         return False
-
-    @property
-    @override
-    def is_reused(self) -> bool:
-        """Whether the reservations are the last cycle's."""
-        return self._is_reused
 
     @property
     @override

@@ -34,12 +34,8 @@ class EasyTable(ReservationTable):
 
     def __init__(self, view: CycleView, reused: EasyShadow | None) -> None:
         """Begin with the reservation of the last cycle, if it holds."""
+        super().__init__(view, is_reused=reused is not None)
         self.shadow = None if reused is None else reused.copy()
-        self._is_reused = reused is not None
-        self._view = view
-        self._state = view.state
-        self._transaction = view.transaction
-        self._now = view.now
         self._started: list[End] = []  # in this cycle
         # Free on nodes at the shadow time beside what was allowed last: `started` books the same.
         self._left: Integers | None = None
@@ -55,12 +51,6 @@ class EasyTable(ReservationTable):
     def is_easy(self) -> bool:
         """There is one reservation at most."""
         return True
-
-    @property
-    @override
-    def is_reused(self) -> bool:
-        """Whether the reservation is the last cycle's."""
-        return self._is_reused
 
     @property
     @override

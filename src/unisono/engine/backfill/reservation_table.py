@@ -56,6 +56,14 @@ class CycleView:
 class ReservationTable(ABC):
     """Backfill reservations, and what may start beside them."""
 
+    def __init__(self, view: CycleView, *, is_reused: bool) -> None:
+        """Belong to a cycle; `is_reused`: with reservations of the last one."""
+        self._view = view
+        self._state = view.state
+        self._transaction = view.transaction
+        self._now = view.now
+        self.is_reused = is_reused  # then only arrivals are candidates
+
     @property
     @abstractmethod
     def reservations(self) -> Sequence[BackfillReservation]:
@@ -65,11 +73,6 @@ class ReservationTable(ABC):
     @abstractmethod
     def count(self) -> int:
         """How many there are."""
-
-    @property
-    @abstractmethod
-    def is_reused(self) -> bool:
-        """Whether these are the last cycle's, so that only arrivals are candidates."""
 
     @property
     @abstractmethod

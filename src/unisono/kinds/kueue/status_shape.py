@@ -1,7 +1,7 @@
-"""Whether the status of a Workload has the types that everybody relies on who reads it.
+"""Whether the status of a Workload has the types that its readers rely on.
 
 Our own API and the definition that we bring refuse anything else. A cluster may have another
-definition, of an older version or of somebody else, and a status is written by controllers that we
+definition, of an older version or another project, and a status is written by controllers that we
 do not know. The scheduler reads a status field by field (`kinds.intake`); what counts, explains or
 looks something up in it reads it as it is, for which this is enough. It is asked at every look, so
 it goes into nothing that may be long.
