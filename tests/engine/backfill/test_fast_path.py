@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.compiled import interpreted_only
+from tests.support.random_jobs import random_jobs
 from unisono.engine import candidates, cycle
 from unisono.engine.backfill import easy
 from unisono.engine.backfill.fast_path import fast_path
@@ -25,20 +26,6 @@ from unisono.sim.loop import simulate
 from unisono.sim.outcome import Outcome
 from unisono.sim.setup import POLICIES
 from unisono.sim.trace import Trace, make_trace
-
-
-def _jobs(seed: int, sizes: tuple[int, ...] = (500, 1000, 2000)) -> Trace:
-    chance = random.Random(seed)
-    count = 60
-    run = [chance.randint(1, 60) for _ in range(count)]
-    return make_trace(
-        "random",
-        submit=sorted(chance.randint(0, 300) for _ in range(count)),
-        run=run,
-        request=[each * chance.choice((1, 1, 2, 5)) for each in run],
-        pods=[chance.choice((1, 1, 2, 3, 6, 11)) for _ in range(count)],
-        cpu=[chance.choice(sizes) for _ in range(count)],
-    )
 
 
 def _nodes(seed: int) -> tuple[Node, ...]:
@@ -59,7 +46,7 @@ def _encoded(outcome: Outcome) -> tuple[bytes, bytes, bytes]:
 def test_counted_gangs_get_the_same_nodes(
     policy: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace, nodes = _jobs(seed), _nodes(seed)
+    trace, nodes = random_jobs(seed), _nodes(seed)
     short = simulate(trace, nodes, POLICIES[policy], spans=True)
     monkeypatch.setattr(Decisions, "offer_counted", lambda *_: None)
     by_counting = simulate(trace, nodes, POLICIES[policy], spans=True)
@@ -79,7 +66,7 @@ def test_counted_gangs_get_the_same_nodes(
 def test_the_fast_path_makes_the_same_plan(
     sizes: tuple[int, ...], takes_fast_path: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace, nodes = _jobs(seed, sizes), _nodes(seed)
+    trace, nodes = random_jobs(seed, sizes), _nodes(seed)
     found: list[bool] = []
 
     def watched(*asked: object) -> tuple[Plan, object] | None:
@@ -115,7 +102,7 @@ def test_starts_are_the_same_without_explanations(seed: int, sizes: tuple[int, .
 
 
 def test_the_fast_path_explains_nothing_unless_asked() -> None:
-    trace, nodes = _jobs(1, (1000,)), _nodes(1)
+    trace, nodes = random_jobs(1, (1000,)), _nodes(1)
     assert _starts(trace, nodes, explains=True)[1]
     assert not _starts(trace, nodes, explains=False)[1]
 

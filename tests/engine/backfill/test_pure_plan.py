@@ -6,10 +6,9 @@ never applied (it was refused, or the leader lost its lease) must leave them as 
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
+from tests.support.random_jobs import random_jobs
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
@@ -18,21 +17,6 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES
-from unisono.sim.trace import Trace, make_trace
-
-
-def _jobs(seed: int) -> Trace:
-    chance = random.Random(seed)
-    count = 60
-    run = [chance.randint(1, 60) for _ in range(count)]
-    return make_trace(
-        "random",
-        submit=sorted(chance.randint(0, 300) for _ in range(count)),
-        run=run,
-        request=[each * chance.choice((1, 1, 2, 5)) for each in run],
-        pods=[chance.choice((1, 1, 2, 3, 6, 11)) for _ in range(count)],
-        cpu=[chance.choice((500, 1000, 1000)) for _ in range(count)],
-    )
 
 
 def _nodes() -> tuple[Node, ...]:
@@ -53,7 +37,7 @@ def _plans(policy: str, seed: int, *, drafts: tuple[int, ...]) -> list[Plan]:
         made.append(plan(state, now))
         return made[-1]
 
-    simulate(_jobs(seed), _nodes(), POLICIES[policy], decides=decide)
+    simulate(random_jobs(seed, (500, 1000, 1000)), _nodes(), POLICIES[policy], decides=decide)
     return made
 
 
