@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -13,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "unisono"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# Modules that nobody imports because a user or the interpreter starts them by name.
+# Modules without an importer, because a user or the interpreter starts them by name.
 STARTED_BY_NAME = {"unisono", "unisono.__main__", "unisono.runner.process.steps"}
 
 
@@ -64,7 +65,7 @@ def test_no_module_is_dead() -> None:
         for name in map(_name_of, MODULES)
         if name not in used and not any(other.startswith(f"{name}.") for other in used)
     ]
-    assert not dead, f"nobody imports {', '.join(dead)}: use or delete them"
+    assert not dead, f"no module imports {', '.join(dead)}: use or delete them"
 
 
 def test_every_package_has_its_layer() -> None:
@@ -82,26 +83,44 @@ def _is_package(path: Path) -> bool:
     return path.is_dir() and any(path.rglob("*.py"))
 
 
-# Packages whose direct children (modules and sub-packages, counted as one each) import each other
-# without a cycle.
-WITHOUT_CYCLES = ("unisono.engine",)
+# Packages whose direct children still import each other in a circle. It only ever gets shorter.
+NOT_YET_LAYERED = {
+    "unisono.apiserver",
+    "unisono.cli",
+    "unisono.control",
+    "unisono.control.scheduler",
+    "unisono.engine.state",
+    "unisono.monitor",
+    "unisono.slurm",
+    "unisono.slurm.verbs",
+}
+PACKAGES = [_name_of(path) for path in MODULES if path.name == "__init__.py"]
 
 
-@pytest.mark.parametrize("package", WITHOUT_CYCLES)
+@pytest.mark.parametrize("package", sorted({*PACKAGES} - NOT_YET_LAYERED))
 def test_children_of_a_package_import_each_other_without_a_cycle(package: str) -> None:
     imports: dict[str, set[str]] = {}
-    for path in MODULES:
-        name = _name_of(path)
-        if name.startswith(f"{package}."):
-            child = name.removeprefix(f"{package}.").partition(".")[0]
-            others = {
-                each.removeprefix(f"{package}.").partition(".")[0]
-                for each in _imported_by(path)
-                if each.startswith(f"{package}.")
-            }
-            imports.setdefault(child, set()).update(others - {child})
+    for name, imported in _imports().items():
+        if _is_below(package, name):
+            children = {_child_of(package, each) for each in imported if _is_below(package, each)}
+            child = _child_of(package, name)
+            imports.setdefault(child, set()).update(children - {child})
     known = {child: others & imports.keys() for child, others in imports.items()}
     try:
-        assert [*TopologicalSorter(known).static_order()]
+        [*TopologicalSorter(known).static_order()]
     except CycleError as problem:
         pytest.fail(f"{package}: {' -> '.join(problem.args[1])}")
+
+
+@cache
+def _imports() -> dict[str, set[str]]:
+    return {_name_of(path): _imported_by(path) for path in MODULES}
+
+
+def _is_below(package: str, name: str) -> bool:
+    return name.startswith(f"{package}.")
+
+
+def _child_of(package: str, name: str) -> str:
+    """Return the module or sub-package directly below a package that a name belongs to."""
+    return name.removeprefix(f"{package}.").partition(".")[0]

@@ -1,0 +1,150 @@
+"""Workloads, nodes and objects are things: no text of ours says "who" of them.
+
+The check reads whole files, so identifiers count as well. Allowed are people (`PEOPLE`), a `whose`
+that follows the thing it belongs to ("a label whose value is empty"), and the phrases of `ALLOWED`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "unisono"
+
+_PERSONAL = (
+    "who|whoever|whom|whomever|whose|somebody|someone|nobody|everybody|everyone|anybody|anyone"
+)
+_WORD = re.compile(rf"(?<![A-Za-z])(?:{_PERSONAL})(?![A-Za-z])", re.IGNORECASE)
+
+# A space, or a line break inside a comment, a docstring or a wrapped paragraph.
+_GAP = r"[\s#*/|>\"'`]+"
+
+PEOPLE = (
+    "admin|administrator|attacker|author|colleague|contributor|developer|engineer|maintainer|"
+    "member|newcomer|operator|owner|people|person|reader|researcher|reviewer|stranger|team|user|"
+    "visitor"
+)
+# Words before "whose" that name nothing: what follows them is a person, or is unnamed.
+_NO_THING = (
+    "all|and|any|anything|as|by|every|for|from|in|is|nothing|of|on|one|ones|only|or|say|says|some|"
+    "that|the|them|those|to|which|with"
+)
+_ALLOWED_ANYWHERE = re.compile(
+    rf"\b(?:{PEOPLE})s?,?{_GAP}who(?:m|se)?\b"
+    rf"|\b(?!(?:{_NO_THING})\b)[\w.`)\]>-]*\w[`)\]]*,?{_GAP}whose\b",
+    re.IGNORECASE,
+)
+
+# Phrases about people, by file. Each is looked for as it stands, over line breaks too.
+ALLOWED: dict[str, tuple[str, ...]] = {}
+
+# What is not clean yet, as prefixes of paths. It only ever gets shorter.
+NOT_YET: tuple[str, ...] = (
+    "src/unisono/apiserver/",
+    "src/unisono/cli/",
+    "src/unisono/control/",
+    "src/unisono/engine/audit/",
+    "src/unisono/engine/backfill/",
+    "src/unisono/engine/evictions_due.py",
+    "src/unisono/engine/explain/",
+    "src/unisono/engine/flight.py",
+    "src/unisono/engine/model/",
+    "src/unisono/engine/ordering/",
+    "src/unisono/engine/provisioning/",
+    "src/unisono/engine/state/",
+    "src/unisono/kinds/",
+    "src/unisono/kube/",
+    "src/unisono/monitor/",
+    "src/unisono/net/",
+    "src/unisono/provision/",
+    "src/unisono/runner/",
+    "src/unisono/sim/",
+    "src/unisono/slurm/",
+    "src/unisono/web/",
+    "docs/",
+    "README.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+)
+
+_SUFFIXES = {".py", ".js", ".css", ".html", ".json", ".lua", ".svg"}
+TEXTS = sorted(
+    [
+        *(path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("docs/**/*.svg"),
+        *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")),
+    ]
+)
+
+
+def _personal_lines(name: str, text: str) -> list[str]:
+    """Return the lines that speak of things as people, each with the place where it stands."""
+    phrases = [re.escape(phrase).replace(r"\ ", _GAP) for phrase in ALLOWED.get(name, ())]
+    allowed = [
+        match.span()
+        for pattern in (_ALLOWED_ANYWHERE, *map(re.compile, phrases))
+        for match in pattern.finditer(text)
+    ]
+    lines = []
+    for match in _WORD.finditer(text):
+        if any(start <= match.start() and match.end() <= end for start, end in allowed):
+            continue
+        start = text.rfind("\n", 0, match.start()) + 1
+        line = text[start:].partition("\n")[0].strip()
+        number = text.count("\n", 0, match.start()) + 1
+        if len(line) > 200:  # the data of the schemas
+            line = f"…{text[max(0, match.start() - 60) : match.end() + 60]}…"
+        lines.append(f"{name}:{number}: {line}")
+    return lines
+
+
+def test_only_people_are_who() -> None:
+    found = [
+        line
+        for path in TEXTS
+        if not (name := path.relative_to(ROOT).as_posix()).startswith(NOT_YET)
+        for line in _personal_lines(name, path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "name the thing, and say what it does:\n" + "\n".join(found)
+
+
+def test_allowed_phrases_are_still_there() -> None:
+    for name, phrases in ALLOWED.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for phrase in phrases:
+            pattern = re.escape(phrase).replace(r"\ ", _GAP)
+            assert re.search(pattern, text), f"{name} no longer says {phrase!r}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Return who has to leave.",
+        "nobody waits",
+        "those whose turn it is",
+        "the workload who waits",
+        "x = who_leaves",
+        "say whose nodes these are",
+        "everybody else starts",
+    ],
+)
+def test_things_are_refused(text: str) -> None:
+    assert _personal_lines("a.py", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the user who submitted it",
+        "# for people\n    # who read it at night",
+        "a label whose value is empty",
+        "the victims\nwhose eviction lets the request fit",
+        "`kubectl auth whoami`",
+    ],
+)
+def test_people_and_relative_clauses_pass(text: str) -> None:
+    assert not _personal_lines("a.py", text)
