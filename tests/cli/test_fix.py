@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from unisono.cli.fix import in_place
 from unisono.cli.main import main
 from unisono.engine.model.names import Instant
+from unisono.kinds.snapshot.build import read_world
 from unisono.kinds.spelling import spelled
-from unisono.kinds.world import read_world
 
 NOW = Instant(0)
 OLD = """\

@@ -17,7 +17,7 @@ from tests.support.control_world import World
 from unisono.cli.main import main
 from unisono.cli.plan_rows import living_rows
 from unisono.control import names
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 
 Story = Callable[[World], Coroutine[Any, Any, None]]
 

@@ -17,7 +17,7 @@ from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import CannotBuy, GangDoesNotFit
 from unisono.engine.model.names import Instant
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "autoscale"
 FILES = [str(EXAMPLE / name) for name in ("pools.yaml", "queue.yaml", "train.yaml")]

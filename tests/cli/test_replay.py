@@ -24,7 +24,7 @@ from unisono.control.assembly import Assembly, embedded
 from unisono.control.view import View
 from unisono.engine.flight import Tape, encoded, first_difference, replay
 from unisono.engine.model.policy import Policy
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
 Captured = pytest.CaptureFixture[str]

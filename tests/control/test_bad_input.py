@@ -18,7 +18,7 @@ from unisono.cli.why_found import gather
 from unisono.cli.why_text import text
 from unisono.control import names
 from unisono.control.operators.volcano import words
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]

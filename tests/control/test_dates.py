@@ -18,7 +18,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find, seconds
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 
 Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]

@@ -15,7 +15,7 @@ from unisono.control.nodes import NodeKeeper
 from unisono.control.operators.batch_job import JobOperator
 from unisono.control.unbindable import is_unschedulable
 from unisono.control.view import View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.pods import bind
 
 Json = dict[str, Any]

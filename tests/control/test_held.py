@@ -10,7 +10,7 @@ from tests.support.control_objects import job
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 
 Json = dict[str, Any]
 

@@ -25,7 +25,7 @@ from tests.control.training_world import (
 from unisono.control import names
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.view import View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 
 SET = names.JOB_SET
 

@@ -35,7 +35,7 @@ from unisono.control.rights import (
     rights_at_home,
 )
 from unisono.control.view import Shelf, View
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import assembly as provisioning

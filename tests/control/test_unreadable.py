@@ -16,7 +16,7 @@ from unisono.control import names
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.view import View
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
 Json = dict[str, Any]

@@ -19,8 +19,8 @@ from unisono.control.actions import Note
 from unisono.control.assembly import Assembly, cluster, embedded
 from unisono.control.view import View
 from unisono.engine.model.selection import LabelSelector
-from unisono.kinds.policy import PriorityClassRule
-from unisono.kinds.settings import DEFAULTS, QueueRule, Settings
+from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kinds.policy.settings import DEFAULTS, QueueRule, Settings
 
 Json = dict[str, Any]
 RULED = Settings(default_queues=(QueueRule(LabelSelector(), "lq-cq"),))

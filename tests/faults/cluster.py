@@ -39,7 +39,7 @@ from unisono.control.hearing import Task
 from unisono.control.names import NODE, POD
 from unisono.control.view import View
 from unisono.kinds.overriding import override
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.lanes import Lanes

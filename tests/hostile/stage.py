@@ -36,7 +36,7 @@ from unisono.control.hearing import Task
 from unisono.control.names import WORKLOAD
 from unisono.control.view import Difference, View
 from unisono.kinds.overriding import override
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation

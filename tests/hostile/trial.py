@@ -44,7 +44,7 @@ from unisono.control.conditions import find
 from unisono.control.jobs.framework import JobController
 from unisono.control.names import CLUSTER_QUEUE, POD, WORKLOAD
 from unisono.control.view import Shelf, View
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kinds.shapes.served import Served
 from unisono.kube.trouble import KubeTrouble
 

@@ -17,10 +17,10 @@ from tests.kinds import (
     test_kubeflow,
     test_ray,
     test_scheduling,
-    test_seats,
 )
 from tests.kinds.core import test_nodes as test_core_nodes
 from tests.kinds.core import test_pod_groups, test_schema
+from tests.kinds.snapshot import test_node_assignment as assigned
 from tests.kinds.trainer import test_kinds
 from tests.kinds.volcano import test_groups, test_queues
 from tests.kinds.volcano import test_jobs as test_volcano
@@ -135,11 +135,11 @@ GANGS = {
         *test_scheduling.DECODE,
     ),
     "seats": (
-        test_seats.QUEUE,
-        test_seats.JOB,
-        test_seats.workload(test_seats.SLICES),
-        test_seats.pod("p0", "n0", meta=test_seats.OF_JOB),
-        test_seats.pod("p1", "n0", meta=test_seats.OF_WORKLOAD),
+        assigned.QUEUE,
+        assigned.JOB,
+        assigned.workload(assigned.SLICES),
+        assigned.pod("p0", "n0", meta=assigned.OF_JOB),
+        assigned.pod("p1", "n0", meta=assigned.OF_WORKLOAD),
         test_schema.FULL_POD,
         test_core_nodes.node(", labels: {a: b}", "unschedulable: true", "allocatable: {cpu: 4}"),
     ),

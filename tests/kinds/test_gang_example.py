@@ -6,7 +6,7 @@ from pathlib import Path
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.snapshot import Snapshot
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "gang"
 RACK = "cloud.provider.com/topology-rack"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kinds.test_doors import job, queued, queues
+from tests.kinds.snapshot.test_local_queues import job, queued, queues
 from tests.support.findings import sound
 
 OWNED = ", ownerReferences: [{apiVersion: %s, kind: %s, name: %s}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unisono.engine.model.names import Instant
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kinds.submission import is_managed, is_selected, settings_from, why_never
 
 Json = dict[str, Any]

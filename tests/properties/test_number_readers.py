@@ -34,10 +34,12 @@ from unisono.control.operators.indexes import parse_indexes
 from unisono.control.operators.volcano import plugins
 from unisono.control.scheduler import record
 from unisono.engine.model.names import Instant
-from unisono.kinds import arrays, dependencies, karpenter, pool_requirements, spelling, times, turns
+from unisono.kinds import arrays, dependencies, spelling, times
 from unisono.kinds.core import gpu_parts, pod_groups, topology
 from unisono.kinds.digits import whole_number
+from unisono.kinds.karpenter import node_pools
 from unisono.kinds.notes import Notes
+from unisono.kinds.policy import multifactor
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration
 from unisono.provision import budgets, shapes
@@ -142,19 +144,19 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         (),
     ),
     "priority words": (
-        lambda text: turns._whole({"nice": ("a", text)}, "nice", 0, 10, Notes("a", 0)),
+        lambda text: multifactor._whole({"nice": ("a", text)}, "nice", 0, 10, Notes("a", 0)),
         (),
     ),
     "a requirement": (
         lambda text: [
-            pool_requirements.requirement_of(
-                pool_requirements.MachineRequirement(key="a", operator=sign, values=(text,))
+            node_pools.requirement_of(
+                node_pools.MachineRequirement(key="a", operator=sign, values=(text,))
             )
             for sign in ("Gt", "Lt", "Gte", "Lte")
         ],
         (),
     ),
-    "a rate of interruptions": (karpenter._rate_milli, ()),
+    "a rate of interruptions": (node_pools._rate_milli, ()),
     "an API version": (lambda text: spelling._is_older(f"v{text}", "v1beta1"), ()),
     "a pattern": (lambda text: pattern_problem(f"a{{{text}}}"), ()),
     "a label selector": (lambda text: parse_labels(f"a > {text}"), (ApiError,)),

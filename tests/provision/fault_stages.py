@@ -26,7 +26,7 @@ from unisono.control.assembly import Assembly
 from unisono.control.operators.batch_job import JobOperator
 from unisono.control.view import View
 from unisono.kinds.overriding import override
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder

@@ -12,7 +12,7 @@ from unisono.control import names
 from unisono.control.assembly import OPERATORS, Assembly, cluster
 from unisono.control.scheduler.record import hosts_of
 from unisono.control.view import View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 from unisono.provision import assembly as provisioning
 

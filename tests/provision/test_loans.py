@@ -10,7 +10,7 @@ from tests.support.control_world import World
 from tests.support.machine_world import bound, claims, told
 from unisono.control import names
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 
 
 def _is_over(world: World, name: str) -> bool:

@@ -23,7 +23,7 @@ from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.live import Live
 from unisono.control.names import POD
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.form import Key

@@ -8,7 +8,7 @@ from tests.support.control_world import World
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.names import POD
 from unisono.control.view import View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.runner.logs import Logs
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 

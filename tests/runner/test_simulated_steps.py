@@ -13,7 +13,7 @@ from unisono.control import names
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.progress import Progress, progress_of
 from unisono.control.view import View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runner.simulated.steps import SimulatedSteps
 

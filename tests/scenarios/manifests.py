@@ -27,7 +27,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.decode import decode, encode
 from unisono.kinds.kueue import versions
 from unisono.kinds.kueue.queues import ClusterQueue, ClusterQueueV1Beta1
-from unisono.kinds.world import World, read_world
+from unisono.kinds.snapshot.build import World, read_world
 
 ROOT = Path(__file__).resolve().parents[2]  # paths in a story start here
 

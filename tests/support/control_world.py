@@ -35,7 +35,7 @@ from unisono.cli.inprocess import InProcess
 from unisono.control.actions import Note
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
 from unisono.control.view import Index, Shelf, View
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.lanes import Lanes

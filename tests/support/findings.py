@@ -9,7 +9,7 @@ from unisono.kinds.documents import read_documents
 from unisono.kinds.known import KNOWN
 from unisono.kinds.notes import Finding
 from unisono.kinds.objects import Objects, read_objects
-from unisono.kinds.world import World, read_world
+from unisono.kinds.snapshot.build import World, read_world
 
 NOW = Instant(1_000_000)
 

@@ -15,7 +15,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.assembly import INDEXES, KINDS, Assembly, embedded
 from unisono.control.view import View
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.transport import Transport
 from unisono.provision import assembly as provisioning
 from unisono.provision.reader import Reader

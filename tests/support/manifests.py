@@ -1,7 +1,7 @@
 """Manifests as YAML text in, what a job kind makes of them out.
 
 `job(text, *others)` reads the first document as a job (or pods of a group) and gives its hooks the
-other documents as context, as `world` does, but with nothing in between.
+other documents as context, as `snapshot.build` does, but with nothing in between.
 """
 
 from __future__ import annotations

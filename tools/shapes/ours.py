@@ -13,7 +13,7 @@ import msgspec
 
 from tools.shapes.schema import ANY_OBJECT, ANYTHING, Json
 from unisono.kinds.core.schema import PodTemplateSpec
-from unisono.kinds.policy import Policy
+from unisono.kinds.policy.schema import Policy
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.selectors import LabelSelector

@@ -26,8 +26,8 @@ from unisono.cli.admission_tenancy import (
     some,
 )
 from unisono.control.class_rules import CLASS_RULES
+from unisono.kinds.policy.settings import EVERY_CLASS
 from unisono.kinds.priorities import PRIORITY_LABEL
-from unisono.kinds.settings import EVERY_CLASS
 
 Json = dict[str, Any]
 

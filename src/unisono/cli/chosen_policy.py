@@ -17,7 +17,7 @@ from unisono.cli.instance import Instance
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
-    from unisono.kinds.settings import Settings
+    from unisono.kinds.policy.settings import Settings
 
 NAME = "unisono"
 API_VERSION = "unisono.dev/v1"
@@ -62,7 +62,7 @@ def _files(given: str) -> list[tuple[str, bytes]]:
 def _read(files: list[tuple[str, bytes]]) -> Chosen:
     # Most have no policy, and reading one takes a lot to load.
     from unisono.kinds.documents import read_documents
-    from unisono.kinds.world import read_settings
+    from unisono.kinds.snapshot.build import read_settings
 
     settings, problems, warnings = read_settings(files)
     if problems:

@@ -48,7 +48,7 @@ from unisono.control.rights import QUEUEING, WEB, kinds_read, kinds_unread
 from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kinds.submission import counting_policy, settings_from
 from unisono.kube.candidate import Candidate
 from unisono.kube.client import Client

@@ -14,7 +14,7 @@ from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:  # loading it takes longer than answering --help
     from unisono.cli.cluster import WebChoices
-    from unisono.kinds.settings import Settings
+    from unisono.kinds.policy.settings import Settings
     from unisono.monitor.prometheus import Prometheus
 
 HOME = "unisono-system"

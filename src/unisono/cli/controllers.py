@@ -26,7 +26,7 @@ from unisono.control.live import Crashes, Live
 from unisono.control.scheduler.loop import CYCLE, Scheduler
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.form import Key

@@ -26,7 +26,7 @@ from unisono.engine.dry_run import MOST_CYCLES, dry_run, one_cycle
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
 from unisono.kinds.notes import Finding
-from unisono.kinds.world import World, read_world
+from unisono.kinds.snapshot.build import World, read_world
 from unisono.provision.market import with_market
 
 EPILOG = """\

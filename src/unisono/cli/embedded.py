@@ -41,7 +41,7 @@ from unisono.cli.clock import seconds_now
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import POD_UIDS, Instance, InstanceError
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.submission import counting_policy, settings_from
 
 if TYPE_CHECKING:

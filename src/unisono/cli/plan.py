@@ -87,7 +87,7 @@ def _offline(arguments: argparse.Namespace) -> int:
     from unisono.cli.decide import instant
     from unisono.cli.files import files_of
     from unisono.cli.scripts import with_scripts
-    from unisono.kinds.world import read_world
+    from unisono.kinds.snapshot.build import read_world
     from unisono.provision.market import with_market
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
@@ -132,7 +132,7 @@ async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli import clock
     from unisono.cli.files import files_of
     from unisono.cli.plan_cluster import read_cluster
-    from unisono.kinds.world import read_world
+    from unisono.kinds.snapshot.build import read_world
 
     there = await read_cluster(client)
     now = clock.now()

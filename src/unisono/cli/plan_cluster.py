@@ -13,7 +13,7 @@ from unisono.control.assembly import INDEXES
 from unisono.control.scheduler.implicit import VOLCANO_DOOR
 from unisono.control.view import Shelf, View
 from unisono.engine.model.provisioning import Market
-from unisono.kinds.doors import UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Forbidden, NotFound, UnknownKind

@@ -42,7 +42,7 @@ _LISTS = (
 def planned_start(api: Quick, job: Json, now: float) -> Start:
     """Return when a job would start, and where; or why it would not."""
     from unisono.cli.decide import decide
-    from unisono.kinds.world import read_world
+    from unisono.kinds.snapshot.build import read_world
 
     instant = Instant(round(now * 1000))
     documents = [_named(one, *what) for path, *what in _LISTS for one in api.get(path)["items"]]

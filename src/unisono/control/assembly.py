@@ -84,8 +84,8 @@ from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.ordering.priority_order import account_and_qos
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.registry import OUR_SCHEDULERS
-from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.loading import TURNS

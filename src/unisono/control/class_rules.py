@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Create, Json, Patch, Ref, Steps
 from unisono.control.view import View
-from unisono.kinds.policy import PriorityClassRule
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.submission import counting_policy, settings_from
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

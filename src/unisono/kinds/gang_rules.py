@@ -4,7 +4,7 @@
     Volcano PodGroup            minMember, minTaskMember, networkTopology, subGroupPolicy
     scheduling.k8s.io           minCount, a topology key; several groups under a composite one
 
-Each kind translates its fields into `GangRules`; `gangs` puts rules and pods together.
+Each kind translates its fields into `GangRules`; `snapshot.pod_gangs` applies them to pods.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names that say which jobs are ours, and jobs that are another job's business (spec quota §16).
 
 A job that belongs to another one (an owner among the documents) is decided about with that one.
-Which queue a job is in is worked out in `doors`.
+Which queue a job is in is worked out in `snapshot.local_queues`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Four sorts of kinds:
     member          several objects are one workload (pods of a group): `members=MemberHooks(…)`
     group           an object makes one workload of the pods that name it: `gang=GroupHooks(…)`
 
-What `world` does for every job, so that a job kind need not: names, namespaces, the queue label,
+What `snapshot` does for every job, so that a job kind need not: names, namespaces, the queue label,
 priorities, creation times, owners, gates, duplicates, and what is already admitted. What a job
 kind does, with functions that take its decoded manifest:
 
@@ -126,7 +126,7 @@ class MemberHooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHooks:
-    """How an object makes a gang of the pods that name it (`core.links`, `gangs`).
+    """How an object makes a gang of the pods that name it (`core.links`, `snapshot.pod_gangs`).
 
     An object may describe several gangs; pods then name a part of it, which is empty otherwise.
     """

@@ -17,8 +17,8 @@ from unisono.kinds.buying import buying_of
 from unisono.kinds.dependencies import dependencies_of
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
+from unisono.kinds.policy.multifactor import turn_of
 from unisono.kinds.times import Times, times_of
-from unisono.kinds.turns import turn_of
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):

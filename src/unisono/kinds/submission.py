@@ -14,11 +14,11 @@ from typing import Any
 from unisono.engine.model.names import Instant
 from unisono.engine.model.selection import selects
 from unisono.kinds.decode import decode
-from unisono.kinds.policy import Policy
+from unisono.kinds.policy.schema import Policy
+from unisono.kinds.policy.settings import DEFAULTS, Settings, settings_of
 from unisono.kinds.registry import Context, Kind
 from unisono.kinds.selectors import LabelSelector, selector_of
-from unisono.kinds.settings import DEFAULTS, Settings, settings_of
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 
 # What time alone does not change.
 _LASTING = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured")

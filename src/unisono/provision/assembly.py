@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from unisono.control import names
 from unisono.control.controller import Controller
 from unisono.control.view import Index
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.autoscaler import SimulatedAutoscaler

@@ -36,7 +36,7 @@ from unisono.control.usable import is_ready
 from unisono.control.view import View
 from unisono.engine.explain.formatting import format_counts, format_price
 from unisono.kinds.kueue.topology_assignment import pods_per_host
-from unisono.kinds.provisioning_policy import BuyingTimes
+from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import stock, words

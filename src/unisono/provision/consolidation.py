@@ -26,9 +26,9 @@ from unisono.control.usable import node_name as node_of_host
 from unisono.control.view import View
 from unisono.kinds.buying import DISRUPTABLE, RESTART_COST
 from unisono.kinds.digits import finite_number, whole_number
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import duration_ms
-from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words

@@ -22,7 +22,7 @@ from unisono.control.purchases import is_holding, purchase_of
 from unisono.control.scheduler.record import hosts_of
 from unisono.control.usable import node_name as node_of_host
 from unisono.control.view import View
-from unisono.kinds.provisioning_policy import BuyingTimes
+from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words

@@ -11,7 +11,7 @@ from unisono.engine.model.provisioning import REGION, ZONE, Market, Offer, Pendi
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.provisioning.outages import Refused, outage_of
-from unisono.kinds.overlays import Overlay
+from unisono.kinds.karpenter.node_overlays import Overlay
 from unisono.provision.machines import MachineType, home_region, machine_types, region_of
 from unisono.provision.offers import machines, offers
 from unisono.provision.overlays import with_devices, with_prices

@@ -18,7 +18,12 @@ from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.engine.model.provisioning import CAPACITY_TYPE, REGION, ZONE, Offer
 from unisono.kinds.decode import decode
-from unisono.kinds.overlays import NodeOverlay, Overlay, overlay_of, problem_of_overlay
+from unisono.kinds.karpenter.node_overlays import (
+    NodeOverlay,
+    Overlay,
+    overlay_of,
+    problem_of_overlay,
+)
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision.machines import MachineType

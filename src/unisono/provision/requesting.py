@@ -23,7 +23,7 @@ from unisono.control.controller import own_key, owner_key
 from unisono.control.purchases import is_holding, purchase_of
 from unisono.control.view import View
 from unisono.kinds.digits import is_digits, whole_number
-from unisono.kinds.provisioning_policy import BuyingTimes
+from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kinds.scalar import duration_ms
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

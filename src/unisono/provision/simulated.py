@@ -20,7 +20,7 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
-from unisono.kinds.overlays import Overlay
+from unisono.kinds.karpenter.node_overlays import Overlay
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words

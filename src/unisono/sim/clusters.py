@@ -17,7 +17,7 @@ import numpy as np
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts, is_gpu
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 from unisono.sim.errors import BadTrace
 from unisono.sim.outcome import Capacity
 from unisono.sim.trace import WHOLE_GPU, IntArray

@@ -13,7 +13,7 @@ from tests.control.operators.test_volcano_policies import task, vcjob
 from unisono.apiserver.patch.json_patch import json_patch
 from unisono.cli.webhook.rules import HOLD, INTAKE, JUDGE, OWNERS_CLAIMED, TENANCY, answer
 from unisono.control import names
-from unisono.kinds.policy import PriorityClassRule
+from unisono.kinds.policy.schema import PriorityClassRule
 
 Json = dict[str, Any]
 QUEUED = {names.QUEUE_LABEL: "team"}

@@ -15,7 +15,7 @@ from unisono.cli.webhook.certificates import read
 from unisono.cli.webhook.configuration import KINDS, NAME, WEBHOOK, objects
 from unisono.cli.webhook.serving import Webhook
 from unisono.control.class_rules import CLASS_RULES
-from unisono.kinds.policy import PriorityClassRule
+from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Conflict, NotFound, Status
 

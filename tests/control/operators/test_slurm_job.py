@@ -12,7 +12,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.operators.slurm import words
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.slurm.jobs import Row
 from unisono.slurm.site import MAP
 from unisono.slurm.verbs.sbatch import run

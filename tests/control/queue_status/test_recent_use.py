@@ -13,8 +13,8 @@ from tests.support.control_world import World
 from unisono.control.names import LOCAL_QUEUE
 from unisono.engine.model.names import LocalQueueKey, ResourceName
 from unisono.engine.model.policy import AdmissionFairSharing, Policy
+from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.settings import DEFAULTS
 
 RULES = AdmissionFairSharing(half_life_ms=600_000, sampling_ms=60_000)
 SETTINGS = msgspec.structs.replace(DEFAULTS, policy=Policy(admission_fair_sharing=RULES))

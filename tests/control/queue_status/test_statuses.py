@@ -14,7 +14,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
 from unisono.engine.model.policy import FairSharing, Policy
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 
 Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]

@@ -38,7 +38,7 @@ from unisono.control.view import Shelf, View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.state import changes
 from unisono.kinds.kueue.workloads import MOST_SETS
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 

@@ -18,7 +18,7 @@ from unisono.control.conditions import find
 from unisono.control.scheduler import record
 from unisono.control.scheduler.taking_over import MOST_AT_ONCE, taken_over
 from unisono.control.view import Shelf, View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.trouble import Conflict, KubeTrouble, Status, refusal_of
 
 Json = dict[str, Any]

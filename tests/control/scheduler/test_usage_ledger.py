@@ -16,7 +16,7 @@ from unisono.engine.model.multifactor import Association, MultifactorRules, Weig
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Policy
 from unisono.engine.ordering.priority_order import multifactor_of
-from unisono.kinds.settings import DEFAULTS
+from unisono.kinds.policy.settings import DEFAULTS
 
 ANN = "user/lab/ann"
 

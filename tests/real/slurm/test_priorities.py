@@ -25,7 +25,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.ordering.fair_tree import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 from unisono.slurm.belief import Belief, SlurmJob, jobs_of, nodes_of
 from unisono.slurm.bridge.gang import Settings, gang_of
 

@@ -13,7 +13,7 @@ from unisono.control.assembly import Assembly, embedded
 from unisono.control.names import CONFIG_MAP, NODE, POD
 from unisono.control.progress import PROGRESS, progress_of
 from unisono.control.view import View
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Key
 from unisono.runner.addresses import Addresses
 from unisono.runner.process.health import Check

@@ -22,9 +22,9 @@ from unisono.apiserver.builtin.reach import Json
 from unisono.apiserver.errors import forbidden
 from unisono.apiserver.request import MASTERS, User
 from unisono.apiserver.strategy import Surroundings
-from unisono.kinds.policy import PriorityClassRule
+from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.priorities import PRIORITY_LABEL
-from unisono.kinds.settings import Settings
 from unisono.kinds.shapes.served import Served
 
 # Where kinds name a class besides the label: pods and templates, Volcano jobs and pod groups;

@@ -34,7 +34,7 @@ from unisono.apiserver.times import timestamp
 from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
 from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.submission import is_managed, settings_from
 

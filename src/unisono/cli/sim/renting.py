@@ -42,7 +42,7 @@ def terms_of(path: Path) -> EvictionTriggers:
     """Return what can be bought by a file, how soon, and for how long machines stay."""
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode
-    from unisono.kinds.karpenter import NodePool, pool_of
+    from unisono.kinds.karpenter.node_pools import NodePool, pool_of
     from unisono.provision.cloud import cloud_of
     from unisono.provision.idle import stays_for
     from unisono.provision.market import market_of, regions_of

@@ -10,7 +10,7 @@ from unisono.cli.reach import CLUSTER_OPTIONS, add_cluster_options, add_filename
 
 if TYPE_CHECKING:
     from unisono.engine.model.names import Instant, WorkloadKey
-    from unisono.kinds.world import World
+    from unisono.kinds.snapshot.build import World
     from unisono.kube.client import Client
     from unisono.sim.what_if import Answer
 
@@ -122,7 +122,7 @@ def _with_job(
 ) -> tuple[World, list[WorkloadKey]]:
     """Return the cluster with the jobs on it, and which of those who wait they are."""
     from unisono.engine.model.errors import InvalidManifest
-    from unisono.kinds.world import read_world
+    from unisono.kinds.snapshot.build import read_world
 
     # Named by themselves they are called the same; queues that are not there do not matter yet.
     alone = {one.key for one in read_world(given, now=now).snapshot.waiting}

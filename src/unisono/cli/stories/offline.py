@@ -21,7 +21,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.state.changes import Change, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import as_changes
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 
 
 @dataclass(frozen=True, slots=True)

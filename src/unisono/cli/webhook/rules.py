@@ -29,8 +29,8 @@ from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
 from unisono.control.pod_gangs.links import MANAGED
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.intake import wrong_with
-from unisono.kinds.policy import PriorityClassRule
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kinds.policy.settings import Settings
 
 Json = dict[str, Any]
 HOLD, JUDGE, INTAKE = "/hold", "/judge", "/intake"

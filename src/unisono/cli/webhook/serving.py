@@ -26,7 +26,7 @@ from unisono.cli.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
 from unisono.cli.webhook.rules import PATHS, TENANCY, answer
 from unisono.control.class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP, SECRET
-from unisono.kinds.policy import PriorityClassRule
+from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.mapping import Kind

@@ -43,9 +43,9 @@ from unisono.control.slots import is_over
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import DISRUPTABLE
-from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kinds.intake import wrong_with
 from unisono.kinds.kueue.workloads import MOST_SETS
+from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 

@@ -1,4 +1,4 @@
-"""Which queue a job is in; None if it runs without us (quota §16, `kinds.doors`)."""
+"""Which queue a job is in; None if we do not manage it (quota §16, `snapshot.local_queues`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from unisono.control.class_rules import class_rules
 from unisono.control.scheduler.implicit import VOLCANO_DOOR
 from unisono.control.view import View
 from unisono.engine.model.selection import selects
-from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kinds.meta import NAMESPACE_LABEL
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
+from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.mapping import Kind
 
 DEFAULT_QUEUE = "default"

@@ -56,8 +56,8 @@ from unisono.control.scheduler.record import PODS_CREATED_SECONDS, placement_of
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.digits import whole_number
-from unisono.kinds.doors import UNLIMITED_DOOR
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
+from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 

@@ -11,7 +11,7 @@ mixed up with real ones; a status may only hold names that an object could have.
 from __future__ import annotations
 
 from unisono.engine.model.names import FlavorName, QueueName
-from unisono.kinds.doors import UNLIMITED, UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.volcano.queues import ANY_NODE
 
 # A Volcano queue is a LocalQueue of this name in every namespace (a Workload names its queue so).

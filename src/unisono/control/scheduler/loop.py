@@ -83,7 +83,7 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot_for
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import BadRequest, Forbidden, Invalid, KubeTrouble

@@ -13,8 +13,8 @@ import msgspec
 from unisono.control.actions import Json
 from unisono.engine.model import policy as engine
 from unisono.kinds.decode import decode
-from unisono.kinds.policy import Policy
-from unisono.kinds.settings import DEFAULTS, Settings, settings_of
+from unisono.kinds.policy.schema import Policy
+from unisono.kinds.policy.settings import DEFAULTS, Settings, settings_of
 from unisono.kinds.submission import counting_policy
 
 # Sections that a Policy shares with a Configuration, and the fields of the engine's policy.

@@ -50,7 +50,6 @@ from unisono.kinds.core.pod_sets import costing_of, pod_sets
 from unisono.kinds.core.requests import pod_cost
 from unisono.kinds.core.roles import set_of_pods
 from unisono.kinds.core.selection import labels_of
-from unisono.kinds.doors import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -63,7 +62,8 @@ from unisono.kinds.kueue.workload_rules import (
     workload_of,
 )
 from unisono.kinds.meta import NAMESPACE_LABEL
-from unisono.kinds.settings import Settings
+from unisono.kinds.policy.settings import Settings
+from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.times import wrong_with_times
 from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.findings import NOW, lines, sound, world
 from unisono.engine.model.snapshot import Namespace, Snapshot
-from unisono.kinds.world import read_world
+from unisono.kinds.snapshot.build import read_world
 
 POOLED = """
 apiVersion: kueue.x-k8s.io/v1beta1

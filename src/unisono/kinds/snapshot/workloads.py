@@ -23,8 +23,6 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.state.run_history import History, alike, with_limit
-from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
-from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import (
     CAN_SHRINK,
     GATED_BY,
@@ -37,13 +35,15 @@ from unisono.kinds.kueue.workload_rules import (
 from unisono.kinds.managing import QUEUE_LABEL_PATH
 from unisono.kinds.notes import Notes
 from unisono.kinds.objects import Entry, Objects
+from unisono.kinds.policy.settings import Settings
 from unisono.kinds.priorities import class_priority, job_priority
 from unisono.kinds.registry import Registry
 from unisono.kinds.resource_rules import ResourceRules
-from unisono.kinds.running import BoundPods, holding_of_job, is_bound
 from unisono.kinds.said import read_said
-from unisono.kinds.seats import seated, seats_for, stranger
-from unisono.kinds.settings import Settings
+from unisono.kinds.snapshot.bound_pods import BoundPods, holding_of_job, is_bound
+from unisono.kinds.snapshot.candidates import KUEUE_WORKLOAD, Candidate, candidates
+from unisono.kinds.snapshot.local_queues import Doors
+from unisono.kinds.snapshot.node_assignment import seated, seats_for, stranger
 from unisono.kinds.times import active_seconds
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"

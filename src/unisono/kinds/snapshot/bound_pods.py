@@ -19,7 +19,7 @@ from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.core.schema import Pod
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.registry import Context
-from unisono.kinds.seats import Seats, devices_of, nodes_of
+from unisono.kinds.snapshot.node_assignment import Seats, devices_of, nodes_of
 
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 # Labels by which pods name the job at the top, for when the objects between them are not given.

@@ -20,10 +20,11 @@ import msgspec
 from unisono.engine.model.provisioning import CAPACITY_TYPE, MICRO, NODE_POOL, REGION, ZONE
 from unisono.engine.model.selection import Requirement, meets
 from unisono.kinds.decode import Schema
+from unisono.kinds.karpenter.node_pools import MachineRequirement, problem_with, requirement_of
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.pool_requirements import MachineRequirement, problem_with, requirement_of
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.registry import Kind
 
 _PLACES = (ZONE, REGION, CAPACITY_TYPE)
 # Few enough digits for amounts in millionths.
@@ -124,3 +125,15 @@ def check_overlay(made: NodeOverlay, notes: Notes) -> None:
     problem = problem_of_overlay(made)
     if problem:
         notes.warn("OverlayNotReady", "spec", problem)
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        group="karpenter.sh",
+        version="v1alpha1",
+        kind="NodeOverlay",
+        struct=NodeOverlay,
+        namespaced=False,
+        check=check_overlay,
+    ),
+)

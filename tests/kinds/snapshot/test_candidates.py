@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.findings import sound
-from unisono.kinds.world import World
+from unisono.kinds.snapshot.build import World
 
 QUEUES = """
 apiVersion: kueue.x-k8s.io/v1beta2

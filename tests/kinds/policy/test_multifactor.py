@@ -12,7 +12,7 @@ from unisono.engine.model.multifactor import (
     UsageRecord,
 )
 from unisono.engine.model.names import Instant
-from unisono.kinds.world import World, read_world
+from unisono.kinds.snapshot.build import World, read_world
 
 NOW = Instant(1_767_268_800_000)
 HEAD = "apiVersion: unisono.dev/v1alpha1\nkind: SchedulingPolicy\nspec:\n"

@@ -23,26 +23,26 @@ from unisono.engine.model.provisioning import Pool
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.selection import labels_of
-from unisono.kinds.cross_checks import check_cycles, check_pools, check_references
 from unisono.kinds.documents import Document, Documents, read_documents
-from unisono.kinds.doors import UNLIMITED, Doors
-from unisono.kinds.karpenter import pool_of
+from unisono.kinds.karpenter.node_overlays import Overlay, overlay_of, problem_of_overlay
+from unisono.kinds.karpenter.node_pools import pool_of
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.notes import Finding
 from unisono.kinds.objects import Entry, Objects, read_objects
-from unisono.kinds.overlays import Overlay, overlay_of, problem_of_overlay
-from unisono.kinds.policy import Configuration, Policy
-from unisono.kinds.population import Surroundings, populate
+from unisono.kinds.policy.multifactor import usage_of
+from unisono.kinds.policy.scheduling import SchedulingPolicy
+from unisono.kinds.policy.schema import Configuration, Policy
+from unisono.kinds.policy.settings import Settings, settings_of
 from unisono.kinds.registry import Registry
-from unisono.kinds.running import BoundPods
-from unisono.kinds.scheduling_policy import SchedulingPolicy
-from unisono.kinds.seats import hosts_of
-from unisono.kinds.settings import Settings, settings_of
+from unisono.kinds.snapshot.bound_pods import BoundPods
+from unisono.kinds.snapshot.cross_checks import check_cycles, check_pools, check_references
+from unisono.kinds.snapshot.local_queues import UNLIMITED, Doors
+from unisono.kinds.snapshot.node_assignment import hosts_of
+from unisono.kinds.snapshot.workloads import Surroundings, populate
 from unisono.kinds.times import default_limit_of
-from unisono.kinds.turns import usage_of
 from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE
 

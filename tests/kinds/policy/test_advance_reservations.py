@@ -7,7 +7,7 @@ import pytest
 from tests.support.findings import only, problems
 from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
-from unisono.kinds.settings import settings_of
+from unisono.kinds.policy.settings import settings_of
 
 HEAD = "apiVersion: unisono.dev/v1\nkind: Policy\nreservations:\n  - "
 GOOD = {

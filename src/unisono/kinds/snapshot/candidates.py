@@ -19,11 +19,11 @@ from typing import Any
 from unisono.kinds.asked import Asked
 from unisono.kinds.core.links import GroupLink, group_link
 from unisono.kinds.core.pod_groups import group_of
-from unisono.kinds.gangs import Gang, Part, read_gang
 from unisono.kinds.managing import QUEUE_LABEL, has_managed_owner
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.registry import OUR_SCHEDULERS, Context, JobHooks, MemberHooks, Registry
-from unisono.kinds.running import BoundPods
+from unisono.kinds.snapshot.bound_pods import BoundPods
+from unisono.kinds.snapshot.pod_gangs import Gang, Part, read_gang
 
 KUEUE_WORKLOAD = "Workload.kueue.x-k8s.io"
 _MOST_COMPOSITES = 8  # Kubernetes allows a depth of four

@@ -15,9 +15,7 @@ from unisono.engine.ordering.tres import milli, tres_name
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.quantity import Quantity
-from unisono.kinds.scalar import Duration
-from unisono.kinds.scheduling_policy import (
+from unisono.kinds.policy.scheduling import (
     Account,
     Limits,
     Partition,
@@ -25,6 +23,8 @@ from unisono.kinds.scheduling_policy import (
     SchedulingPolicy,
     User,
 )
+from unisono.kinds.quantity import Quantity
+from unisono.kinds.scalar import Duration
 
 PREFIX = "unisono.dev/"
 # SchedMD's slurm-bridge has annotations for the same things; manifests written for it work here.

@@ -16,7 +16,16 @@ from unisono.engine.model import selection as engine_selection
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.selection import selects
 from unisono.kinds.meta import NAMESPACE_LABEL
-from unisono.kinds.policy import (
+from unisono.kinds.policy.advance_reservations import reservations_of
+from unisono.kinds.policy.multifactor import turns_of
+from unisono.kinds.policy.provisioning import (
+    BuyingTimes,
+    Provisioning,
+    buying_times,
+    provisioning_of,
+)
+from unisono.kinds.policy.scheduling import SchedulingPolicy
+from unisono.kinds.policy.schema import (
     AdmissionFairSharing,
     Backfill,
     Configuration,
@@ -28,18 +37,9 @@ from unisono.kinds.policy import (
     Resources,
     WaitForPodsReady,
 )
-from unisono.kinds.provisioning_policy import (
-    BuyingTimes,
-    Provisioning,
-    buying_times,
-    provisioning_of,
-)
-from unisono.kinds.reservations import reservations_of
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
 from unisono.kinds.scalar import seconds_ms
-from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.selectors import selector_of
-from unisono.kinds.turns import turns_of
 
 EVERY_CLASS = "*"
 # Where Kueue and Unisono live; jobs there are never queued unless a selector says so.

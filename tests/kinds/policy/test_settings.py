@@ -11,7 +11,7 @@ from unisono.engine.model.policy import (
     Policy,
 )
 from unisono.engine.model.selection import selects
-from unisono.kinds.settings import DEFAULTS, Settings, settings_of
+from unisono.kinds.policy.settings import DEFAULTS, Settings, settings_of
 
 POLICY = "apiVersion: unisono.dev/v1\nkind: Policy\n"
 V1BETA1 = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\n"

@@ -1,7 +1,9 @@
 """`karpenter.sh`: NodePools, from which machines are bought, as the engine reads them.
 
 A pool that the API accepts may still make no sense (a capacity type that does not exist). As with
-Karpenter it is then not ready, and says why; everybody else goes on. Spec provisioning §1.1.
+Karpenter that pool is then not ready and says why; other pools stay in use. Spec provisioning §1.1.
+
+NodeOverlays state requirements for machine types in the same form.
 """
 
 from __future__ import annotations
@@ -11,19 +13,76 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from unisono.engine.model.provisioning import NODES, Pool
+from unisono.engine.model.provisioning import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.model.selection import Taint
+from unisono.engine.model.selection import Operator, Requirement, Taint
 from unisono.kinds.core import cluster
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.decode import Schema
-from unisono.kinds.digits import finite_number
+from unisono.kinds.digits import finite_number, whole_number
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.overlays import NodeOverlay, check_overlay
-from unisono.kinds.pool_requirements import PoolRequirement, problem_with, requirement_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
+
+_CAPACITY_TYPES = ("spot", "on-demand", "reserved")
+_PLAIN: Mapping[str, Operator] = {
+    "In": "In",
+    "NotIn": "NotIn",
+    "Exists": "Exists",
+    "DoesNotExist": "DoesNotExist",
+    "Gt": "Gt",
+    "Lt": "Lt",
+}
+# Old names of labels that Kubernetes has newer ones for.
+_RENAMED = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+
+
+class MachineRequirement(Schema, frozen=True, kw_only=True):
+    """What machines have to be."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class PoolRequirement(MachineRequirement, frozen=True, kw_only=True):
+    """What machines of a pool have to be."""
+
+    min_values: int | None = None
+
+
+def problem_with(one: MachineRequirement) -> str:
+    """Say why a requirement makes no sense; nothing if it does."""
+    if one.operator not in (*_PLAIN, "Gte", "Lte"):
+        return f"requirement {one.key} has the unknown operator {one.operator}"
+    if one.operator in ("Gt", "Lt", "Gte", "Lte"):
+        if len(one.values) != 1 or whole_number(one.values[0]) is None:
+            return f"requirement {one.key} {one.operator} needs one whole number"
+    if one.operator == "In" and not one.values:
+        return f"requirement {one.key} In has no values"
+    is_type = one.key == CAPACITY_TYPE and one.operator == "In"
+    if is_type and not set(one.values) & set(_CAPACITY_TYPES):
+        return f"no capacity type of {', '.join(one.values)} exists"
+    return ""
+
+
+def requirement_of(one: MachineRequirement) -> Requirement:
+    """Return a requirement in the words of the engine."""
+    key = _RENAMED.get(one.key, one.key)
+    number = (whole_number(one.values[0]) if one.values else None) or 0
+    if one.operator == "Gte":
+        return Requirement(key, "Gt", (str(number - 1),))
+    if one.operator == "Lte":
+        return Requirement(key, "Lt", (str(number + 1),))
+    return Requirement(key, _PLAIN.get(one.operator, "In"), one.values)
+
 
 # Interruptions of a machine in a month, or in any other time: more than one a second is no rate.
 _MOST_INTERRUPTIONS = 1e6
@@ -148,6 +207,5 @@ def _kind(
 KINDS: tuple[Kind, ...] = (
     _kind("karpenter.sh", "v1", "NodePool", NodePool, _check),
     _kind("karpenter.sh", "v1", "NodeClaim", Opaque),
-    _kind("karpenter.sh", "v1alpha1", "NodeOverlay", NodeOverlay, check_overlay),
     _kind("karpenter.k8s.aws", "v1", "EC2NodeClass", Opaque),
 )

@@ -7,8 +7,8 @@ import pytest
 from tests.support.findings import lines, sound, world
 from unisono.engine.model.names import LocalQueueKey, QueueName
 from unisono.engine.model.queue import LocalQueue
-from unisono.kinds.doors import UNLIMITED
-from unisono.kinds.world import World
+from unisono.kinds.snapshot.build import World
+from unisono.kinds.snapshot.local_queues import UNLIMITED
 
 LABEL = "metadata.labels[kueue.x-k8s.io/queue-name]"
 

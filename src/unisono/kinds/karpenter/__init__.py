@@ -1,0 +1,1 @@
+"""`karpenter.sh`: NodePools and NodeOverlays, from which nodes are provisioned."""

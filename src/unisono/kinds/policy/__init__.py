@@ -1,0 +1,1 @@
+"""What an operator configures: Policy, SchedulingPolicy and Kueue's Configuration."""
