@@ -1,9 +1,11 @@
 # One command each. Everything runs in a private virtual environment, .venv, which is made on first
-# use and renewed when pyproject.toml or the lock file changes; otherwise nothing is downloaded.
+# use and renewed when pyproject.toml or a lock file changes; otherwise nothing is downloaded.
+# `make demo` installs only what running needs; every other command adds what checks and tests need.
 
 PYTHON ?= python3
 PYTHONS := $(PYTHON) $(filter-out $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 BIN := .venv/bin
+RUNNABLE := .venv/.runnable
 READY := .venv/.ready
 
 # Where compiled code may not be written beside its source, every process would compile all of it
@@ -104,13 +106,13 @@ screenshots: $(READY)  ## take the pictures of the web page in docs/images anew 
 reference: $(READY)  ## write the pages of commands, kinds and metrics anew from the code
 	@$(BIN)/python -m tools.reference
 
-demo: $(READY)  ## stories on clusters that are started for them; a menu at a terminal
+demo: $(RUNNABLE)  ## stories on clusters that are started for them; a menu at a terminal
 	@$(BIN)/unisono demo
 
 changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a release of it)
 	@$(BIN)/python tools/changelog.py $(if $(RELEASE),--release $(RELEASE) --date $(shell date -u +%F))
 
-lock: $(READY)  ## renew requirements-dev.lock from pyproject.toml (needs PyPI)
+lock: $(READY)  ## renew requirements.lock and requirements-dev.lock from pyproject.toml (needs PyPI)
 	@$(BIN)/python tools/lock.py
 
 check: test test-real  ## exactly what CI runs
@@ -119,9 +121,11 @@ clean:  ## remove the environment, caches and builds
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# The lock holds exact versions of everything, the build backend included, so the package itself is
+# The locks hold exact versions of everything, the build backend included, so the package itself is
 # installed without a second, unlocked environment to build it in.
-$(READY): pyproject.toml requirements-dev.lock
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(RUNNABLE): pyproject.toml requirements.lock
 	@if ! $(BIN)/python -c 'import pip' 2>/dev/null; then \
 	  rm -rf .venv; \
 	  for python in $(PYTHONS); do \
@@ -137,7 +141,12 @@ $(READY): pyproject.toml requirements-dev.lock
 	  echo "setup: install one, or name it: make PYTHON=/path/to/python" >&2; \
 	  exit 1; \
 	fi
-	@echo "setup: installing the locked dependencies"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "setup: installing what running needs"
+	@$(PIP) --no-compile -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(READY): $(RUNNABLE) requirements-dev.lock
+	@echo "setup: installing what checks and tests need"
+	@$(PIP) -r requirements-dev.lock
 	@touch $@

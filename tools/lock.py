@@ -1,8 +1,10 @@
-"""Write `requirements-dev.lock`: exact versions of all that development needs (`make lock`).
+"""Write exact versions of all dependencies into two lock files (`make lock`).
 
-The dependencies of `pyproject.toml` and its group `dev` are installed into a throw-away virtual
-environment, and what arrived is written down. Nothing about where it came from is: no index, no
-path, so the file works with any mirror.
+    requirements.lock       what a clone needs to run: the package's dependencies, its build backend
+    requirements-dev.lock   what the checks, tests and benchmarks need besides
+
+Both are resolved together, in one throw-away virtual environment, so that no version in one file
+contradicts the other. The files name no index and no path: they work with any mirror.
 """
 
 from __future__ import annotations
@@ -20,29 +22,45 @@ HEADER = "# Made by `make lock`; edit pyproject.toml instead.\n"
 
 
 def main() -> int:
-    """Resolve, install and write the lock file."""
+    """Resolve, install and write the lock files."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    wanted = [*config["project"]["dependencies"], *config["dependency-groups"]["dev"]]
+    groups = config["dependency-groups"]
+    running = [*config["project"]["dependencies"], *groups["build"]]
     with tempfile.TemporaryDirectory() as directory:
         venv.create(directory, with_pip=True)
-        python = str(Path(directory) / "bin" / "python")
-        pip = [python, "-m", "pip", "--disable-pip-version-check"]
-        subprocess.run([*pip, "install", "--quiet", *wanted], check=True)
-        frozen = subprocess.run(
-            [*pip, "freeze", "--all", "--exclude", "pip"],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-    pins = sorted((line for line in frozen.splitlines() if line), key=str.lower)
+        pip = [str(Path(directory) / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "--quiet", *running], check=True)
+        names = {_name(pin) for pin in _frozen(pip)}
+        # In one go with the first, so that pip keeps or moves their versions knowingly.
+        development = [need for need in groups["dev"] if isinstance(need, str)]
+        subprocess.run([*pip, "install", "--quiet", *running, *development], check=True)
+        pins = _frozen(pip)
     # A pin of any other form (`name @ file://…`, `-e …`) would tie the lock to this machine.
     strange = [pin for pin in pins if "==" not in pin or "/" in pin]
     if strange:
         print(f"lock: not a plain version: {', '.join(strange)}", file=sys.stderr)
         return 3
-    (ROOT / "requirements-dev.lock").write_text(HEADER + "\n".join(pins) + "\n", encoding="utf-8")
-    print(f"lock: {len(pins)} versions pinned")
+    parts = {
+        "requirements.lock": [pin for pin in pins if _name(pin) in names],
+        "requirements-dev.lock": [pin for pin in pins if _name(pin) not in names],
+    }
+    for file, lines in parts.items():
+        (ROOT / file).write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+        print(f"lock: {file}: {len(lines)} versions pinned")
     return 0
+
+
+def _frozen(pip: list[str]) -> list[str]:
+    """Return a pin for everything that is installed but pip itself, in order of names."""
+    listed = subprocess.run(
+        [*pip, "freeze", "--all", "--exclude", "pip"], check=True, capture_output=True, text=True
+    ).stdout
+    # Whether Python brings setuptools into a new environment depends on its version.
+    return sorted((line for line in listed.splitlines() if line), key=str.lower)
+
+
+def _name(pin: str) -> str:
+    return pin.partition("==")[0].lower()
 
 
 if __name__ == "__main__":
