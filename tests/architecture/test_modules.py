@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -81,6 +82,14 @@ def test_every_package_has_its_layer() -> None:
 
 def _is_package(path: Path) -> bool:
     return path.is_dir() and any(path.rglob("*.py"))
+
+
+def test_the_table_of_packages_has_a_row_for_each() -> None:
+    document = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = document.partition("\n## Packages\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| \S.* \| \S.* \|$", table, re.MULTILINE)
+    present = sorted(path.name for path in PACKAGE.iterdir() if _is_package(path))
+    assert sorted(rows) == present, "docs/architecture.md: one row for each package in src/unisono"
 
 
 # Packages whose direct children still import each other in a circle. It only ever gets shorter.
