@@ -53,7 +53,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 class Election:
     """What one candidate knows, and what it should do next."""
 
-    def __init__(self, me: str, terms: Terms = Terms()) -> None:  # noqa: B008  # frozen
+    def __init__(self, me: str, terms: Terms = Terms()) -> None:  # frozen
         """Begin as somebody who knows nothing."""
         self.me = me
         self.terms = terms

@@ -84,7 +84,7 @@ class ProcessKubelet:
         names.SERVICE,
     )
 
-    def __init__(self, household: Household, manners: Manners = Manners()) -> None:  # noqa: B008
+    def __init__(self, household: Household, manners: Manners = Manners()) -> None:
         """Share the household's addresses with whoever else runs pods here."""
         self._household = household
         self._machine = household.machine

@@ -73,7 +73,7 @@ class SimulatedKubelet:
 
     def __init__(
         self,
-        simulation: Simulation = Simulation(),  # noqa: B008  (frozen)
+        simulation: Simulation = Simulation(),
         *,
         addresses: Addresses | None = None,
         logs: Logs | None = None,
