@@ -48,7 +48,12 @@ TAINTS = (
 )
 APPS = ((("app", "x"),), (("app", "y"),))
 SPEAKS_OF_X = PodSelector(LabelSelector((Requirement("app", "In", ("x",)),)))
-RULES = tuple(PodRule(SPEAKS_OF_X, key) for key in (HOSTNAME, RACK, ZONE))
+NOT_X = PodSelector(LabelSelector((Requirement("app", "NotIn", ("x",)),)))
+RULES = (
+    *(PodRule(SPEAKS_OF_X, key) for key in (HOSTNAME, RACK, ZONE)),
+    PodRule(PodSelector(LabelSelector(), every_namespace=True), RACK),  # every pod
+    PodRule(NOT_X, HOSTNAME),  # pods without any label, too
+)
 ME = "ns/me"
 T = TypeVar("T")
 

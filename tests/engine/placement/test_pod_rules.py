@@ -126,6 +126,22 @@ def test_a_rule_speaks_of_some_namespaces(selector: PodSelector, is_closed: bool
         assert found(placer, demand(1)) == {"n1": 1}
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        LabelSelector(),
+        LabelSelector((Requirement("app", "NotIn", ("x",)),)),
+        LabelSelector((Requirement("app", "DoesNotExist"),)),
+    ],
+)
+def test_selectors_match_pods_without_labels(selector: LabelSelector) -> None:
+    every = PodRule(PodSelector(selector), HOSTNAME)
+    placer = over(pod("n1"), nodes=NODES[:2])
+    assert found(placer, demand(1, 1, anti_affinity=(every,))) == {"n2": 1}
+    refuse(placer, demand(2, 1, anti_affinity=(every,)))
+    assert found(placer, demand(1, 1, affinity_to=(every,))) == {"n1": 1}
+
+
 # --- together -------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ remembered, and counted again when the node returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +41,11 @@ class Occupancy:
     def __init__(self, table: NodeTable, pod_index: PodIndex) -> None:
         self.table = table
         self.pod_index = pod_index
+        pod_index.unlabelled = self._unlabelled
         self.sharing = 0  # how many have parts of GPUs
         self.moves = 0  # grows when pods come or go, or a node changes
         self._placed: dict[PlacedPods, None] = {}
+        self._cleared: frozenset[PlacedPods] = frozenset()
         self._without_node: dict[NodeName, dict[PlacedPods, None]] = {}
         # Rows by the identity of the list of nodes, which is kept so that it stays what it is.
         self._located: dict[int, _Located] = {}
@@ -54,7 +56,7 @@ class Occupancy:
         self.moves += 1
         self._placed[placed] = None
         self._count(placed, fits=fits)
-        if placed.labels or placed.host_ports or placed.anti_affinity:  # else no rule is about them
+        if placed.labels or placed.host_ports or placed.anti_affinity:  # others: see `_unlabelled`
             members = Members(
                 placed.namespace,
                 placed.labels,
@@ -78,13 +80,14 @@ class Occupancy:
                 if not waiting:
                     del self._without_node[name]
 
-    def clear(self, placed_pods: Iterable[PlacedPods]) -> list[Cleared]:
+    def clear(self, placed_pods: Sequence[PlacedPods]) -> list[Cleared]:
         """Count many as gone from their nodes at once; `fill` counts them as there again.
 
         Nodes are read in between; the pods stay placed. Only for those of which nothing but their
         requests matters (`is_plain`).
         """
         self.moves += 1
+        self._cleared = frozenset(placed_pods)
         by_requests: dict[Amounts, list[PlacedPods]] = {}
         for placed in placed_pods:
             by_requests.setdefault(placed.requests, []).append(placed)
@@ -104,11 +107,19 @@ class Occupancy:
     def fill(self, cleared: list[Cleared]) -> None:
         """Undo `clear`."""
         self.moves += 1
+        self._cleared = frozenset()
         for requests, rows, counts in cleared:
             self.table.take(rows, counts, requests)
 
+    def _unlabelled(self) -> Iterator[Members]:
+        """Yield the pods that the index does not keep."""
+        for placed in self._placed:
+            is_kept = placed.labels or placed.host_ports or placed.anti_affinity
+            if not is_kept and placed not in self._cleared:
+                yield Members(placed.namespace, {}, (), (), dict(placed.nodes))
+
     def is_plain(self, placed: PlacedPods) -> bool:
-        """Say whether only the requests of pods matter to others."""
+        """Say whether pods have no labels, ports, rules or devices: only requests count."""
         return not (
             self.table.devices or placed.labels or placed.host_ports or placed.anti_affinity
         )

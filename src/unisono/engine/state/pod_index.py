@@ -6,7 +6,7 @@ thousand equal pods is one entry. What pods use of nodes is in the node table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from unisono.engine.model.names import NodeName
@@ -30,6 +30,10 @@ class PodIndex:
     """All pods on nodes that rules may be about, by what placed them."""
 
     groups: dict[object, Members] = field(default_factory=dict)
+    # Pods without labels, ports and rules are most pods there are, and are not kept here. Selectors
+    # that ask for the absence of a label, or for nothing, match them all the same, so they are read
+    # from the occupancy when such a selector turns up.
+    unlabelled: Callable[[], Iterable[Members]] = tuple
     _repelling: int = 0  # groups with anti-affinity rules
 
     @property
@@ -38,10 +42,9 @@ class PodIndex:
         return self._repelling > 0
 
     def add(self, key: object, members: Members) -> None:
-        """Add pods; nothing is kept of pods that no rule could ever speak of."""
-        if members.labels or members.host_ports or members.anti_affinity:
-            self.groups[key] = members
-            self._repelling += bool(members.anti_affinity)
+        """Add pods."""
+        self.groups[key] = members
+        self._repelling += bool(members.anti_affinity)
 
     def remove(self, key: object) -> None:
         """Forget pods."""
@@ -54,6 +57,10 @@ class PodIndex:
         for members in self.groups.values():
             if selects_pod(selector, namespace, members.namespace, members.labels):
                 yield members
+        if selects(selector.labels, {}):
+            for members in self.unlabelled():
+                if selects_pod(selector, namespace, members.namespace, members.labels):
+                    yield members
 
     def repelling(
         self, namespace: str, labels: dict[str, str]
