@@ -101,7 +101,7 @@ NOT_YET_LAYERED = {
     "unisono.engine.state",
     "unisono.monitor",
     "unisono.slurm",
-    "unisono.slurm.verbs",
+    "unisono.slurm.commands",
 }
 PACKAGES = [_name_of(path) for path in MODULES if path.name == "__init__.py"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from unisono.cli import programs
 from unisono.cli.offered import offered
-from unisono.slurm.quick import QuickTrouble
+from unisono.slurm.client import QuickTrouble
 
 OBJECTS = {
     "/apis/batch/v1/namespaces/default/jobs": ["train-a", "train-b", "other"],

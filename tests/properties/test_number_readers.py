@@ -45,8 +45,10 @@ from unisono.kinds.scalar import Duration
 from unisono.provision import budgets, shapes
 from unisono.runner.process import health
 from unisono.runner.simulated import script, steps
-from unisono.slurm import changes, files, gres, moments, site
-from unisono.slurm.bridge import requests, truth
+from unisono.slurm import file_names, gres, site
+from unisono.slurm import times as slurm_times
+from unisono.slurm.bridge import cluster_view, requests
+from unisono.slurm.commands import scontrol_update
 from unisono.slurm.sbatch import arrays as slurm_arrays
 from unisono.slurm.sbatch import layout
 from unisono.web.views import gang, timeline
@@ -237,18 +239,18 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         (slurm_arrays.BadArray,),
     ),
     "a gres": (lambda text: gres.gres_of(f"gpu:{text}"), (ValueError,)),
-    "a moment of sbatch": (lambda text: moments.moment(f"now+{text}", 0.0), (ValueError,)),
+    "a moment of sbatch": (lambda text: slurm_times.moment(f"now+{text}", 0.0), (ValueError,)),
     "a limit of an array": (
-        lambda text: changes.job_changes(
+        lambda text: scontrol_update.job_changes(
             {"arraytaskthrottle": text}, {"spec": {"array": {}}, "status": {}}, 0.0
         ),
         (ValueError,),
     ),
-    "a width of a file name": (lambda text: files.file_name(f"%{text}j", {"j": "1"}), ()),
+    "a width of a file name": (lambda text: file_names.file_name(f"%{text}j", {"j": "1"}), ()),
     "a number of slurm.conf": (site._number, ()),
     "cores of slurm": (site.cores_of, ()),
     "memory of slurm": (site.mib_of_quantity, ()),
-    "a number of the bridge": (truth._int, ()),
+    "a number of the bridge": (cluster_view._int, ()),
     "a request of the bridge": (lambda text: requests._read(f"submit {text}"), ()),
 }
 

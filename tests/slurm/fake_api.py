@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from unisono.kinds.overriding import override
-from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble
-from unisono.slurm.verbs.around import JOBS, Around
+from unisono.slurm.client import Quick, QuickAccess, QuickTrouble
+from unisono.slurm.commands.context import JOBS, Around
 
 Json = dict[str, Any]
 # 2026-11-15T18:00:00Z

@@ -11,9 +11,9 @@ import yaml
 
 from unisono.cli.main import main
 from unisono.slurm.conf import hosts_of, read_conf
-from unisono.slurm.imports.dump import read_dump, read_qos
 from unisono.slurm.imports.report import Report
-from unisono.slurm.imports.turns import scheduling_policy
+from unisono.slurm.imports.sacctmgr import read_dump, read_qos
+from unisono.slurm.imports.scheduling_policy import scheduling_policy
 
 DATA = Path(__file__).parent / "data"
 Json = dict[str, Any]

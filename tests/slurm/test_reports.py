@@ -13,9 +13,9 @@ import pytest
 from tests.slurm.fake_api import FakeApi, around, job
 from unisono.cli.main import main
 from unisono.kinds.overriding import override
+from unisono.slurm.commands import sacct, scancel, scontrol, sdiag, sinfo, sprio, sreport, sshare
+from unisono.slurm.commands.context import Refused
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs import sacct, scancel, scontrol, sdiag, sinfo, sprio, sreport, sshare
-from unisono.slurm.verbs.around import Refused
 
 Json = dict[str, Any]
 TURNS = "/api/v1/namespaces/kube-system/configmaps/slurm-turns"

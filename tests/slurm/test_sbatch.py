@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.slurm.fake_api import FakeApi, around, job
-from unisono.slurm.quick import Quick
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import Refused, Start
+from unisono.slurm.commands.sbatch import run
 from unisono.slurm.sbatch.arrays import BadArray, read_array
 from unisono.slurm.sbatch.layout import BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import of_script
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs.around import Refused, Start
-from unisono.slurm.verbs.sbatch import run
 
 Json = dict[str, Any]
 NODES = NodeSize(64, 524_288, 8, 4)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.slurm.fake_api import NOW, FakeApi, around, job
-from unisono.slurm.verbs.around import Refused
-from unisono.slurm.verbs.squeue import run
+from unisono.slurm.commands.context import Refused
+from unisono.slurm.commands.squeue import run
 
 Json = dict[str, Any]
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
-from unisono.slurm.quick import DOOR
+from unisono.slurm.client import DOOR
 
 # The system users of process pods, first and last: above everything that distributions, systemd and
 # /etc/subuid hand out (up to 1,879,048,191), below what a signed number holds; as many as a user's

@@ -12,7 +12,7 @@ from pathlib import Path
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.config import Access, ExecPlugin, Pem, find_access
 from unisono.kube.trouble import KubeTrouble
-from unisono.slurm.quick import QuickAccess
+from unisono.slurm.client import QuickAccess
 
 _PLUGIN_SECONDS = 60
 

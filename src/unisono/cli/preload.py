@@ -24,7 +24,7 @@ _LATE = (
     # What else is imported late.
     "unisono.cli.report",
     "unisono.slurm.conf",
-    "unisono.slurm.files",
+    "unisono.slurm.file_names",
     # What libraries import late: NumPy for masked arrays, Python for texts with a mark at the
     # beginning, for names of hosts and for files of packages (the web page).
     "numpy.ma",

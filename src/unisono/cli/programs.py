@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from unisono.slurm.light import Any
-from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble, access_of
-from unisono.slurm.verbs.around import Answered, Around, Outcome, Refused, Start
+from unisono.slurm.client import Quick, QuickAccess, QuickTrouble, access_of
+from unisono.slurm.commands.context import Answered, Around, Outcome, Refused, Start
+from unisono.slurm.lite_typing import Any
 
 
 def call(name: str, arguments: Sequence[str]) -> int:
@@ -54,43 +54,43 @@ def _program(name: str) -> Callable[[Sequence[str], Around], Outcome]:
     """Load one program; the others would only cost time."""
     match name:
         case "sbatch":
-            from unisono.slurm.verbs import sbatch
+            from unisono.slurm.commands import sbatch
 
             return sbatch.run
         case "squeue":
-            from unisono.slurm.verbs import squeue
+            from unisono.slurm.commands import squeue
 
             return squeue.run
         case "scancel":
-            from unisono.slurm.verbs import scancel
+            from unisono.slurm.commands import scancel
 
             return scancel.run
         case "sinfo":
-            from unisono.slurm.verbs import sinfo
+            from unisono.slurm.commands import sinfo
 
             return sinfo.run
         case "scontrol":
-            from unisono.slurm.verbs import scontrol
+            from unisono.slurm.commands import scontrol
 
             return scontrol.run
         case "sprio":
-            from unisono.slurm.verbs import sprio
+            from unisono.slurm.commands import sprio
 
             return sprio.run
         case "sshare":
-            from unisono.slurm.verbs import sshare
+            from unisono.slurm.commands import sshare
 
             return sshare.run
         case "sacct":
-            from unisono.slurm.verbs import sacct
+            from unisono.slurm.commands import sacct
 
             return sacct.run
         case "sdiag":
-            from unisono.slurm.verbs import sdiag
+            from unisono.slurm.commands import sdiag
 
             return sdiag.run
         case "sreport":
-            from unisono.slurm.verbs import sreport
+            from unisono.slurm.commands import sreport
 
             return sreport.run
         case _:

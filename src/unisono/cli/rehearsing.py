@@ -12,9 +12,9 @@ from typing import Any
 from unisono.cli.standing import NO_QUEUE
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
-from unisono.slurm.moments import read
-from unisono.slurm.quick import Quick
-from unisono.slurm.verbs.around import Start
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import Start
+from unisono.slurm.times import read
 
 Json = dict[str, Any]
 

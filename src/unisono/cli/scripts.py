@@ -17,14 +17,14 @@ from unisono.engine.model.names import Instant
 from unisono.kinds.arrays import ARRAY
 from unisono.kinds.documents import read_documents
 from unisono.kinds.overriding import override
-from unisono.slurm.moments import written
-from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble
+from unisono.slurm.client import Quick, QuickAccess, QuickTrouble
+from unisono.slurm.commands.context import JOBS, Around, Refused
+from unisono.slurm.commands.sbatch import prepare, read_wish
+from unisono.slurm.labels import JOB_ID
 from unisono.slurm.sbatch.document import apart
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.site import MAP, rules_of
-from unisono.slurm.verbs.around import JOBS, Around, Refused
-from unisono.slurm.verbs.sbatch import prepare, read_wish
-from unisono.slurm.words import JOB_ID
+from unisono.slurm.times import written
 
 Json = dict[str, Any]
 File = tuple[str, bytes]

@@ -88,7 +88,7 @@ from unisono.kinds.policy.settings import Settings
 from unisono.kinds.registry import OUR_SCHEDULERS
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.slurm.loading import TURNS
+from unisono.slurm.listing import TURNS
 
 # Repair goes before new admissions, and both before sentences about them.
 LANES: Mapping[str, int] = {

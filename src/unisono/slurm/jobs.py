@@ -13,12 +13,12 @@ from typing import Any
 from unisono.slurm.environment import amounts_of
 from unisono.slurm.formats import elapsed
 from unisono.slurm.host_list import fold
-from unisono.slurm.moments import read, shown
+from unisono.slurm.labels import GRANTED_OPTION
 from unisono.slurm.sbatch.arrays import folded, read_array, tasks_text
 from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.states import SHORT, STARTED, is_over
-from unisono.slurm.words import GRANTED_OPTION
+from unisono.slurm.times import read, shown
 
 Json = Mapping[str, Any]
 _NOT_SAID = "N/A"

@@ -7,9 +7,9 @@ from typing import Any
 
 from unisono.slurm.formats import size_text
 from unisono.slurm.gres import GPU
-from unisono.slurm.moments import read
+from unisono.slurm.labels import GPU_TYPE, feature_of, partition_of
 from unisono.slurm.site import cores_of, mib_of_quantity
-from unisono.slurm.words import GPU_TYPE, feature_of, partition_of
+from unisono.slurm.times import read
 
 Json = Mapping[str, Any]
 # On a node that somebody drained: why, who and when.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from unisono.kinds.digits import finite_number, whole_number
-from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
+from unisono.slurm.labels import CONF, NAMESPACE, partition_label
+from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.layout import NodeSize, Site
-from unisono.slurm.words import CONF, NAMESPACE, partition_label
 
 if TYPE_CHECKING:
     from unisono.slurm.conf import Conf

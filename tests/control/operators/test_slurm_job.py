@@ -13,9 +13,9 @@ from unisono.control import names
 from unisono.control.operators.slurm import words
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.kinds.policy.settings import DEFAULTS, Settings
+from unisono.slurm.commands.sbatch import run
 from unisono.slurm.jobs import Row
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs.sbatch import run
 
 Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]

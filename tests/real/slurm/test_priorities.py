@@ -26,8 +26,8 @@ from unisono.engine.ordering.fair_tree import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.snapshot.build import read_world
-from unisono.slurm.belief import Belief, SlurmJob, jobs_of, nodes_of
 from unisono.slurm.bridge.gang import Settings, gang_of
+from unisono.slurm.bridge.slurm_view import Belief, SlurmJob, jobs_of, nodes_of
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

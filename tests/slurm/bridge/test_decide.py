@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from tests.slurm.bridge.worlds import belief, gang, job, pods, truth
-from unisono.slurm.belief import SlurmJob
 from unisono.slurm.bridge import actions
+from unisono.slurm.bridge.cluster_view import Gang
 from unisono.slurm.bridge.decide import Patience, Terms, decide
 from unisono.slurm.bridge.nodes import avoided
-from unisono.slurm.bridge.truth import Gang
+from unisono.slurm.bridge.slurm_view import SlurmJob
 
 NOW = 1_000_000.0
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from tests.slurm.bridge.worlds import belief, gang, job, pods, truth
-from unisono.slurm.belief import Belief
 from unisono.slurm.bridge import actions
+from unisono.slurm.bridge.cluster_view import Pod, Truth
 from unisono.slurm.bridge.decide import Terms
 from unisono.slurm.bridge.mismatch import Mismatch, mismatches
 from unisono.slurm.bridge.nodes import sync
 from unisono.slurm.bridge.remedies import remedies
-from unisono.slurm.bridge.truth import Pod, Truth
+from unisono.slurm.bridge.slurm_view import Belief
 
 NOW = 1_000_000.0
 

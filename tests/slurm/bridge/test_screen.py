@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.slurm.bridge.worlds import belief, gang, job, truth
 from unisono.cli.slurm.watching import screen
-from unisono.slurm.bridge.truth import Pod
+from unisono.slurm.bridge.cluster_view import Pod
 
 NOW = 1_000_000.0
 

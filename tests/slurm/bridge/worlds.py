@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.slurm.belief import Belief, Held, SlurmJob, SlurmNode
+from unisono.slurm.bridge.cluster_view import Gang, KubeNode, Pod, Truth
 from unisono.slurm.bridge.gang import shape_of
-from unisono.slurm.bridge.truth import Gang, KubeNode, Pod, Truth
+from unisono.slurm.bridge.slurm_view import Belief, Held, SlurmJob, SlurmNode
 
 
 def job(key: str = "1", **said: Any) -> SlurmJob:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # loading them takes longer than answering --help
     from unisono.cli.clock import RealClock
     from unisono.cli.journal import Journal
     from unisono.kube.config import Access
-    from unisono.slurm.programs import Programs
+    from unisono.slurm.bridge.slurm_commands import Programs
 
 SOCKET = Path("/run/unisono/slurm.sock")
 
@@ -159,7 +159,7 @@ async def _bridge(
 
 async def _slurm_user(programs: Programs) -> int | None:
     """Return the number of SlurmUser, which Slurm prints as `slurm(64030)`."""
-    from unisono.slurm.belief import read_config
+    from unisono.slurm.bridge.slurm_view import read_config
 
     found = re.search(r"\((\d+)\)", (await read_config(programs)).get("SlurmUser", ""))
     return int(found[1]) if found is not None else None

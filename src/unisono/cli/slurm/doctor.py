@@ -86,7 +86,7 @@ async def _examine(client: Client, arguments: argparse.Namespace) -> int:
 
 async def _tried(hands: Hands, action: Any, belief: Any) -> str:
     from unisono.kube.trouble import KubeTrouble
-    from unisono.slurm.programs import SlurmRefused, SlurmSilent
+    from unisono.slurm.bridge.slurm_commands import SlurmRefused, SlurmSilent
 
     name = type(action).__name__
     words = {

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from unisono.slurm.conf import read_conf
-from unisono.slurm.imports.dump import QOS_COLUMNS, read_dump, read_qos
-from unisono.slurm.imports.whole import Imported, imported
+from unisono.slurm.imports.convert import Imported, imported
+from unisono.slurm.imports.sacctmgr import QOS_COLUMNS, read_dump, read_qos
 
 NAME = "import"
 HELP = "turn a slurm.conf into queues, flavors and policies"

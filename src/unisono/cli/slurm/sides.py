@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
     from unisono.kube.client import Client
-    from unisono.slurm.belief import Belief
+    from unisono.slurm.bridge.cluster_view import Truth
     from unisono.slurm.bridge.gang import Settings
-    from unisono.slurm.bridge.truth import Truth
-    from unisono.slurm.programs import Programs
+    from unisono.slurm.bridge.slurm_commands import Programs
+    from unisono.slurm.bridge.slurm_view import Belief
 
 
 def add_sides(one: argparse.ArgumentParser) -> None:
@@ -38,15 +38,15 @@ def add_sides(one: argparse.ArgumentParser) -> None:
 
 def programs_of(arguments: argparse.Namespace) -> Programs:
     """Return the programs of the Slurm that is meant."""
-    from unisono.slurm.programs import Programs
+    from unisono.slurm.bridge.slurm_commands import Programs
 
     return Programs(arguments.conf)
 
 
 async def settings_of(arguments: argparse.Namespace, programs: Programs) -> Settings:
     """Return how gangs are made there."""
-    from unisono.slurm.belief import cluster_name
     from unisono.slurm.bridge.gang import Settings
+    from unisono.slurm.bridge.slurm_view import cluster_name
 
     return Settings(
         cluster=arguments.cluster or await cluster_name(programs),
@@ -60,9 +60,9 @@ async def both(
 ) -> tuple[Belief, Truth, Settings]:
     """Look at both sides, once."""
     from unisono.kube.mapping import POD
-    from unisono.slurm.belief import Belief, read_jobs, read_nodes
     from unisono.slurm.bridge.apply import JOB, NODE
-    from unisono.slurm.bridge.truth import truth_of
+    from unisono.slurm.bridge.cluster_view import truth_of
+    from unisono.slurm.bridge.slurm_view import Belief, read_jobs, read_nodes
 
     settings = await settings_of(arguments, programs)
     belief = Belief(await read_jobs(programs), await read_nodes(programs))

@@ -13,8 +13,8 @@ from unisono.cli.tables import table
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-    from unisono.slurm.belief import Belief, SlurmJob
-    from unisono.slurm.bridge.truth import Pod, Truth
+    from unisono.slurm.bridge.cluster_view import Pod, Truth
+    from unisono.slurm.bridge.slurm_view import Belief, SlurmJob
 
 NAME = "watch"
 HELP = "show queue, pods and nodes of both sides on one screen"

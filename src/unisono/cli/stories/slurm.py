@@ -13,11 +13,11 @@ from unisono.cli.stories.stage import Stage, StoryFailed, stage
 from unisono.cli.why_answer import answer
 from unisono.cli.why_found import gather
 from unisono.cli.why_text import text as why_text
-from unisono.slurm.loading import TURNS
-from unisono.slurm.quick import Quick, access_of
+from unisono.slurm.client import Quick, access_of
+from unisono.slurm.commands import sbatch, sinfo, sprio, squeue
+from unisono.slurm.commands.context import Around, Outcome
+from unisono.slurm.listing import TURNS
 from unisono.slurm.states import is_over
-from unisono.slurm.verbs import sbatch, sinfo, sprio, squeue
-from unisono.slurm.verbs.around import Around, Outcome
 
 Json = dict[str, Any]
 

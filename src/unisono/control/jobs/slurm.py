@@ -17,7 +17,7 @@ from unisono.control.operators.slurm.pods import restarts_of
 from unisono.control.view import View
 from unisono.kinds.slurm import ENDED
 from unisono.kube.mapping import Kind
-from unisono.slurm.words import GRANTED_OPTION
+from unisono.slurm.labels import GRANTED_OPTION
 
 
 class SlurmJobs:

@@ -344,7 +344,7 @@ class _Files:
             lines = lines[os.write(handle, lines) :]
 
     def _handle(self, name: str, task: Task) -> int:
-        from unisono.slurm.files import file_name
+        from unisono.slurm.file_names import file_name
 
         signs = {
             "j": os.environ.get("SLURM_JOB_ID", "0"),

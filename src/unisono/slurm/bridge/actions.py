@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.slurm.belief import SlurmJob
-from unisono.slurm.bridge.truth import Gang, Pod
+from unisono.slurm.bridge.cluster_view import Gang, Pod
+from unisono.slurm.bridge.slurm_view import SlurmJob
 
 
 class MakeGang(msgspec.Struct, frozen=True):

@@ -12,13 +12,13 @@ from typing import Any
 from unisono.kube.client import Client
 from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
-from unisono.slurm.belief import Belief, SlurmJob
 from unisono.slurm.bridge import actions, gang
+from unisono.slurm.bridge.cluster_view import Gang
 from unisono.slurm.bridge.gang import Settings, gang_of, pin_of, wanted_of
 from unisono.slurm.bridge.marks import GATE, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME
-from unisono.slurm.bridge.truth import Gang
-from unisono.slurm.programs import Programs
+from unisono.slurm.bridge.slurm_commands import Programs
+from unisono.slurm.bridge.slurm_view import Belief, SlurmJob
 
 Json = dict[str, Any]
 

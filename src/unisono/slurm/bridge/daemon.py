@@ -29,9 +29,9 @@ from unisono.kube.form import Dicts
 from unisono.kube.informer import Informer
 from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, KubeTrouble
-from unisono.slurm.belief import Belief, SlurmJob, read_jobs, read_nodes
 from unisono.slurm.bridge import actions
 from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, Hands
+from unisono.slurm.bridge.cluster_view import Gang, Truth, truth_of
 from unisono.slurm.bridge.decide import Patience, Terms, decide
 from unisono.slurm.bridge.gang import Settings
 from unisono.slurm.bridge.hooks import Answer, CannotListen, Question, listening
@@ -39,9 +39,9 @@ from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
 from unisono.slurm.bridge.mismatch import SORTS, mismatches
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME, avoided, sync
 from unisono.slurm.bridge.requests import taken
-from unisono.slurm.bridge.truth import Gang, Truth, truth_of
+from unisono.slurm.bridge.slurm_commands import Programs, SlurmRefused, SlurmSilent
+from unisono.slurm.bridge.slurm_view import Belief, SlurmJob, read_jobs, read_nodes
 from unisono.slurm.host_list import expand
-from unisono.slurm.programs import Programs, SlurmRefused, SlurmSilent
 
 # Nodes change more slowly than jobs.
 _NODES_EVERY_S = 2.0

@@ -25,7 +25,6 @@ from collections.abc import Container, Iterator
 
 import msgspec
 
-from unisono.slurm.belief import PENDING, Belief, SlurmJob
 from unisono.slurm.bridge.actions import (
     Action,
     Cancel,
@@ -40,10 +39,11 @@ from unisono.slurm.bridge.actions import (
     Tell,
     Unpark,
 )
+from unisono.slurm.bridge.cluster_view import Gang, Truth
 from unisono.slurm.bridge.dependencies import is_satisfied
 from unisono.slurm.bridge.gang import shape_of, wanted_of
 from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
-from unisono.slurm.bridge.truth import Gang, Truth
+from unisono.slurm.bridge.slurm_view import PENDING, Belief, SlurmJob
 
 # While Slurm cleans up after a job it is pending already, and its nodes are not free yet.
 _CLEANING = "Cleaning"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from unisono.slurm.belief import PENDING, SlurmJob
+from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob
 
 _TERM = re.compile(
     r"(?P<type>[a-z]+)(?::(?P<job>\d+)(?:_(?P<task>\d+|\*))?(?:\+(?P<minutes>\d+))?)?(?:\(\w+\))?"

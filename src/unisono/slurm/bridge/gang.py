@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from unisono.slurm.belief import SlurmJob, SlurmNode
 from unisono.slurm.bridge.marks import read_mark
+from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmNode
 
 Json = dict[str, Any]
 

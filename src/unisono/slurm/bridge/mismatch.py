@@ -17,9 +17,9 @@ from typing import Literal
 
 import msgspec
 
-from unisono.slurm.belief import PENDING, Belief, SlurmJob
+from unisono.slurm.bridge.cluster_view import Pod, Truth
 from unisono.slurm.bridge.nodes import REASON, trouble_of
-from unisono.slurm.bridge.truth import Pod, Truth
+from unisono.slurm.bridge.slurm_view import PENDING, Belief, SlurmJob
 
 Sort = Literal["over-belief", "phantom", "orphan", "state", "double", "deadlock"]
 SORTS: tuple[Sort, ...] = ("over-belief", "phantom", "orphan", "state", "double", "deadlock")

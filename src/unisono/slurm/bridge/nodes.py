@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.slurm.belief import Belief, SlurmJob, SlurmNode
 from unisono.slurm.bridge.actions import Action, Avoid, Drain, Label, Occupy, Resume, Vacate
+from unisono.slurm.bridge.cluster_view import KubeNode, Truth
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
-from unisono.slurm.bridge.truth import KubeNode, Truth
+from unisono.slurm.bridge.slurm_view import Belief, SlurmJob, SlurmNode
 
 REASON = "unisono: "
 FEATURE = "gpu_avail:"

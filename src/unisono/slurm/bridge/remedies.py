@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.slurm.belief import Belief
 from unisono.slurm.bridge.actions import Action, DropGang, FreePod, Occupy, Park, TakeBack
+from unisono.slurm.bridge.cluster_view import Truth
 from unisono.slurm.bridge.decide import Terms, retry_after
 from unisono.slurm.bridge.mismatch import Mismatch
 from unisono.slurm.bridge.nodes import state_of
-from unisono.slurm.bridge.truth import Truth
+from unisono.slurm.bridge.slurm_view import Belief
 
 
 def remedies(

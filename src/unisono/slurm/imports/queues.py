@@ -16,7 +16,7 @@ from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, Record, hosts_of, minutes_of
 from unisono.slurm.gres import GPU, gres_of, resource_of
 from unisono.slurm.imports.report import Report
-from unisono.slurm.words import (
+from unisono.slurm.labels import (
     GPU_TYPE,
     NODE_CLASS,
     feature_label,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.light import NamedTuple
+from unisono.slurm.lite_typing import NamedTuple
 
 # Slurm's MaxArraySize is 1001 unless the administrator says more; we have no reason for so few.
 MOST_TASKS = 4_000_001

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from unisono.kinds.digits import is_digits
-from unisono.slurm.light import Any
-from unisono.slurm.quick import Quick
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import JOBS
+from unisono.slurm.lite_typing import Any
 from unisono.slurm.sbatch.arrays import Array, read_array
 from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.verbs.around import JOBS
 
 Json = dict[str, Any]
 

@@ -8,9 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from unisono.slurm.gres import GPU, resource_of
-from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
-from unisono.slurm.sbatch.layout import BadRequest, Layout
-from unisono.slurm.words import (
+from unisono.slurm.labels import (
     API_VERSION,
     DEPENDS_ON,
     JOB_ID,
@@ -19,6 +17,8 @@ from unisono.slurm.words import (
     object_name,
     partition_label,
 )
+from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
+from unisono.slurm.sbatch.layout import BadRequest, Layout
 
 if TYPE_CHECKING:
     from unisono.slurm.sbatch.arrays import Array
@@ -150,7 +150,7 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
 
 
 def _moment(name: str, text: str, now: float) -> str:
-    from unisono.slurm.moments import BadMoment, moment, written
+    from unisono.slurm.times import BadMoment, moment, written
 
     try:
         return written(moment(text, now))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from unisono.kinds.digits import whole_number
 from unisono.slurm.gres import gres_of
-from unisono.slurm.light import NamedTuple
+from unisono.slurm.lite_typing import NamedTuple
 
 UNAVAILABLE = "Requested node configuration is not available"
 _SIZE = re.compile(r"([0-9]{1,15})(?:\.[0-9]+)?([KkMmGgTt]?)[Bb]?")

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from unisono.slurm.getopt import BadOption, Option, parse, table
-from unisono.slurm.light import NamedTuple
+from unisono.slurm.lite_typing import NamedTuple
 
 _VALUED = """
 array:a account:A bb bbf begin:b batch comment cpu-freq cpus-per-task:c dependency:d deadline

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 from unisono.slurm.host_list import BadHostList, expand
-from unisono.slurm.light import Any
+from unisono.slurm.labels import GPU_TYPE, feature_label
+from unisono.slurm.lite_typing import Any
 from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.words import GPU_TYPE, feature_label
 
 Json = dict[str, Any]
 _HOSTNAME = "kubernetes.io/hostname"

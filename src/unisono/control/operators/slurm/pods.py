@@ -18,8 +18,8 @@ from unisono.control.operators.pods import pod_from
 from unisono.control.operators.slurm import words
 from unisono.kinds.digits import whole_number
 from unisono.slurm.environment import Seat, environment
-from unisono.slurm.files import output_files
-from unisono.slurm.words import GRANTED_OPTION
+from unisono.slurm.file_names import output_files
+from unisono.slurm.labels import GRANTED_OPTION
 
 _FOLDER = "/run/unisono/slurm"
 # Runs the script with its files, where it is to run; knows nothing of what is in it.

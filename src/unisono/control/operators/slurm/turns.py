@@ -22,8 +22,8 @@ from unisono.engine.ordering.fair_tree import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.slurm.loading import TURNS
-from unisono.slurm.words import NAMESPACE
+from unisono.slurm.labels import NAMESPACE
+from unisono.slurm.listing import TURNS
 
 PLACE = Key(NAMESPACE, TURNS)
 _LEAST_SECONDS = 2.0

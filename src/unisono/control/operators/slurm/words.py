@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unisono.kube.mapping import Kind
-from unisono.slurm.words import API_VERSION, ARRAY_ID, JOB_ID, KIND
+from unisono.slurm.labels import API_VERSION, ARRAY_ID, JOB_ID, KIND
 
 __all__ = ["ARRAY_ID", "JOB_ID"]
 

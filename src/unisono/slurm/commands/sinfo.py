@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from unisono.slurm.commands.context import COMMON, Around, Outcome, Refused, understood
 from unisono.slurm.conf import minutes_of
 from unisono.slurm.formats import BadFormat, Known, elapsed, read_format, read_long_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand, fold
-from unisono.slurm.loading import decoded
-from unisono.slurm.moments import dated, shown
+from unisono.slurm.listing import decoded
 from unisono.slurm.nodes import NodeRow, node_rows
-from unisono.slurm.partitions import partitions_of
+from unisono.slurm.partition_rows import partitions_of
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs.around import COMMON, Around, Outcome, Refused, understood
+from unisono.slurm.times import dated, shown
 
 DEFAULT = "%#P %.5a %.10l %.6D %.6t %N"
 LONG = "%#P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, Record, minutes_of
-from unisono.slurm.imports.dump import ROOT, Dump, Member
 from unisono.slurm.imports.limits import KEYS, limits_of
 from unisono.slurm.imports.report import Report
-from unisono.slurm.words import partition_label
+from unisono.slurm.imports.sacctmgr import ROOT, Dump, Member
+from unisono.slurm.labels import partition_label
 
 Json = dict[str, object]
 

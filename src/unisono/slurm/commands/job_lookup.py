@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from unisono.slurm.loading import decoded
-from unisono.slurm.quick import Quick
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import JOBS
+from unisono.slurm.listing import decoded
 from unisono.slurm.sbatch.arrays import Array, BadArray, read_array
-from unisono.slurm.verbs.around import JOBS
 
 Json = dict[str, Any]
 _CALLED = re.compile(r"(\d+)(?:_(\d+|\[[\d,:%-]+\]|\*))?(?:\.(\w+))?")

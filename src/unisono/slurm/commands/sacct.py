@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.getopt import Option
-from unisono.slurm.getopt import table as options_table
-from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.json_form import jobs_json
-from unisono.slurm.loading import decoded
-from unisono.slurm.moments import BadMoment, moment
-from unisono.slurm.verbs.around import (
+from unisono.slurm.commands.context import (
     COMMON,
     JOBS,
     Around,
@@ -20,7 +14,13 @@ from unisono.slurm.verbs.around import (
     states_wanted,
     understood,
 )
-from unisono.slurm.verbs.sacct_fields import FIELDS, LONG, Entry, Field
+from unisono.slurm.commands.sacct_fields import FIELDS, LONG, Entry, Field
+from unisono.slurm.getopt import Option
+from unisono.slurm.getopt import table as options_table
+from unisono.slurm.jobs import Row, rows_of
+from unisono.slurm.json_output import jobs_json
+from unisono.slurm.listing import decoded
+from unisono.slurm.times import BadMoment, moment
 
 # Of a column: no terminal is wider.
 _WIDEST = 10_000

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from unisono.slurm.bridge.slurm_commands import Programs, SlurmSilent
 from unisono.slurm.host_list import expand
-from unisono.slurm.programs import Programs, SlurmSilent
 
 Json = Mapping[str, Any]
 

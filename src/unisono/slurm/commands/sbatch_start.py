@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import Around, Outcome, Refused, Start
+from unisono.slurm.commands.sbatch import Wish, prepare
 from unisono.slurm.host_list import fold
-from unisono.slurm.moments import shown
-from unisono.slurm.quick import Quick
+from unisono.slurm.labels import DEPENDS_ON
 from unisono.slurm.sbatch.arrays import Array, for_task
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.site import LAST_ID, MAP, Rules, rules_of
-from unisono.slurm.verbs.around import Around, Outcome, Refused, Start
-from unisono.slurm.verbs.sbatch import Wish, prepare
-from unisono.slurm.words import DEPENDS_ON
+from unisono.slurm.times import shown
 
 Json = dict[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unisono.slurm.quick import Quick
-from unisono.slurm.words import NAMESPACE
+from unisono.slurm.client import Quick
+from unisono.slurm.labels import NAMESPACE
 
 Json = dict[str, Any]
 # Where the scheduler writes down the numbers that Slurm's programs show.
@@ -33,7 +33,7 @@ def slim_jobs(listing: bytes) -> list[Json]:
     """Return jobs without the templates of their pods and who wrote what: most of their bytes."""
     if len(listing) <= _SMALL:
         return decoded(listing)
-    from unisono.slurm.slim import jobs_of
+    from unisono.slurm.slim_jobs import jobs_of
 
     return jobs_of(listing)
 

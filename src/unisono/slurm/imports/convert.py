@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, minutes_of
-from unisono.slurm.imports.dump import Dump
 from unisono.slurm.imports.queues import machines, node_objects, queue_objects
 from unisono.slurm.imports.report import Report
-from unisono.slurm.imports.turns import scheduling_policy
-from unisono.slurm.words import CONF, NAMESPACE
+from unisono.slurm.imports.sacctmgr import Dump
+from unisono.slurm.imports.scheduling_policy import scheduling_policy
+from unisono.slurm.labels import CONF, NAMESPACE
 
 Json = dict[str, object]
 

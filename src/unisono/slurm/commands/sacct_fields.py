@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from unisono.slurm.formats import clock
 from unisono.slurm.jobs import Row
-from unisono.slurm.json_form import tres
-from unisono.slurm.moments import shown
+from unisono.slurm.json_output import tres
+from unisono.slurm.times import shown
 
 # What Slurm's programs measure on nodes, and nobody does here: these fields are empty.
 _UNMEASURED = [

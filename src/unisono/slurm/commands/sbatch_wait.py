@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.quick import Quick
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import Around, path_of
 from unisono.slurm.states import is_over
-from unisono.slurm.verbs.around import Around, path_of
 
 Json = dict[str, Any]
 

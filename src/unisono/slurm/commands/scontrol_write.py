@@ -5,8 +5,8 @@ from __future__ import annotations
 import binascii
 from collections.abc import Mapping, Sequence
 
-from unisono.slurm.finding import called, find
-from unisono.slurm.verbs.around import Around, Outcome
+from unisono.slurm.commands.context import Around, Outcome
+from unisono.slurm.commands.job_lookup import called, find
 
 
 def write(words: Sequence[str], options: Mapping[str, str], around: Around) -> Outcome:

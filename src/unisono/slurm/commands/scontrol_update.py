@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.moments import BadMoment, moment, written
+from unisono.slurm.labels import GRANTED_OPTION
 from unisono.slurm.nodes import REASON
 from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.words import GRANTED_OPTION
+from unisono.slurm.times import BadMoment, moment, written
 
 Json = dict[str, Any]
 

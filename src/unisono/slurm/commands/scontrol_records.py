@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.conf import minutes_of
-from unisono.slurm.files import output_files
+from unisono.slurm.file_names import output_files
 from unisono.slurm.formats import clock, size_text
 from unisono.slurm.jobs import Row
-from unisono.slurm.json_form import tres
-from unisono.slurm.moments import shown
+from unisono.slurm.json_output import tres
 from unisono.slurm.nodes import NodeRow
 from unisono.slurm.sbatch.layout import BadRequest, mib_of
 from unisono.slurm.states import is_over
+from unisono.slurm.times import shown
 
 Json = Mapping[str, Any]
 

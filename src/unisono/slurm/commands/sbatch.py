@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from unisono.slurm.client import Quick, QuickTrouble
+from unisono.slurm.commands.context import VERSION, Answered, Around, Outcome, Refused
 from unisono.slurm.getopt import BadOption
-from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
-from unisono.slurm.quick import Quick, QuickTrouble
+from unisono.slurm.labels import CONF, NAMESPACE
+from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
-from unisono.slurm.verbs.around import VERSION, Answered, Around, Outcome, Refused
-from unisono.slurm.words import CONF, NAMESPACE
 
 if TYPE_CHECKING:
     from unisono.slurm.sbatch.arrays import Array
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         return Outcome(f"{_USAGE}\n")
     api = around.connect(wish.options)
     if "test-only" in wish.options:
-        from unisono.slurm.verbs.sbatch_start import tested
+        from unisono.slurm.commands.sbatch_start import tested
 
         return tested(api, wish, around)
     job, cluster, warnings = submit(api, wish, around)
@@ -64,7 +64,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         text = "" if "quiet" in wish.options else f"Submitted batch job {identity}\n"
     code = 0
     if "wait" in wish.options:
-        from unisono.slurm.verbs.sbatch_wait import wait_for
+        from unisono.slurm.commands.sbatch_wait import wait_for
 
         code = wait_for(api, job, around)
     return Outcome(text, "".join(said), code)
@@ -127,7 +127,7 @@ def submit(api: Quick, wish: Wish, around: Around) -> tuple[Json, str, list[str]
     rules = rules_of(stored)
     try:
         if "," in wish.options.get("partition", ""):
-            from unisono.slurm.verbs.sbatch_start import first_to_start
+            from unisono.slurm.commands.sbatch_start import first_to_start
 
             wish, _ = first_to_start(api, wish, around, rules, 0)
         made, job, who, warnings = prepare(api, wish, around, rules, 0)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, Refused, understood
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
-from unisono.slurm.loading import decoded
-from unisono.slurm.moments import BadMoment, moment, shown
+from unisono.slurm.listing import decoded
 from unisono.slurm.nodes import node_rows
 from unisono.slurm.site import MAP, rules_of
-from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
+from unisono.slurm.times import BadMoment, moment, shown
 
 _OPTIONS = options_table(
     Option("noheader", "n", "nothing"),

@@ -6,13 +6,13 @@ import typing
 
 import pytest
 
-from unisono.slurm import light
+from unisono.slurm import lite_typing
 
 
 def both() -> list[typing.Any]:
     """Return the same class twice."""
 
-    class Ours(light.NamedTuple):
+    class Ours(lite_typing.NamedTuple):
         name: str
         index: int = 3  # type: ignore[assignment]  # also the name of a method of tuples
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.slurm.finding import Found, called, find
-from unisono.slurm.getopt import Option
-from unisono.slurm.getopt import table as options_table
-from unisono.slurm.jobs import Row
-from unisono.slurm.loading import decoded
-from unisono.slurm.quick import Quick, QuickTrouble
-from unisono.slurm.states import is_over
-from unisono.slurm.verbs.around import (
+from unisono.slurm.client import Quick, QuickTrouble
+from unisono.slurm.commands.context import (
     COMMON,
     JOBS,
     Around,
@@ -22,6 +16,12 @@ from unisono.slurm.verbs.around import (
     states_wanted,
     understood,
 )
+from unisono.slurm.commands.job_lookup import Found, called, find
+from unisono.slurm.getopt import Option
+from unisono.slurm.getopt import table as options_table
+from unisono.slurm.jobs import Row
+from unisono.slurm.listing import decoded
+from unisono.slurm.states import is_over
 
 Json = dict[str, Any]
 

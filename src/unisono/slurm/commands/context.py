@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from unisono.slurm.client import Quick
 from unisono.slurm.getopt import BadOption, Given, Option, parse
-from unisono.slurm.light import Any, NamedTuple
-from unisono.slurm.quick import Quick
+from unisono.slurm.lite_typing import Any, NamedTuple
 from unisono.slurm.states import read_states
 
 JOBS = "/apis/unisono.dev/v1/slurmjobs"

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.slurm.changes import job_changes, node_changes
-from unisono.slurm.finding import called, find
-from unisono.slurm.getopt import Option
-from unisono.slurm.getopt import table as options_table
-from unisono.slurm.host_list import expand
-from unisono.slurm.loading import decoded
-from unisono.slurm.quick import Quick
-from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.states import is_over
-from unisono.slurm.verbs.around import (
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import (
     COMMON,
     VERSION,
     Answered,
@@ -24,6 +16,14 @@ from unisono.slurm.verbs.around import (
     path_of,
     understood,
 )
+from unisono.slurm.commands.job_lookup import called, find
+from unisono.slurm.commands.scontrol_update import job_changes, node_changes
+from unisono.slurm.getopt import Option
+from unisono.slurm.getopt import table as options_table
+from unisono.slurm.host_list import expand
+from unisono.slurm.listing import decoded
+from unisono.slurm.sbatch.layout import BadRequest
+from unisono.slurm.states import is_over
 
 Json = dict[str, Any]
 
@@ -57,11 +57,11 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     verb, *rest = given.words
     match verb.lower():
         case "show":
-            from unisono.slurm.verbs.scontrol_show import show
+            from unisono.slurm.commands.scontrol_show import show
 
             return show(rest, given.options, around)
         case "write":
-            from unisono.slurm.verbs.scontrol_write import write
+            from unisono.slurm.commands.scontrol_write import write
 
             return write(rest, given.options, around)
         case "version":

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from unisono.slurm.commands.context import COMMON, Around, Outcome, Refused, understood
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
-from unisono.slurm.loading import turns
-from unisono.slurm.verbs.around import COMMON, Around, Outcome, Refused, understood
+from unisono.slurm.listing import turns
 
 _OPTIONS = options_table(
     Option("accounts", "A"),

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.columns import LETTERS, NAMES
+from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, Refused, understood
+from unisono.slurm.commands.squeue_columns import LETTERS, NAMES
 from unisono.slurm.formats import BadFormat, Known, read_format, read_long_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
 from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.moments import dated
 from unisono.slurm.states import read_states
-from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
+from unisono.slurm.times import dated
 
 Json = dict[str, Any]
 
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     if options.get("iterate"):
         return _again_and_again(arguments, options["iterate"], around)
     api = around.connect(options)
-    from unisono.slurm.loading import decoded, priorities, slim_jobs
+    from unisono.slurm.listing import decoded, priorities, slim_jobs
 
     reads = decoded if _needs_templates(options, around.environment) else slim_jobs
     jobs = reads(api.call("GET", JOBS))
@@ -88,11 +88,11 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         found = [row for row in found if _is_wanted(row, options, around)]
     chosen = _sorted(found, options)
     if "json" in options:
-        from unisono.slurm.json_form import jobs_json
+        from unisono.slurm.json_output import jobs_json
 
         return Outcome(jobs_json(chosen))
     if "yaml" in options:
-        from unisono.slurm.json_form import jobs_yaml
+        from unisono.slurm.json_output import jobs_yaml
 
         return Outcome(jobs_yaml(chosen))
     if "steps" in options:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, Refused, understood
 from unisono.slurm.formats import BadFormat, Known, read_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
-from unisono.slurm.loading import decoded, turns
-from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
+from unisono.slurm.listing import decoded, turns
 
 LONG = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
 NORMAL = "%.15i %9r %.8u %10y %10a %10b %10f %10j %10p %10q %20t"

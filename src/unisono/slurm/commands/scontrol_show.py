@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.slurm.finding import called, find
+from unisono.slurm.client import Quick
+from unisono.slurm.commands.context import JOBS, VERSION, Around, Outcome, Refused
+from unisono.slurm.commands.job_lookup import called, find
 from unisono.slurm.formats import clock
 from unisono.slurm.host_list import BadHostList, expand, fold
 from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.loading import decoded, priorities
-from unisono.slurm.moments import shown
+from unisono.slurm.listing import decoded, priorities
 from unisono.slurm.nodes import NodeRow, node_rows
-from unisono.slurm.quick import Quick
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs.around import JOBS, VERSION, Around, Outcome, Refused
+from unisono.slurm.times import shown
 
 Json = Mapping[str, Any]
 
@@ -95,7 +95,7 @@ def _hosts(entity: str, text: str, around: Around) -> Outcome:
 
 
 def _jobs(api: Quick, which: str, around: Around, *, one_line: bool) -> Outcome:
-    from unisono.slurm.showing import job_text
+    from unisono.slurm.commands.scontrol_records import job_text
 
     rows = _rows(api, which, around)
     if rows is None:
@@ -149,7 +149,7 @@ def _nodes(api: Quick) -> list[NodeRow]:
 
 
 def _shown_nodes(api: Quick, which: str, *, one_line: bool) -> Outcome:
-    from unisono.slurm.showing import node_text
+    from unisono.slurm.commands.scontrol_records import node_text
 
     wanted = set(expand(which)) if which else None
     chosen = [node for node in _nodes(api) if wanted is None or node.name in wanted]
@@ -159,8 +159,8 @@ def _shown_nodes(api: Quick, which: str, *, one_line: bool) -> Outcome:
 
 
 def _shown_partitions(api: Quick, which: str, *, one_line: bool) -> Outcome:
-    from unisono.slurm.partitions import partitions_of
-    from unisono.slurm.showing import partition_text
+    from unisono.slurm.commands.scontrol_records import partition_text
+    from unisono.slurm.partition_rows import partitions_of
 
     said = partitions_of(api.find(MAP), _nodes(api))
     if which and which not in said:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from unisono.slurm.client import Quick, QuickTrouble
+from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, understood
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
-from unisono.slurm.loading import decoded, turns
-from unisono.slurm.moments import dated
-from unisono.slurm.quick import Quick, QuickTrouble
+from unisono.slurm.listing import decoded, turns
 from unisono.slurm.states import STARTED
-from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, understood
+from unisono.slurm.times import dated
 
 _OPTIONS = options_table(
     Option("all", "a", "nothing"),

@@ -16,7 +16,7 @@ import re
 import socket
 import stat
 
-from unisono.slurm.light import Any, NamedTuple
+from unisono.slurm.lite_typing import Any, NamedTuple
 
 Json = dict[str, Any]
 

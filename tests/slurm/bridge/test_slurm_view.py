@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from unisono.kinds.overriding import override
-from unisono.slurm.belief import Held, jobs_of, nodes_of, read_jobs
 from unisono.slurm.bridge.gang import Each, each_node, pin_of
-from unisono.slurm.programs import Programs, SlurmSilent
+from unisono.slurm.bridge.slurm_commands import Programs, SlurmSilent
+from unisono.slurm.bridge.slurm_view import Held, jobs_of, nodes_of, read_jobs
 
 DATA = Path(__file__).parent / "data"
 JOBS = jobs_of(json.loads((DATA / "squeue-22.05.json").read_text()))

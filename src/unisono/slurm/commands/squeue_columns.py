@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unisono.slurm.files import output_files
+from unisono.slurm.file_names import output_files
 from unisono.slurm.formats import Known, elapsed
 from unisono.slurm.jobs import Row, moment_text
 

@@ -20,7 +20,7 @@ from unisono.apiserver.serve import door, listen, serving
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.cli.instance import Instance
-from unisono.slurm.quick import DOOR, Quick, QuickAccess, QuickTrouble, access_of
+from unisono.slurm.client import DOOR, Quick, QuickAccess, QuickTrouble, access_of
 
 NOBODY = "https://127.0.0.1:1"
 SPACE = "/api/v1/namespaces/default"
