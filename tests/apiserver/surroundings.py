@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unisono.apiserver.builtin import STRATEGIES
-from unisono.apiserver.builtin.known import KnownStrategy
+from unisono.apiserver.builtin.typed_validation import KnownStrategy
 from unisono.apiserver.request import User
 from unisono.apiserver.strategy import Strategy
 from unisono.kinds.shapes.served import Served, served_kinds

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from unisono.apiserver.builtin import STRATEGIES
-from unisono.apiserver.builtin.known import KnownStrategy
+from unisono.apiserver.builtin.typed_validation import KnownStrategy
 from unisono.apiserver.schema.checker import Checker
 from unisono.apiserver.strategy import Strategy
 from unisono.kinds.shapes.served import Served, served_kinds

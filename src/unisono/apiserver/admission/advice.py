@@ -29,9 +29,9 @@ from unisono.apiserver.admission.holding import (
 )
 from unisono.apiserver.admission.job_kinds import PODS, job_kind, managed_owner
 from unisono.apiserver.admission.reading import StoredContext
+from unisono.apiserver.builtin.fields import Json, at, items, labels_of
 from unisono.apiserver.builtin.jobs import shape_of
-from unisono.apiserver.builtin.reach import Json, at, items, labels_of
-from unisono.apiserver.builtin.seen import Seen
+from unisono.apiserver.builtin.verdict_cache import Seen
 from unisono.apiserver.strategy import Surroundings
 from unisono.kinds.decode import decode
 from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH

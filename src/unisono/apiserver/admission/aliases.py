@@ -11,7 +11,7 @@ warning comes from the rules of the kind, which see whether it makes sense.
 
 from __future__ import annotations
 
-from unisono.apiserver.builtin.reach import Json, at, items
+from unisono.apiserver.builtin.fields import Json, at, items
 from unisono.kinds.trainer.stock import DEFAULT_RUNTIME
 
 

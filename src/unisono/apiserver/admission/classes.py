@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from unisono.apiserver.admission.holding import WORKLOADS, read_settings
-from unisono.apiserver.builtin.reach import Json
+from unisono.apiserver.builtin.fields import Json
 from unisono.apiserver.errors import forbidden
 from unisono.apiserver.request import MASTERS, User
 from unisono.apiserver.strategy import Surroundings

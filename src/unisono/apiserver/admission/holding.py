@@ -25,9 +25,9 @@ from unisono.apiserver.admission.job_kinds import (
     managed_owner,
     suspend,
 )
-from unisono.apiserver.builtin.causes import invalid as wrong_value
-from unisono.apiserver.builtin.pod_status import note_gates
-from unisono.apiserver.builtin.reach import Json, at, child, items, labels_of
+from unisono.apiserver.builtin.field_errors import invalid as wrong_value
+from unisono.apiserver.builtin.fields import Json, at, child, items, labels_of
+from unisono.apiserver.builtin.pods.status import note_gates
 from unisono.apiserver.errors import invalid
 from unisono.apiserver.strategy import Surroundings
 from unisono.apiserver.times import timestamp

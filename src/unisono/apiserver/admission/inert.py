@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from unisono.apiserver.builtin.reach import Json, at, items
+from unisono.apiserver.builtin.fields import Json, at, items
 from unisono.kinds.shapes.served import Served
 
 # How the upstream controllers of what is built in are called, in their own bundles.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from unisono.apiserver.builtin.reach import Json, at, child, items
+from unisono.apiserver.builtin.fields import Json, at, child, items
 from unisono.apiserver.strategy import Surroundings
 from unisono.kinds.known import KNOWN
 from unisono.kinds.registry import Kind

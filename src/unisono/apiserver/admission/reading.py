@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from unisono.apiserver.builtin.judge import known_kind
+from unisono.apiserver.builtin.typed_validation import known_kind
 from unisono.apiserver.strategy import Surroundings
 from unisono.kinds.decode import decode
 from unisono.kinds.notes import Notes

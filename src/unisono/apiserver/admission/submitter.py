@@ -7,7 +7,7 @@ controllers alone: anybody can write an owner reference.
 from __future__ import annotations
 
 from unisono.apiserver.admission.job_kinds import PODS, controlling_owner, job_kind
-from unisono.apiserver.builtin.reach import Json, annotations_of, child
+from unisono.apiserver.builtin.fields import Json, annotations_of, child
 from unisono.apiserver.request import MASTERS
 from unisono.apiserver.strategy import Surroundings
 from unisono.kinds.shapes.served import Served

@@ -1,32 +1,34 @@
-"""What Kubernetes' own kinds do beyond their schema, one small file per area.
+"""What Kubernetes' own kinds do beyond their schema, one file per API group or kind.
 
-causes, reach     words for what is wrong; safe steps into unchecked objects
-metadata          the rules that hold for every kind
-judge             our typed manifests as judges of what is written
-pods, jobs, …     one strategy per kind, found here by `group/plural`
-known             custom kinds that we know as typed manifests
+field_errors, fields   the wording of field errors; safe access to fields of unvalidated objects
+metadata               the rules for metadata, which hold for every kind
+typed_validation       validation by our typed manifests, of custom kinds too
+verdict_cache          verdicts on specs that were validated before
+pods/, jobs, …         one strategy per kind, found here by `group/plural`
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.apiserver.builtin.access import BindingStrategy, RoleStrategy
+from unisono.apiserver.builtin.apps import WORKLOADS
 from unisono.apiserver.builtin.cluster import NamespaceStrategy, NodeStrategy
 from unisono.apiserver.builtin.config import ConfigMapStrategy, SecretStrategy
-from unisono.apiserver.builtin.crds import CustomResourceDefinitionStrategy
 from unisono.apiserver.builtin.cron_jobs import CronJobStrategy
-from unisono.apiserver.builtin.disruption import PodDisruptionBudgetStrategy
-from unisono.apiserver.builtin.events import EventStrategy
+from unisono.apiserver.builtin.custom_resource_definitions import CustomResourceDefinitionStrategy
+from unisono.apiserver.builtin.events import EventStrategy, LeaseStrategy
 from unisono.apiserver.builtin.jobs import JobStrategy
-from unisono.apiserver.builtin.leases import LeaseStrategy
-from unisono.apiserver.builtin.limits import AutoscalerStrategy, LimitRangeStrategy
-from unisono.apiserver.builtin.plain import UncountedStrategy
-from unisono.apiserver.builtin.pods import PodStrategy
+from unisono.apiserver.builtin.pods.strategy import PodStrategy
+from unisono.apiserver.builtin.policy import (
+    AutoscalerStrategy,
+    LimitRangeStrategy,
+    PodDisruptionBudgetStrategy,
+    UncountedStrategy,
+)
 from unisono.apiserver.builtin.priority_classes import PriorityClassStrategy
+from unisono.apiserver.builtin.rbac import BindingStrategy, RoleStrategy
 from unisono.apiserver.builtin.services import ServiceStrategy
-from unisono.apiserver.builtin.volumes import ClaimStrategy, StorageClassStrategy, VolumeStrategy
-from unisono.apiserver.builtin.workloads import WORKLOADS
+from unisono.apiserver.builtin.storage import ClaimStrategy, StorageClassStrategy, VolumeStrategy
 from unisono.apiserver.strategy import Strategy
 
 _RBAC = "rbac.authorization.k8s.io"

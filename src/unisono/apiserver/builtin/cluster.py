@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import forbidden
-from unisono.apiserver.builtin.judge import judge, known_kind
-from unisono.apiserver.builtin.pod_defaults import NOT_READY
-from unisono.apiserver.builtin.reach import Json, at, child, fill, items
+from unisono.apiserver.builtin.field_errors import forbidden
+from unisono.apiserver.builtin.fields import Json, at, child, fill, items
+from unisono.apiserver.builtin.pods.defaults import NOT_READY
+from unisono.apiserver.builtin.typed_validation import judge, known_kind
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.meta import NAMESPACE_LABEL

@@ -7,8 +7,8 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping
 
-from unisono.apiserver.builtin.causes import forbidden, immutable, invalid, required, too_long
-from unisono.apiserver.builtin.reach import Json, annotations_of, at, child, fill_text
+from unisono.apiserver.builtin.field_errors import forbidden, immutable, invalid, required, too_long
+from unisono.apiserver.builtin.fields import Json, annotations_of, at, child, fill_text
 from unisono.apiserver.errors import Cause, bad_request
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.overriding import override

@@ -1,4 +1,4 @@
-"""Events: what happened to an object, stored in the form of `core/v1`.
+"""Events and leases, whose times are written with microseconds.
 
 The newer face, `events.k8s.io/v1`, is a conversion of the same object (`conversion`). An object is
 checked under the face that it was written with, whose fields have their own names.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import invalid, required
-from unisono.apiserver.builtin.leases import to_micros
-from unisono.apiserver.builtin.reach import Json, at
+from unisono.apiserver.builtin.field_errors import invalid, required
+from unisono.apiserver.builtin.fields import Json, at
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.times import micro_timestamp, seconds
 from unisono.kinds.overriding import override
 
 # Where events about objects without a namespace live; the newer face knows one more place.
@@ -55,3 +55,37 @@ def _check_author(obj: Json) -> Iterator[Cause]:
     kind = obj.get("type")
     if kind not in ("Normal", "Warning"):
         yield invalid("type", kind, "must be Normal or Warning")
+
+
+# ---- leases --------------------------------------------------------------------------------------
+
+
+class LeaseStrategy(Strategy):
+    """A Lease."""
+
+    has_generation = False
+
+    @override
+    def default(self, obj: Json) -> None:
+        """Write times with microseconds, as everybody who compares them expects."""
+        to_micros(at(obj, "spec"), "acquireTime", "renewTime")
+
+    @override
+    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+        """Yield durations that make no sense."""
+        spec = at(obj, "spec")
+        duration = spec.get("leaseDurationSeconds")
+        if isinstance(duration, int) and duration <= 0:
+            yield invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
+        transitions = spec.get("leaseTransitions")
+        if isinstance(transitions, int) and transitions < 0:
+            yield invalid("spec.leaseTransitions", transitions, "must be greater or equal than 0")
+
+
+def to_micros(obj: Json, *fields: str) -> None:
+    """Write times with six digits behind the point; what is no time is left to the schema."""
+    for field in fields:
+        text = obj.get(field)
+        moment = seconds(text) if isinstance(text, str) else None
+        if moment is not None:
+            obj[field] = micro_timestamp(moment)

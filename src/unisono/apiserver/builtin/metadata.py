@@ -14,8 +14,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from unisono.apiserver.builtin.causes import about, forbidden, invalid, required, too_long, too_many
-from unisono.apiserver.builtin.reach import Json, at, numbered
+from unisono.apiserver.builtin.field_errors import (
+    about,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+    too_many,
+)
+from unisono.apiserver.builtin.fields import Json, at, numbered
 from unisono.apiserver.errors import Cause
 from unisono.kinds.meta import (
     wrong_with_dns_label,

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import forbidden, not_supported
-from unisono.apiserver.builtin.priorities import CLASSES, PREEMPTS, SYSTEM_CLASSES
-from unisono.apiserver.builtin.reach import Json, at, fill_text
+from unisono.apiserver.builtin.field_errors import forbidden, not_supported
+from unisono.apiserver.builtin.fields import Json, at, fill_text
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.errors import forbidden as refuse
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.overriding import override
+
+CLASSES = "scheduling.k8s.io/priorityclasses"
+PREEMPTS = "PreemptLowerPriority"
+
+# Classes that exist in every cluster.
+SYSTEM_CLASSES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
 
 _HIGHEST = 1_000_000_000  # what is above belongs to the system itself
 _POLICIES = ("Never", PREEMPTS)
@@ -58,3 +66,48 @@ def _refuse_second_default(name: str, around: Surroundings) -> None:
         if other.get("globalDefault") is True and known != name:
             why = f"PriorityClass {known} is already marked as default; only one can be"
             raise refuse("priorityclasses", name, why, group="scheduling.k8s.io")
+
+
+# ---- the priority of a pod -----------------------------------------------------------------------
+
+
+def set_priority(name: str, spec: Json, around: Surroundings) -> None:
+    """Write the number and the policy of a pod's class into its spec; refuse other numbers."""
+    wanted = spec.get("priorityClassName") or ""
+    if wanted:
+        value, policy = _class(name, str(wanted), around)
+    else:
+        wanted, value, policy = _default_class(around)
+        if wanted:
+            spec["priorityClassName"] = wanted
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = f"the priority {given} was given, but the class says {value}; leave it out"
+        raise refuse("pods", name, why)
+    asked = spec.get("preemptionPolicy")
+    if asked is not None and asked != policy:
+        why = f"the preemptionPolicy {asked} was given, but the class says {policy}; leave it out"
+        raise refuse("pods", name, why)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def _class(pod: str, name: str, around: Surroundings) -> tuple[int, str]:
+    found = around.find(CLASSES, "", name)
+    if found is not None:
+        return int(found.get("value") or 0), str(found.get("preemptionPolicy") or PREEMPTS)
+    if name in SYSTEM_CLASSES:
+        return SYSTEM_CLASSES[name], PREEMPTS
+    raise refuse("pods", pod, f"no PriorityClass with name {name} was found")
+
+
+def _default_class(around: Surroundings) -> tuple[str, int, str]:
+    """Return the class for pods that name none; the lowest one, should there be several."""
+    classes = sorted(
+        (int(one.get("value") or 0), str(one["metadata"]["name"]), str(one.get("preemptionPolicy")))
+        for one in around.every(CLASSES, saying=b'"globalDefault":true')
+        if one.get("globalDefault") is True
+    )
+    if not classes:
+        return "", 0, PREEMPTS
+    value, name, policy = classes[0]
+    return name, value, policy if policy != "None" else PREEMPTS

@@ -11,9 +11,15 @@ import ipaddress
 import zlib
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import duplicate, forbidden, invalid, not_supported, required
+from unisono.apiserver.builtin.field_errors import (
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.builtin.metadata import check_labels
-from unisono.apiserver.builtin.reach import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.errors import ApiError, Cause
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.overriding import override

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from unisono.apiserver.builtin.seen import Seen
+from unisono.apiserver.builtin.verdict_cache import Seen
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.patch.field_set import Tree
 from unisono.apiserver.strategy import Json

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.surroundings import Around, refusals, served_as, strategy_of
-from unisono.apiserver.builtin.known import KnownStrategy
+from unisono.apiserver.builtin.typed_validation import KnownStrategy
 
 Json = dict[str, Any]
 GROUP = "kueue.x-k8s.io"

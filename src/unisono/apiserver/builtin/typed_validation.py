@@ -8,15 +8,19 @@ few things that have a reason of their own alike everywhere, so it is read off t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from unisono.apiserver.builtin.fields import Json
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.decode import Problem
 from unisono.kinds.intake import examine
 from unisono.kinds.known import KNOWN
 from unisono.kinds.notes import Finding
+from unisono.kinds.overriding import override
 from unisono.kinds.registry import Kind
+from unisono.kinds.shapes.served import Served
 
 _WORDS = {
     "Required": "Required value",
@@ -75,3 +79,44 @@ def _cause(reason: str, message: str, path: str) -> Cause:
 
 def _warning(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}" if finding.path else finding.message
+
+
+# ---- custom kinds with typed manifests -----------------------------------------------------------
+#
+# What `unisono decide` would refuse in a file is refused here at the door, with the same sentence;
+# what it would warn about becomes a warning that kubectl prints.
+
+
+class KnownStrategy(Strategy):
+    """A custom kind with rules of ours."""
+
+    allows_unconditional_update = False
+    is_metadata_in_status = False
+    is_typed = False
+
+    def __init__(self, kind: Kind) -> None:
+        """Take the typed manifest that judges."""
+        self._kind = kind
+
+    @staticmethod
+    def of(served: Served) -> KnownStrategy | None:
+        """Return the strategy of a kind in one version, or None if we have no manifest for it."""
+        kind = known_kind(served.api_version, served.kind)
+        return KnownStrategy(kind) if kind is not None else None
+
+    @override
+    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+        """Yield the problems of a new or changed spec; warn about the rest."""
+        if old is not None and _written(obj) == _written(old):
+            return
+        causes, warnings = judge(self._kind, obj)
+        yield from causes
+        for text in warnings:
+            around.warn(text)
+
+
+def _written(obj: Json) -> Json:
+    """Return what users write: everything but the status and the server's own metadata."""
+    metadata = obj.get("metadata") or {}
+    kept = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
+    return {**{key: obj[key] for key in obj if key not in ("metadata", "status")}, "metadata": kept}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import (
+from unisono.apiserver.builtin.field_errors import (
     about,
     duplicate,
     forbidden,
@@ -12,8 +12,8 @@ from unisono.apiserver.builtin.causes import (
     not_supported,
     required,
 )
+from unisono.apiserver.builtin.fields import Json, at, numbered
 from unisono.apiserver.builtin.metadata import check_labels
-from unisono.apiserver.builtin.reach import Json, at, numbered
 from unisono.apiserver.errors import Cause
 from unisono.kinds.meta import wrong_with_dns_label, wrong_with_label_key, wrong_with_label_value
 

@@ -10,13 +10,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unisono.apiserver.builtin.action_checks import (
-    MAX_PORT,
-    check_lifecycle,
-    check_probes,
-    wrong_with_port_name,
-)
-from unisono.apiserver.builtin.causes import (
+from unisono.apiserver.builtin.field_errors import (
     about,
     duplicate,
     forbidden,
@@ -25,18 +19,25 @@ from unisono.apiserver.builtin.causes import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.judge import cause_of
+from unisono.apiserver.builtin.fields import Json, at, items, numbered
 from unisono.apiserver.builtin.metadata import check_annotations, check_labels
-from unisono.apiserver.builtin.placement_checks import check_placement_fields
-from unisono.apiserver.builtin.reach import Json, at, items, numbered
-from unisono.apiserver.builtin.resource_checks import check_resources
-from unisono.apiserver.builtin.variable_checks import check_variables
-from unisono.apiserver.builtin.volume_checks import check_volumes, wrong_with_relative_path
+from unisono.apiserver.builtin.pods.containers import (
+    MAX_PORT,
+    check_lifecycle,
+    check_probes,
+    check_variables,
+    check_volumes,
+    wrong_with_port_name,
+    wrong_with_relative_path,
+)
+from unisono.apiserver.builtin.pods.scheduling import check_placement_fields
+from unisono.apiserver.builtin.typed_validation import cause_of
 from unisono.apiserver.errors import Cause
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.decode import decode
-from unisono.kinds.meta import wrong_with_dns_label, wrong_with_subdomain
+from unisono.kinds.meta import wrong_with_dns_label, wrong_with_label_key, wrong_with_subdomain
+from unisono.kinds.quantity import NANO, Quantity
 
 _PULL = ("Always", "IfNotPresent", "Never")
 _RESTART = ("Always", "OnFailure", "Never")
@@ -262,3 +263,58 @@ def _one_of(obj: Json, field: str, allowed: tuple[str, ...], path: str) -> Itera
     value = obj.get(field)
     if value is not None and value not in allowed:
         yield not_supported(f"{path}.{field}", value, allowed)
+
+
+# ---- requests and limits -------------------------------------------------------------------------
+#
+# Requests stay within limits; devices are whole, and requested just as they are limited.
+
+
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+
+
+def check_resources(resources: Json, path: str) -> Iterator[Cause]:
+    """Yield the faults of requests and limits that stand at `path`."""
+    limits, requests = at(resources, "limits"), at(resources, "requests")
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            yield from _check_amount(name, amount, f"{path}.{part}[{name}]")
+    for name, amount in requests.items():
+        at_ = f"{path}.requests"
+        if name not in limits:
+            if is_device(name):
+                yield required(f"{path}.limits", f"limit must be set for non overcommitable {name}")
+        elif is_device(name) and _nano(amount) != _nano(limits[name]):
+            yield invalid(at_, amount, f"must be equal to {name} limit of {limits[name]}")
+        elif _nano(amount) > _nano(limits[name]):
+            why = f"must be less than or equal to {name} limit of {limits[name]}"
+            yield invalid(at_, amount, why)
+    asked = {*limits, *requests}
+    if any(name.startswith("hugepages-") for name in asked) and not asked & {"cpu", "memory"}:
+        yield forbidden(path, "HugePages require cpu or memory")
+
+
+def _check_amount(name: str, amount: object, path: str) -> Iterator[Cause]:
+    if wrong := wrong_with_label_key(name):
+        yield invalid(path, name, wrong)
+    elif "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
+        yield invalid(path, name, "must be a standard resource type or fully qualified")
+    elif _nano(amount) < 0:
+        yield invalid(path, amount, "must be greater than or equal to 0")
+    elif is_device(name) and _nano(amount) % NANO:
+        yield invalid(path, amount, "must be an integer")
+
+
+def is_device(resource: str) -> bool:
+    """Say whether a resource cannot be promised to two pods: devices, and huge pages."""
+    if resource.startswith("hugepages-"):
+        return True
+    domain, slash, _ = resource.partition("/")
+    return bool(slash) and not (domain == "kubernetes.io" or domain.endswith(".kubernetes.io"))
+
+
+def _nano(amount: object) -> int:
+    try:
+        return Quantity.from_raw(amount).nano
+    except ValueError:
+        return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono.apiserver.builtin.schedules import wrong_with_schedule
+from unisono.apiserver.builtin.cron_jobs import wrong_with_schedule
 
 BAD = """
 * * * *

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import immutable, invalid, not_supported, required
-from unisono.apiserver.builtin.reach import Json, at, child, fill_text, items, numbered
+from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
+from unisono.apiserver.builtin.fields import Json, at, child, fill_text, items, numbered
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.overriding import override

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.builtin.reach import Json, at, child, items
-from unisono.apiserver.builtin.seen import Seen
+from unisono.apiserver.builtin.fields import Json, at, child, items
+from unisono.apiserver.builtin.verdict_cache import Seen
 from unisono.apiserver.times import timestamp
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.text_cache import cached_if_short

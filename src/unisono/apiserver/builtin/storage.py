@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import forbidden, not_supported, required
-from unisono.apiserver.builtin.reach import Json, at, child, fill, fill_text
+from unisono.apiserver.builtin.field_errors import forbidden, not_supported, required
+from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.overriding import override

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from unisono.apiserver.builtin.causes import immutable, invalid, not_supported, required
-from unisono.apiserver.builtin.judge import causes_of
-from unisono.apiserver.builtin.pod_checks import check_template
-from unisono.apiserver.builtin.pod_defaults import fill_template
-from unisono.apiserver.builtin.reach import (
+from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
+from unisono.apiserver.builtin.fields import (
     Json,
     annotations_of,
     at,
@@ -21,6 +18,9 @@ from unisono.apiserver.builtin.reach import (
     items,
     labels_of,
 )
+from unisono.apiserver.builtin.pods.defaults import fill_template
+from unisono.apiserver.builtin.pods.validation import check_template
+from unisono.apiserver.builtin.typed_validation import causes_of
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.strategy import Strategy, Surroundings
 from unisono.kinds.decode import decode

@@ -1,0 +1,1 @@
+"""Pods: defaults, validation, status, and what an update may change."""
