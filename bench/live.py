@@ -27,8 +27,7 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import View
 from unisono.kube.client import Client
 from unisono.kube.form import Key
-from unisono.provision.nodes import nodes_of
-from unisono.provision.shapes import parse_shape
+from unisono.provision.catalog.nodes import nodes_of, parse_shape
 
 NODES: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 4}
 JOBS: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 2}

@@ -30,7 +30,7 @@ from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.cover import cover
 from unisono.engine.provisioning.order import Filled, Order
 from unisono.engine.provisioning.planner import choose
-from unisono.provision.market import market_of
+from unisono.provision.catalog.offers import market_of
 
 PLAN_MS = 50  # 512 machines
 MACHINES = 512

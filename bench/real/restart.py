@@ -26,8 +26,7 @@ from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kube.client import Client
-from unisono.provision.nodes import nodes_of
-from unisono.provision.shapes import parse_shape
+from unisono.provision.catalog.nodes import nodes_of, parse_shape
 
 NODES: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 4}
 _PODS = 8  # in each gang, one to a GPU; so there is one running gang for every node

@@ -16,8 +16,7 @@ from unisono.apiserver.times import timestamp
 from unisono.cli.clock import seconds_now
 from unisono.cli.embedded import Choices, running
 from unisono.cli.instance import Instance
-from unisono.provision.nodes import nodes_of
-from unisono.provision.shapes import parse_shape
+from unisono.provision.catalog.nodes import nodes_of, parse_shape
 
 _SECONDS_TO_START = 60
 _SPEED = 20.0  # of simulated pods: what says `sleep 20` is over in a second

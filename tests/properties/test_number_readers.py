@@ -42,7 +42,8 @@ from unisono.kinds.notes import Notes
 from unisono.kinds.policy import multifactor
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration
-from unisono.provision import budgets, shapes
+from unisono.provision.catalog import nodes
+from unisono.provision.lifecycle import budgets
 from unisono.runner.process import health
 from unisono.runner.simulated import script, steps
 from unisono.slurm import file_names, gres, site
@@ -212,7 +213,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         lambda text: budgets.is_active(f"{text or 'x'}/{text or 'x'} * * * *", "10m", 0.0),
         (ValueError,),
     ),
-    "a shape of nodes": (lambda text: shapes.parse_shape(f"{text}xa"), (shapes.BadShape,)),
+    "a shape of nodes": (lambda text: nodes.parse_shape(f"{text}xa"), (nodes.BadShape,)),
     "a port of a probe": (lambda text: health._port(text, {}), ()),
     "an attempt": (
         lambda text: script.attempts_before(_annotated(script._ATTEMPTS[0], text), ()),

@@ -25,8 +25,8 @@ from tests.support.machine_world import (
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.trouble import Invalid
-from unisono.provision.budgets import most
-from unisono.provision.cloud import Cloud
+from unisono.provision.lifecycle.budgets import most
+from unisono.provision.simulated_cloud import Cloud
 
 Json = dict[str, Any]
 SEOUL = ("ap-northeast-2a",)

@@ -8,7 +8,7 @@ from tests.provision.stories import SEOUL, started
 from tests.support.control_objects import job, queue
 from tests.support.control_world import World
 from tests.support.machine_world import cloud, pool, told
-from unisono.provision.cloud import Cloud, read_cloud
+from unisono.provision.simulated_cloud import Cloud, read_cloud
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pools that are changed: their nodes are replaced when nobody is on them, and never before."""
+"""NodePools that are changed: their nodes are replaced when nobody is on them, and never before."""
 
 from __future__ import annotations
 

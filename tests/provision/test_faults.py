@@ -35,7 +35,7 @@ from tests.support.machine_world import ALL_INDEXES, ALL_KINDS, claims, conditio
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.transport import Transport
-from unisono.provision import words
+from unisono.provision import keys
 
 Json = dict[str, Any]
 Break = Callable[[World, Json], Any]
@@ -53,8 +53,8 @@ def check(world: World, stage: Stage) -> None:
     wanted = [
         one
         for one in living
-        if words.HELD_FOR in one["metadata"]["annotations"]
-        and words.RELEASED not in one["metadata"]["annotations"]
+        if keys.HELD_FOR in one["metadata"]["annotations"]
+        and keys.RELEASED not in one["metadata"]["annotations"]
     ]
     assert len(wanted) <= SIZE, [one["metadata"]["name"] for one in wanted]
     on = bound_now(world)
@@ -84,11 +84,11 @@ def _is_between(world: World) -> bool:
 
 def _check_money(world: World, claim: Json, used: set[str]) -> None:
     annotations = claim["metadata"]["annotations"]
-    if not _is(claim, "Launched") or words.HELD_FOR in annotations:
+    if not _is(claim, "Launched") or keys.HELD_FOR in annotations:
         return
     if (claim.get("status") or {}).get("nodeName") in used:
         return
-    since = annotations.get(words.IDLE_SINCE) or annotations.get(words.RELEASED)
+    since = annotations.get(keys.IDLE_SINCE) or annotations.get(keys.RELEASED)
     if since is not None:
         idle = world.clock.time - seconds(since)
         assert idle <= CONSOLIDATE + SLACK, f"{claim['metadata']['name']} idles for {idle} s"

@@ -11,10 +11,10 @@ from tests.support.control_objects import job, queue
 from tests.support.control_world import World
 from tests.support.machine_world import bound, claims, condition, only_workload, pool, told
 from unisono.control import names
-from unisono.provision.machines import machine_types
-from unisono.provision.offers import offers
-from unisono.provision.overlays import usable_overlays, with_devices, with_prices
-from unisono.provision.words import INSTANCE_TYPE, PRICE
+from unisono.provision.catalog.instance_types import machine_types
+from unisono.provision.catalog.offers import offers
+from unisono.provision.catalog.overlays import usable_overlays, with_devices, with_prices
+from unisono.provision.keys import INSTANCE_TYPE, PRICE
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ import pytest
 from tests.support.machine_world import cloud, pool
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.provisioning import NodeClaim
-from unisono.provision.budgets import is_active, most
 from unisono.provision.claims import claim_of, wanted_of
-from unisono.provision.cloud import Cloud, Failures, Latency, cloud_of
+from unisono.provision.lifecycle.budgets import is_active, most
+from unisono.provision.simulated_cloud import Cloud, Failures, Latency, cloud_of
 
 _DAY = 86_400.0
 

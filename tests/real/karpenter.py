@@ -27,15 +27,15 @@ from unisono.control import names
 from unisono.control.conditions import is_true, timestamp, with_condition
 from unisono.kube.client import Client
 from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
-from unisono.provision import words
+from unisono.provision import keys
+from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.claims import node_name, wanted_of
-from unisono.provision.machines import machine_types
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 _EVERY_S = 0.2
 # Of nodes that have just come; the second is put there by the API server itself.
-_EPHEMERAL = (words.UNREGISTERED, "node.kubernetes.io/not-ready")
+_EPHEMERAL = (keys.UNREGISTERED, "node.kubernetes.io/not-ready")
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Karpenter:
         nodes = {one["metadata"]["name"]: one for one in (await client.list(names.NODE)).items}
         claims = (await client.list(names.NODE_CLAIM)).items
         self._launched = Counter(
-            wanted_of(one, words.ZONE)
+            wanted_of(one, keys.ZONE)
             for one in claims
             if is_true((one.get("status") or {}).get("conditions"), "Launched")
         )
@@ -76,11 +76,11 @@ class Karpenter:
         conditions = (claim.get("status") or {}).get("conditions")
         if "deletionTimestamp" in metadata:
             await self._terminate(client, claim, node)
-        elif words.TERMINATION not in (metadata.get("finalizers") or ()):
-            kept = {"finalizers": [*(metadata.get("finalizers") or ()), words.TERMINATION]}
+        elif keys.TERMINATION not in (metadata.get("finalizers") or ()):
+            kept = {"finalizers": [*(metadata.get("finalizers") or ()), keys.TERMINATION]}
             await client.patch(names.NODE_CLAIM, name, "", {"metadata": kept})
         elif not conditions and not self._is_in_stock(claim):
-            self.refused.append(wanted_of(claim, words.ZONE))
+            self.refused.append(wanted_of(claim, keys.ZONE))
             await client.delete(names.NODE_CLAIM, name)
         elif not is_true(conditions, "Launched"):
             await self._launch(client, claim)
@@ -94,24 +94,24 @@ class Karpenter:
             await self._reclaim(client, claim, node)
 
     def _is_in_stock(self, claim: Json) -> bool:
-        zone = wanted_of(claim, words.ZONE)
+        zone = wanted_of(claim, keys.ZONE)
         left = self.stock.get(zone, 1 << 30) - self._launched[zone]
         return zone not in self.out_of_stock and left > 0
 
     # ---- on its way ------------------------------------------------------------------------------
 
     async def _launch(self, client: Client, claim: Json) -> None:
-        machine = machine_types()[wanted_of(claim, words.INSTANCE_TYPE)]
+        machine = machine_types()[wanted_of(claim, keys.INSTANCE_TYPE)]
         labels = {
             key: wanted_of(claim, key)
-            for key in (words.INSTANCE_TYPE, words.ZONE, words.CAPACITY_TYPE)
+            for key in (keys.INSTANCE_TYPE, keys.ZONE, keys.CAPACITY_TYPE)
         }
         name = claim["metadata"]["name"]
         await client.patch(names.NODE_CLAIM, name, "", {"metadata": {"labels": labels}})
         allocatable = dict(machine.allocatable)
-        machine_id = f"unisono:///{labels[words.ZONE]}/i-{name}"
+        machine_id = f"unisono:///{labels[keys.ZONE]}/i-{name}"
         more = {"providerID": machine_id, "capacity": allocatable, "allocatable": allocatable}
-        self._launched[labels[words.ZONE]] += 1
+        self._launched[labels[keys.ZONE]] += 1
         self._due[name] = self.clock() + self.boot_s
         await self._say(client, claim, "Launched", **more)
 
@@ -122,7 +122,7 @@ class Karpenter:
         spec, status = claim["spec"], claim["status"]
         name = f"ip-10-0-{len(self.registered)}-{claim['metadata']['name'][-5:]}.internal"
         taints = [
-            {"key": words.UNREGISTERED, "effect": "NoExecute"},
+            {"key": keys.UNREGISTERED, "effect": "NoExecute"},
             *(spec.get("taints") or ()),
             *(spec.get("startupTaints") or ()),
         ]
@@ -140,11 +140,11 @@ class Karpenter:
     async def _register(self, client: Client, claim: Json, node: Json) -> None:
         name = node["metadata"]["name"]
         kept = [one for one in node["spec"]["taints"] if one["key"] not in _EPHEMERAL]
-        labels = {**claim["metadata"]["labels"], words.REGISTERED: "true"}
+        labels = {**claim["metadata"]["labels"], keys.REGISTERED: "true"}
         metadata = {
             "labels": labels,
             "annotations": claim["metadata"].get("annotations"),
-            "finalizers": [words.TERMINATION],
+            "finalizers": [keys.TERMINATION],
         }
         await client.patch(names.NODE, name, "", {"metadata": metadata, "spec": {"taints": kept}})
         await self._node_status(client, name, node["status"]["allocatable"], "True")
@@ -166,7 +166,7 @@ class Karpenter:
             kept = [one for one in taints if one["key"] not in startup]
             await client.patch(names.NODE, name, "", {"spec": {"taints": kept or None}})
         else:
-            labels = {"metadata": {"labels": {words.INITIALIZED: "true"}}}
+            labels = {"metadata": {"labels": {keys.INITIALIZED: "true"}}}
             await client.patch(names.NODE, name, "", labels)
             self.initialized.append(own)
             await self._say(client, claim, "Initialized")
@@ -208,7 +208,7 @@ class Karpenter:
     async def _reclaim(self, client: Client, claim: Json, node: Json) -> None:
         """Give an empty node back, unless something protects it."""
         name, own = node["metadata"]["name"], claim["metadata"]["name"]
-        held = words.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {})
+        held = keys.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {})
         pods = (await client.list(names.POD)).items
         is_used = any(
             pod["spec"].get("nodeName") == name

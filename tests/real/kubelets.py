@@ -18,8 +18,7 @@ from unisono.control.hearing import Task
 from unisono.control.live import Live
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
-from unisono.provision.nodes import nodes_of
-from unisono.provision.shapes import parse_shape
+from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
 

@@ -21,7 +21,7 @@ from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.trouble import NotFound, UnknownKind
-from unisono.provision import words
+from unisono.provision import keys
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -35,8 +35,8 @@ _POOL: Json = {
         "template": {
             "spec": {
                 "requirements": [
-                    {"key": words.INSTANCE_TYPE, "operator": "In", "values": ["g6e.48xlarge"]},
-                    {"key": words.CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
+                    {"key": keys.INSTANCE_TYPE, "operator": "In", "values": ["g6e.48xlarge"]},
+                    {"key": keys.CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
                 ],
                 "startupTaints": [_STARTUP],
                 "nodeClassRef": {
@@ -122,8 +122,8 @@ def _is_held(node: Json) -> bool:
     """Karpenter asks a node, not its claim, once it is initialized."""
     annotations = node["metadata"].get("annotations") or {}
     taints = node["spec"].get("taints") or ()
-    is_closed = any(one["key"] == words.HELD_FOR for one in taints)
-    return is_closed or words.DO_NOT_DISRUPT in annotations
+    is_closed = any(one["key"] == keys.HELD_FOR for one in taints)
+    return is_closed or keys.DO_NOT_DISRUPT in annotations
 
 
 def test_a_zone_without_machines_is_left_as_a_whole(stage: Stage, karpenter: Karpenter) -> None:
@@ -131,14 +131,14 @@ def test_a_zone_without_machines_is_left_as_a_whole(stage: Stage, karpenter: Kar
     pool = copy.deepcopy(_POOL)
     zones = ["ap-northeast-2a", "ap-northeast-2c"]
     requirements = pool["spec"]["template"]["spec"]["requirements"]
-    requirements.append({"key": words.ZONE, "operator": "In", "values": zones})
+    requirements.append({"key": keys.ZONE, "operator": "In", "values": zones})
     put(stage.plane, pool)
     _buying(stage)
     stage.submit("train", 2)
     stage.judge()
     assert set(karpenter.refused) == {"ap-northeast-2a"}
     found = {
-        node["metadata"]["labels"][words.ZONE]
+        node["metadata"]["labels"][keys.ZONE]
         for node in there(stage.plane, names.NODE)
         if node["metadata"]["name"].startswith("ip-")
     }
@@ -156,7 +156,7 @@ def _late(name: str) -> Json:
         "metadata": {"name": name, "labels": {names.HOSTNAME: name}},
         "spec": {
             "providerID": f"unisono:///local/{name}",
-            "taints": [{"key": words.UNREGISTERED, "effect": "NoExecute"}, _STARTUP],
+            "taints": [{"key": keys.UNREGISTERED, "effect": "NoExecute"}, _STARTUP],
         },
     }
 

@@ -30,7 +30,7 @@ from unisono.engine.model.provisioning import (
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint
 from unisono.engine.provisioning.outages import Refused, after_refusal
-from unisono.provision.market import market_of
+from unisono.provision.catalog.offers import market_of
 
 _AWS = "karpenter.k8s.aws/instance"
 _KEYS = {

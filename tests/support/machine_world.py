@@ -18,7 +18,7 @@ from unisono.control.view import View
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.transport import Transport
 from unisono.provision import assembly as provisioning
-from unisono.provision.reader import Reader
+from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
@@ -35,7 +35,7 @@ def assembled(
 
     Where the cloud is not ours, somebody else has to fulfil claims, as Karpenter does.
     """
-    reader = Reader()
+    reader = OfferingsReader()
     made = embedded(view, settings, market=reader)
     kubelet = SimulatedKubelet(Simulation(), addresses=Addresses(), logs=LogFolder(logs))
     ours = provisioning.simulated(settings, reader, made.scheduler.can_replace)

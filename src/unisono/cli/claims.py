@@ -48,7 +48,7 @@ def price_and_holder(node: Json, bought: Mapping[str, Json]) -> tuple[str, str]:
 
 
 def _row(claim: Json) -> Json:
-    from unisono.provision import words
+    from unisono.provision import keys
     from unisono.provision.claims import node_name, pool_name, state_of, wanted_of
 
     annotations = claim["metadata"].get("annotations") or {}
@@ -56,10 +56,10 @@ def _row(claim: Json) -> Json:
         "name": claim["metadata"]["name"],
         "node": node_name(claim),
         "pool": pool_name(claim),
-        "type": wanted_of(claim, words.INSTANCE_TYPE),
-        "zone": wanted_of(claim, words.ZONE),
-        "capacityType": wanted_of(claim, words.CAPACITY_TYPE),
-        "price": annotations.get(words.PRICE, ""),
+        "type": wanted_of(claim, keys.INSTANCE_TYPE),
+        "zone": wanted_of(claim, keys.ZONE),
+        "capacityType": wanted_of(claim, keys.CAPACITY_TYPE),
+        "price": annotations.get(keys.PRICE, ""),
         "state": state_of(claim),
-        "heldFor": annotations.get(words.HELD_FOR, ""),
+        "heldFor": annotations.get(keys.HELD_FOR, ""),
     }

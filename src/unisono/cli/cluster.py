@@ -59,7 +59,7 @@ from unisono.kube.lanes import Lanes
 from unisono.kube.tls import ServerCertificate
 from unisono.kube.trouble import KubeTrouble
 from unisono.provision import assembly as provisioning
-from unisono.provision.reader import Reader
+from unisono.provision.offerings import OfferingsReader
 
 if TYPE_CHECKING:
     from unisono.cli.cluster_web import ClusterWeb
@@ -264,7 +264,7 @@ class _Replica:
             operators=self._operators,
             decides=timed,
             home=home,
-            market=Reader(home=home) if self._buys else None,
+            market=OfferingsReader(home=home) if self._buys else None,
             report=lambda where, error: self._report(Task(where, CYCLE), error),
             keep_refusal=self._choices.keep_refusal,
             api_checks_classes=await checks_classes(self._client),

@@ -34,7 +34,7 @@ from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import NotFound
 from unisono.provision import assembly as provisioning
-from unisono.provision.reader import Reader
+from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses
 from unisono.runner.choice import Manner
 from unisono.runner.gpu_faults import GpuFaults
@@ -105,7 +105,7 @@ async def controlling(
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     processes = () if runner is None else (runner.kubelet, runner.checkpoints)
     epoch = await _next_epoch(client)
-    reader = Reader(pods.speed)
+    reader = OfferingsReader(pods.speed)
     decider = decides or plan
     assembly = embedded(
         live.view,

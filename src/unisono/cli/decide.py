@@ -27,7 +27,7 @@ from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
 from unisono.kinds.notes import Finding
 from unisono.kinds.snapshot.build import World, read_world
-from unisono.provision.market import with_market
+from unisono.provision.catalog.offers import with_market
 
 EPILOG = """\
 examples:

@@ -24,9 +24,9 @@ from unisono.monitor.books import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.metrics.machines import Offering
 from unisono.monitor.metrics.page import Compat, Figures
 from unisono.monitor.metrics.scheduler import SchedulerHealth
-from unisono.provision.reader import Reader
-from unisono.provision.stock import refusals
-from unisono.provision.words import SYSTEM
+from unisono.provision.keys import SYSTEM
+from unisono.provision.offerings import OfferingsReader
+from unisono.provision.refusals import refusals
 
 
 def figures_of(
@@ -144,7 +144,7 @@ def _filling(figures: Figures, view: View) -> Iterator[None]:
 def _offerings(view: View, home: str) -> Iterator[Offering]:
     """Yield the offers of all zones of machine types that were refused somewhere lately."""
     refused = {(one.machine, one.capacity_type) for one in refusals(view, home)}
-    market = Reader(home=home).read(view) if refused else None
+    market = OfferingsReader(home=home).read(view) if refused else None
     if market is None:
         return
     now = Instant(int(seconds_now() * 1000))

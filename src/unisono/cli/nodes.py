@@ -59,8 +59,7 @@ async def add(client: Client, shape: str) -> int:
     from unisono.cli.clock import RealClock
     from unisono.control.conditions import timestamp
     from unisono.control.names import NODE
-    from unisono.provision.nodes import nodes_of
-    from unisono.provision.shapes import BadShape, parse_shape
+    from unisono.provision.catalog.nodes import BadShape, nodes_of, parse_shape
 
     try:
         groups = parse_shape(shape)

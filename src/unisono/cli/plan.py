@@ -88,7 +88,7 @@ def _offline(arguments: argparse.Namespace) -> int:
     from unisono.cli.files import files_of
     from unisono.cli.scripts import with_scripts
     from unisono.kinds.snapshot.build import read_world
-    from unisono.provision.market import with_market
+    from unisono.provision.catalog.offers import with_market
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
     names = [*arguments.filename, *([arguments.policy] if arguments.policy else [])]

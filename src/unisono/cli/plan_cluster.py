@@ -18,8 +18,8 @@ from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
 from unisono.provision import assembly as provisioning
-from unisono.provision.reader import Reader
-from unisono.provision.words import STOCK, SYSTEM
+from unisono.provision.keys import STOCK, SYSTEM
+from unisono.provision.offerings import OfferingsReader
 
 Json = dict[str, Any]
 
@@ -70,7 +70,7 @@ async def read_cluster(client: Client) -> There:
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return There(
         file=("the cluster", orjson.dumps(document)),
-        market=Reader(home=_home(found[names.CONFIG_MAP])).read(view),
+        market=OfferingsReader(home=_home(found[names.CONFIG_MAP])).read(view),
         workloads=frozenset(_key(one) for one in found[names.WORKLOAD]),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unisono.monitor.records import NodeRecord
-from unisono.provision.machines import machine_types, region_of
+from unisono.provision.catalog.instance_types import machine_types, region_of
 
 
 def catalogue_price(node: NodeRecord) -> float:

@@ -244,7 +244,7 @@ def _when(text: str, now: int, option: str) -> int:
 def _catalogue() -> list[Gpu]:
     """Return the sorts of GPUs that can be had, with what one costs at least."""
     from unisono.monitor.report.advice import Gpu
-    from unisono.provision.machines import machine_types
+    from unisono.provision.catalog.instance_types import machine_types
 
     found: dict[str, Gpu] = {}
     for machine in machine_types().values():

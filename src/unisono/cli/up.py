@@ -224,8 +224,7 @@ def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
     """
     from unisono.apiserver.times import timestamp
     from unisono.cli.clock import seconds_now
-    from unisono.provision.nodes import nodes_of
-    from unisono.provision.shapes import BadShape, parse_shape
+    from unisono.provision.catalog.nodes import BadShape, nodes_of, parse_shape
 
     shape = chosen if chosen is not None else _FIRST_NODES if is_first else "none"
     if shape in ("none", "0"):

@@ -9,17 +9,23 @@ from unisono.control.controller import Controller
 from unisono.control.view import Index
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
-from unisono.provision import words
-from unisono.provision.autoscaler import SimulatedAutoscaler
-from unisono.provision.buyer import Buyer
-from unisono.provision.consolidation import CanReplace, Consolidator
-from unisono.provision.keeper import BY_NODE, BY_POOL, Keeper, node_of_claim, pool_of_claim
-from unisono.provision.overlays import Overlays
-from unisono.provision.pools import Pools
-from unisono.provision.reader import Reader
-from unisono.provision.request_checks import RequestChecks
-from unisono.provision.requesting import BY_OWNER, Requests, owner_of
-from unisono.provision.simulated import SimulatedCloud
+from unisono.provision import keys
+from unisono.provision.catalog.overlays import Overlays
+from unisono.provision.lifecycle.consolidation import CanReplace, Consolidator
+from unisono.provision.lifecycle.node_lifecycle import (
+    BY_NODE,
+    BY_POOL,
+    NodeLifecycle,
+    node_of_claim,
+    pool_of_claim,
+)
+from unisono.provision.node_pools import NodePools
+from unisono.provision.offerings import OfferingsReader
+from unisono.provision.purchases import Purchases
+from unisono.provision.requests.autoscaler import SimulatedAutoscaler
+from unisono.provision.requests.checks import RequestChecks
+from unisono.provision.requests.requesting import BY_OWNER, ProvisioningRequests, owner_of
+from unisono.provision.simulated_cloud import SimulatedCloud
 
 # Of those who buy machines themselves, and of those who ask an autoscaler for them.
 MACHINE_KINDS: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.NODE_OVERLAY)
@@ -32,14 +38,14 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
 
 
 def simulated(
-    settings: Settings, reader: Reader, can_replace: CanReplace, *, speed: float = 1.0
+    settings: Settings, reader: OfferingsReader, can_replace: CanReplace, *, speed: float = 1.0
 ) -> Sequence[Controller]:
     """Return those of a cluster whose machines exist only here."""
     return (
-        Buyer(settings.buying),
-        Keeper(settings.buying, gives_back=True),
+        Purchases(settings.buying),
+        NodeLifecycle(settings.buying, gives_back=True),
         Consolidator(can_replace, settings),
-        Pools(reader),
+        NodePools(reader),
         Overlays(),
         SimulatedCloud(speed),
         *requests(settings),
@@ -47,14 +53,14 @@ def simulated(
     )
 
 
-def karpenter(settings: Settings, home: str = words.SYSTEM) -> Sequence[Controller]:
+def karpenter(settings: Settings, home: str = keys.SYSTEM) -> Sequence[Controller]:
     """Return those of a cluster on which Karpenter fulfils claims and gives machines back.
 
     They keep a note in the namespace `home`.
     """
-    return (Buyer(settings.buying, home), Keeper(settings.buying, gives_back=False))
+    return (Purchases(settings.buying, home), NodeLifecycle(settings.buying, gives_back=False))
 
 
 def requests(settings: Settings) -> Sequence[Controller]:
     """Return those who ask an autoscaler for nodes, as admission checks say."""
-    return (RequestChecks(), Requests(settings.buying))
+    return (RequestChecks(), ProvisioningRequests(settings.buying))

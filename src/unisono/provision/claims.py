@@ -15,7 +15,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, seconds
 from unisono.engine.model.provisioning import MICRO, NodeClaim
 from unisono.kinds.quantity import Quantity, format_amount
-from unisono.provision import words
+from unisono.provision import keys
 from unisono.provision.drift import marks_of
 
 State = Literal["launching", "launched", "ready", "refused", "gone"]
@@ -38,13 +38,13 @@ def claim_of(
 ) -> Json:
     """Return the NodeClaim of one machine that is bought for a workload."""
     made = bare_claim(node_claim, pool, requests)
-    made["metadata"]["labels"][words.PLAN] = plan
+    made["metadata"]["labels"][keys.PLAN] = plan
     made["metadata"]["annotations"] |= {
-        words.HELD_FOR: holder,
-        words.PLAN_SIZE: str(size),
-        words.DO_NOT_DISRUPT: "true",
+        keys.HELD_FOR: holder,
+        keys.PLAN_SIZE: str(size),
+        keys.DO_NOT_DISRUPT: "true",
     }
-    taint = {"key": words.HELD_FOR, "value": plan, "effect": "NoSchedule"}
+    taint = {"key": keys.HELD_FOR, "value": plan, "effect": "NoSchedule"}
     made["spec"]["taints"] = [*(made["spec"].get("taints") or ()), taint]
     return made
 
@@ -55,12 +55,12 @@ def bare_claim(node_claim: NodeClaim, pool: Json, requests: Mapping[str, str]) -
     spec, about = template.get("spec") or {}, template.get("metadata") or {}
     reference = spec.get("nodeClassRef") or {}
     wanted = {
-        words.INSTANCE_TYPE: node_claim.machine,
-        words.ZONE: node_claim.zone,
-        words.CAPACITY_TYPE: node_claim.capacity_type,
+        keys.INSTANCE_TYPE: node_claim.machine,
+        keys.ZONE: node_claim.zone,
+        keys.CAPACITY_TYPE: node_claim.capacity_type,
     }
     copied = ("startupTaints", "taints", "expireAfter", "terminationGracePeriod", "nodeClassRef")
-    labels = {**(about.get("labels") or {}), words.NODE_POOL: pool["metadata"]["name"]}
+    labels = {**(about.get("labels") or {}), keys.NODE_POOL: pool["metadata"]["name"]}
     if reference.get("kind"):
         labels[f"{reference.get('group')}/{reference['kind'].lower()}"] = reference.get("name", "")
     return {
@@ -72,7 +72,7 @@ def bare_claim(node_claim: NodeClaim, pool: Json, requests: Mapping[str, str]) -
             "annotations": {
                 **(about.get("annotations") or {}),
                 **marks_of(pool),
-                words.PRICE: f"{node_claim.price_micro / MICRO:.6f}".rstrip("0").rstrip("."),
+                keys.PRICE: f"{node_claim.price_micro / MICRO:.6f}".rstrip("0").rstrip("."),
             },
             "ownerReferences": [
                 {
@@ -142,7 +142,7 @@ def wanted_of(claim: Json, key: str) -> str:
 
 def pool_name(claim: Json) -> str:
     """Return the pool that a machine is of."""
-    return str((claim["metadata"].get("labels") or {}).get(words.NODE_POOL, ""))
+    return str((claim["metadata"].get("labels") or {}).get(keys.NODE_POOL, ""))
 
 
 def node_name(claim: Json) -> str:

@@ -23,8 +23,8 @@ from unisono.engine.model.selection import Requirement, meets
 from unisono.engine.provisioning.catalogue import known_key
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter.node_pools import NodePool, pool_of, problem_of
-from unisono.provision.machines import machine_types
-from unisono.provision.nodes import machine_labels
+from unisono.provision.catalog.instance_types import machine_types
+from unisono.provision.catalog.nodes import machine_labels
 
 HASH = "karpenter.sh/nodepool-hash"
 VERSION = "karpenter.sh/nodepool-hash-version"

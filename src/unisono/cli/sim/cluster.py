@@ -9,8 +9,7 @@ import msgspec
 
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.node import Node
-from unisono.provision.nodes import nodes_of
-from unisono.provision.shapes import BadShape, parse_shape
+from unisono.provision.catalog.nodes import BadShape, nodes_of, parse_shape
 from unisono.sim.clusters import manifest_nodes, read_cluster
 
 _LONG_AGO = "1970-01-01T00:00:00Z"  # nodes of a simulation were always there

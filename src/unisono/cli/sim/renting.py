@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unisono.engine.model.names import NodeName
     from unisono.engine.model.node import Node
     from unisono.engine.model.provisioning import Market
-    from unisono.provision.cloud import Cloud
+    from unisono.provision.simulated_cloud import Cloud
     from unisono.sim.renting import EvictionTriggers
 
 # What bought machines are called in tables, beside the policy.
@@ -43,12 +43,11 @@ def terms_of(path: Path) -> EvictionTriggers:
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode
     from unisono.kinds.karpenter.node_pools import NodePool, pool_of
-    from unisono.provision.cloud import cloud_of
-    from unisono.provision.idle import stays_for
-    from unisono.provision.market import market_of, regions_of
-    from unisono.provision.offers import merged
-    from unisono.provision.overlays import usable_overlays, with_devices
-    from unisono.provision.words import CLOUD
+    from unisono.provision.catalog.offers import market_of, merged, regions_of
+    from unisono.provision.catalog.overlays import usable_overlays, with_devices
+    from unisono.provision.keys import CLOUD
+    from unisono.provision.lifecycle.occupancy import stays_for
+    from unisono.provision.simulated_cloud import cloud_of
     from unisono.sim.renting import EvictionTriggers
 
     documents = pools_of_file(path)
@@ -104,7 +103,7 @@ def _for_sale(market: Market, cloud: Cloud) -> Market:
 def prices_of(nodes: Sequence[Node]) -> Mapping[NodeName, int]:
     """Return what nodes cost an hour: the on-demand price of their type, where it is known."""
     from unisono.engine.model.provisioning import INSTANCE_TYPE, MICRO, ZONE
-    from unisono.provision.machines import default_zone, machine_types, region_of
+    from unisono.provision.catalog.instance_types import default_zone, machine_types, region_of
 
     found: dict[NodeName, int] = {}
     for node in nodes:

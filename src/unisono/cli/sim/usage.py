@@ -58,7 +58,7 @@ def _rows(outcome: Outcome, nodes: tuple[Node, ...], now: int) -> Iterator[Row]:
 
 def _node_rows(nodes: tuple[Node, ...], since: int) -> Iterator[NodeRow]:
     from unisono.monitor.ledger.rows import NodeRow
-    from unisono.provision.machines import machine_types
+    from unisono.provision.catalog.instance_types import machine_types
 
     for node in nodes:
         gpus = _gpus(node)

@@ -32,8 +32,7 @@ from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.documents import read_documents
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
-from unisono.provision.nodes import nodes_of
-from unisono.provision.shapes import parse_shape
+from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.choice import Manner
 
 Json = dict[str, Any]

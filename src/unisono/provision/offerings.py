@@ -1,4 +1,4 @@
-"""What can be bought now, read from the cluster: pools, claims, refusals, the cloud's own words."""
+"""What can be bought now, read from the cluster: pools, claims, refusals, the cloud's own keys."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ from unisono.kinds.decode import decode
 from unisono.kinds.karpenter.node_pools import NodePool, pool_of
 from unisono.kinds.quantity import Quantity
 from unisono.kube.mapping import Kind
-from unisono.provision import words
+from unisono.provision import keys
+from unisono.provision.catalog.instance_types import MachineType
+from unisono.provision.catalog.nodes import capacity_of
+from unisono.provision.catalog.offers import market_of, merged, regions_of
+from unisono.provision.catalog.overlays import overlays_in, with_devices
 from unisono.provision.claims import launched_at, pool_name, wanted_of
-from unisono.provision.cloud import Cloud, cloud_of
 from unisono.provision.drift import drift_of
-from unisono.provision.handover import is_adrift
-from unisono.provision.machines import MachineType
-from unisono.provision.market import market_of, regions_of
-from unisono.provision.nodes import capacity_of
-from unisono.provision.offers import merged
-from unisono.provision.overlays import overlays_in, with_devices
-from unisono.provision.stock import refusals
+from unisono.provision.lifecycle.occupancy import is_orphaned
+from unisono.provision.refusals import refusals
+from unisono.provision.simulated_cloud import Cloud, cloud_of
 
-_OURS = (words.STOCK, words.CLOUD)
+_OURS = (keys.STOCK, keys.CLOUD)
 
 
-class Reader:
+class OfferingsReader:
     """Reads the market. It keeps nothing that it could not read again."""
 
     kinds: Sequence[Kind] = (
@@ -51,7 +50,7 @@ class Reader:
         names.CONFIG_MAP,
     )
 
-    def __init__(self, speed: float = 1.0, home: str = words.SYSTEM) -> None:
+    def __init__(self, speed: float = 1.0, home: str = keys.SYSTEM) -> None:
         """Machines come so many times faster than a cloud says; refusals are read at `home`."""
         self._speed = speed
         self._home = home
@@ -70,7 +69,7 @@ class Reader:
         written = [pool for pool in view.all(names.NODE_POOL) if _is_there(pool)]
         if not written:
             return None
-        cloud = cloud_of(view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM))
+        cloud = cloud_of(view.get(names.CONFIG_MAP, keys.CLOUD, keys.SYSTEM))
         overlays = overlays_in(view)
         known = merged({one.name: one for one in cloud.instance_types})
         types = with_devices(known, overlays)
@@ -94,7 +93,7 @@ class Reader:
             spent_micro=spent,
             soon_ms=soon_ms,
             coming=_coming(view),
-            adrift=_adrift(view, soon_ms),
+            adrift=_orphaned(view, soon_ms),
         )
 
 
@@ -104,12 +103,11 @@ def _is_there(pool: Json) -> bool:
 
 def _regions(pools: list[Pool], cloud: Cloud, view: View) -> list[str]:
     named = regions_of(pools, ())
-    said = any(one.key in (words.ZONE, words.REGION) for pool in pools for one in pool.requirements)
+    said = any(one.key in (keys.ZONE, keys.REGION) for pool in pools for one in pool.requirements)
     if said:
         return named
     there = {
-        (node["metadata"].get("labels") or {}).get(words.REGION, "")
-        for node in view.all(names.NODE)
+        (node["metadata"].get("labels") or {}).get(keys.REGION, "") for node in view.all(names.NODE)
     }
     return [cloud.region] if cloud.region else sorted(there - {"", "local"}) or [cloud.home]
 
@@ -129,7 +127,7 @@ def _use(
     seen: set[str] = set()
     for claim in view.all(names.NODE_CLAIM):
         seen.add(claim["metadata"]["name"])
-        _count(used, pool_name(claim), types.get(wanted_of(claim, words.INSTANCE_TYPE)))
+        _count(used, pool_name(claim), types.get(wanted_of(claim, keys.INSTANCE_TYPE)))
         spent += _price(claim)
     for workload in view.all(names.WORKLOAD):
         found = purchase_of(workload)
@@ -156,12 +154,12 @@ def _coming(view: View) -> Iterator[PendingNodeClaims]:
             )
 
 
-def _adrift(view: View, soon_ms: int) -> Iterator[PendingNodeClaims]:
+def _orphaned(view: View, soon_ms: int) -> Iterator[PendingNodeClaims]:
     """Yield machines on their way that nobody waits for."""
     for claim in view.all(names.NODE_CLAIM):
         pool = view.get(names.NODE_POOL, pool_name(claim))
-        if is_adrift(claim, view) and not drift_of(claim, None, pool):
-            holder = claim["metadata"]["annotations"][words.HELD_FOR]
+        if is_orphaned(claim, view) and not drift_of(claim, None, pool):
+            holder = claim["metadata"]["annotations"][keys.HELD_FOR]
             due = Instant(round(launched_at(claim) * 1000) + soon_ms)
             yield PendingNodeClaims(workload=WorkloadKey(holder), lots=(_lot(claim),), ready_by=due)
 
@@ -170,9 +168,9 @@ def _lot(claim: Json) -> NodeClaim:
     return NodeClaim(
         node=NodeName(claim["metadata"]["name"]),
         pool=pool_name(claim),
-        machine=wanted_of(claim, words.INSTANCE_TYPE),
-        zone=wanted_of(claim, words.ZONE),
-        capacity_type=cast(CapacityType, wanted_of(claim, words.CAPACITY_TYPE)),
+        machine=wanted_of(claim, keys.INSTANCE_TYPE),
+        zone=wanted_of(claim, keys.ZONE),
+        capacity_type=cast(CapacityType, wanted_of(claim, keys.CAPACITY_TYPE)),
         price_micro=_price(claim),
         pods=(),
     )
@@ -186,7 +184,7 @@ def _count(used: dict[str, dict[str, int]], pool: str, machine: MachineType | No
 
 
 def _price(claim: Json) -> int:
-    text = (claim["metadata"].get("annotations") or {}).get(words.PRICE, "")
+    text = (claim["metadata"].get("annotations") or {}).get(keys.PRICE, "")
     try:
         return round(float(text) * MICRO)
     except ValueError:

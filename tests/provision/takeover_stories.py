@@ -9,7 +9,7 @@ from tests.support.control_objects import job, priority, queue
 from tests.support.control_world import World
 from tests.support.machine_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
-from unisono.provision import words
+from unisono.provision import keys
 
 Json = dict[str, Any]
 
@@ -43,7 +43,7 @@ def machines_on_their_way_are_handed_over() -> None:
 
 def holder_in(claim: Json) -> str:
     """Return for whom a machine is being bought."""
-    return str(claim["metadata"]["annotations"].get(words.HELD_FOR, ""))
+    return str(claim["metadata"]["annotations"].get(keys.HELD_FOR, ""))
 
 
 def who_cancels_leaves_machines_to_the_next() -> None:

@@ -17,7 +17,7 @@ from unisono.control.usable import is_ready
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import duration_ms
-from unisono.provision import words
+from unisono.provision import keys
 from unisono.provision.claims import node_name
 
 Reason = Literal["Empty", "Drifted", "Underutilized"]
@@ -58,7 +58,7 @@ def allowed(pool: Json, reason: Reason, view: View, now: float) -> int:
 def is_going(node: Json) -> bool:
     """Say whether a node is about to go, and not only when the gang on it has ended."""
     return any(
-        taint["key"] == words.DISRUPTED and taint.get("value") != words.WHEN_EMPTY
+        taint["key"] == keys.DISRUPTED and taint.get("value") != keys.WHEN_EMPTY
         for taint in node["spec"].get("taints") or ()
     )
 

@@ -31,11 +31,11 @@ from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import duration_ms
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision import words
-from unisono.provision.budgets import allowed
+from unisono.provision import keys
 from unisono.provision.claims import pool_name
-from unisono.provision.idle import NEVER, only_user_of, stays_for
-from unisono.provision.request_objects import run_seconds
+from unisono.provision.lifecycle.budgets import allowed
+from unisono.provision.lifecycle.occupancy import NEVER, only_user_of, stays_for
+from unisono.provision.requests.objects import run_seconds
 
 # Of a machine for an hour; what costs more is a slip of the finger.
 _HIGHEST_PRICE = 1e9
@@ -148,7 +148,7 @@ def _claims_to_leave(workload: Json, view: View) -> Iterable[Json]:
         for claim in view.by(names.NODE_CLAIM, "node", node["metadata"]["name"]):
             pool = view.get(names.NODE_POOL, pool_name(claim))
             disruption = ((pool or {}).get("spec") or {}).get("disruption") or {}
-            is_static = words.STATIC in (claim["metadata"].get("annotations") or {})
+            is_static = keys.STATIC in (claim["metadata"].get("annotations") or {})
             policy = disruption.get("consolidationPolicy", POLICIES[0])
             if pool is not None and not is_static and policy in POLICIES:
                 yield claim
@@ -175,7 +175,7 @@ def _within_budgets(claims: Sequence[Json], view: View, now: float) -> bool:
 
 
 def _price(claim: Json) -> float:
-    text = (claim["metadata"].get("annotations") or {}).get(words.PRICE, "")
+    text = (claim["metadata"].get("annotations") or {}).get(keys.PRICE, "")
     return finite_number(text, _HIGHEST_PRICE) or 0.0
 
 
@@ -211,11 +211,11 @@ def _gpus_of(pod: Json) -> int:
 def _carry_out(workload: Json, move: Move, view: View, now: float) -> Steps:
     """Close the machines, then let the gang go; whoever finds them empty gives them back."""
     for claim in move.claims:
-        mark = {words.CONSOLIDATING: timestamp(now)}
+        mark = {keys.CONSOLIDATING: timestamp(now)}
         yield Patch(Ref.to(claim), {"metadata": {"annotations": mark}})
         node = view.get(names.NODE, str(claim["status"]["nodeName"]))
         if node is not None:
-            taint = {"key": words.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
+            taint = {"key": keys.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
             taints = [*(node["spec"].get("taints") or ()), taint]
             yield Patch(Ref.to(node), {"spec": {"taints": taints}})
     count = len(move.claims)

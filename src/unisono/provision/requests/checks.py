@@ -1,23 +1,29 @@
-"""How an autoscaler is asked for nodes: Kueue's ProvisioningRequestConfig, as far as we read it.
+"""Admission checks that ask an autoscaler for nodes, and how they ask.
 
     AdmissionCheck.spec.controllerName: kueue.x-k8s.io/provisioning-request
                        .parameters ───▶ ProvisioningRequestConfig
 
 Classes: `check-capacity.autoscaling.x-k8s.io` asks whether there is room, `best-effort-atomic-
 scale-up.autoscaling.x-k8s.io` also adds nodes, `queued-provisioning.gke.io` waits in a queue of the
-cloud until it has all of them. Spec provisioning §5.13.
+cloud until it has all of them. A check whose configuration can be used is `Active`. Spec
+provisioning §5.13.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from unisono.control import names
-from unisono.control.actions import Json
+from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.conditions import find, with_condition
+from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.kinds.kueue.flavors import PROVISIONING
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
 
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 QUEUED = "queued-provisioning.gke.io"
@@ -83,3 +89,36 @@ def config_of(check: Json, view: View) -> RequestConfig | str:
         return msgspec.convert(found["spec"], RequestConfig, strict=False)
     except msgspec.ValidationError as error:
         return f"ProvisioningRequestConfig {reference['name']}: {error}"
+
+
+class RequestChecks:
+    """Keeps the condition of one check."""
+
+    name = "provisioning-checks"
+    watches: Sequence[Kind] = (names.ADMISSION_CHECK, names.REQUEST_CONFIG)
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A check of ours, or all of them if a configuration changes."""
+        if kind == names.ADMISSION_CHECK:
+            if is_ours(obj):
+                yield own_key(obj)
+            return
+        yield from (own_key(check) for check in view.all(names.ADMISSION_CHECK) if is_ours(check))
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write whether the check knows how to ask."""
+        check = view.get(names.ADMISSION_CHECK, key.name)
+        if check is None or not is_ours(check) or "deletionTimestamp" in check["metadata"]:
+            return
+        config = config_of(check, view)
+        conditions = (check.get("status") or {}).get("conditions")
+        old = find(conditions, "Active")
+        if isinstance(config, str):
+            made = with_condition(
+                conditions, "Active", "False", "BadParametersRef", config, now=now
+            )
+        else:
+            text = "The admission check is active"
+            made = with_condition(conditions, "Active", "True", "Active", text, now=now)
+        if old is None or find(made, "Active") != old:
+            yield Patch(Ref.to(check), {"status": {"conditions": made}}, "status")

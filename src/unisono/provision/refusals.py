@@ -16,15 +16,15 @@ from unisono.control.view import View
 from unisono.engine.model.names import Instant
 from unisono.engine.model.provisioning import CapacityType
 from unisono.engine.provisioning.outages import Refused, after_refusal, is_over
-from unisono.provision import words
+from unisono.provision import keys
 
 Offered = tuple[str, str, CapacityType]  # type, zone, how it is sold
 _FORGET_MS = 3600_000  # so long after its pause a refusal no longer makes the next one longer
 
 
-def refusals(view: View, home: str = words.SYSTEM) -> Iterator[Refused]:
+def refusals(view: View, home: str = keys.SYSTEM) -> Iterator[Refused]:
     """Yield what is remembered in a namespace."""
-    stored = view.get(names.CONFIG_MAP, words.STOCK, home)
+    stored = view.get(names.CONFIG_MAP, keys.STOCK, home)
     for text in ((stored or {}).get("data") or {}).values():
         try:
             yield msgspec.json.decode(text, type=Refused)
@@ -60,7 +60,7 @@ def remember(view: View, home: str, counts: dict[Offered, int], now: float, code
 
 def forget(view: View, home: str, offers: Iterable[Offered]) -> Steps:
     """Forget refusals of what was granted."""
-    stored = view.get(names.CONFIG_MAP, words.STOCK, home)
+    stored = view.get(names.CONFIG_MAP, keys.STOCK, home)
     known = (stored or {}).get("data") or {}
     gone: dict[str, str | None] = {
         key: None for key in dict.fromkeys(map(key_of, offers)) if key in known
@@ -74,14 +74,14 @@ def _text(refused: Refused) -> str:
 
 
 def _write(view: View, home: str, data: dict[str, str | None]) -> Steps:
-    stored = view.get(names.CONFIG_MAP, words.STOCK, home)
+    stored = view.get(names.CONFIG_MAP, keys.STOCK, home)
     if stored is not None:
         yield Patch(Ref.to(stored), {"data": data})
         return
     made: Json = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": words.STOCK, "namespace": home},
+        "metadata": {"name": keys.STOCK, "namespace": home},
         "data": {key: text for key, text in data.items() if text is not None},
     }
     yield Create(made)

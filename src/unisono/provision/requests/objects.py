@@ -20,7 +20,7 @@ from unisono.control.jobs.workload import REQUEST_PREFIX, owner_reference
 from unisono.control.view import View
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
-from unisono.provision.request_config import ATOMIC, QUEUED, RequestConfig
+from unisono.provision.requests.checks import ATOMIC, QUEUED, RequestConfig
 
 CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
 CLASS = "autoscaling.x-k8s.io/provisioning-class-name"

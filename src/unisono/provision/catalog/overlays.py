@@ -26,9 +26,8 @@ from unisono.kinds.karpenter.node_overlays import (
 )
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision.machines import MachineType
-from unisono.provision.nodes import machine_labels
-from unisono.provision.offers import COMMON_LABELS
+from unisono.provision.catalog.instance_types import MachineType
+from unisono.provision.catalog.nodes import COMMON_LABELS, machine_labels
 
 
 def overlays_in(view: View) -> tuple[Overlay, ...]:

@@ -27,8 +27,8 @@ from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kinds.scalar import duration_ms
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision.request_config import QUEUED, RequestConfig, config_of, is_ours
-from unisono.provision.request_objects import (
+from unisono.provision.requests.checks import QUEUED, RequestConfig, config_of, is_ours
+from unisono.provision.requests.objects import (
     LONGEST_RUN,
     MAX_RUN,
     PodSets,
@@ -51,7 +51,7 @@ def owner_of(request: Json) -> Iterable[str]:
     return (f"{key.namespace}/{key.name}" for key in owner_key(request, names.WORKLOAD))
 
 
-class Requests:
+class ProvisioningRequests:
     """Asks an autoscaler for the nodes of one workload."""
 
     name = "provisioning-requests"

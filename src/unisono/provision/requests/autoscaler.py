@@ -17,7 +17,7 @@ from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision.requesting import BY_OWNER
+from unisono.provision.requests.requesting import BY_OWNER
 
 
 class SimulatedAutoscaler:

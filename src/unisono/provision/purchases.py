@@ -20,6 +20,7 @@ from unisono.control.checks import admitted, open_checks
 from unisono.control.conditions import find, is_true, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.purchases import (
+    BY_LENDER,
     UNDER_WAY,
     Phase,
     Written,
@@ -29,7 +30,9 @@ from unisono.control.purchases import (
     with_phase,
 )
 from unisono.control.scheduler.record import (
+    hosts_of,
     places,
+    with_eviction,
     without_placement,
 )
 from unisono.control.usable import is_ready
@@ -39,7 +42,7 @@ from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision import stock, words
+from unisono.provision import keys, refusals
 from unisono.provision.claims import (
     State,
     claim_of,
@@ -50,7 +53,6 @@ from unisono.provision.claims import (
     requests_on,
     state_of,
 )
-from unisono.provision.guests import guests_of, send_away
 
 # So many claims are written at once; a large gang is several such writes.
 _AT_ONCE = 64
@@ -64,13 +66,13 @@ class _Failure:
     message: str
 
 
-class Buyer:
+class Purchases:
     """Takes purchases of workloads a step further."""
 
     name = "purchases"
     watches: Sequence[Kind] = (names.WORKLOAD, names.NODE_CLAIM, names.NODE)
 
-    def __init__(self, times: BuyingTimes, home: str = words.SYSTEM) -> None:
+    def __init__(self, times: BuyingTimes, home: str = keys.SYSTEM) -> None:
         """Take how long purchases may take, and where refusals are remembered."""
         self._times = times
         self._home = home
@@ -84,7 +86,7 @@ class Buyer:
                 namespace, _, name = lender.partition("/")
                 yield Key(namespace, name)
             return
-        holder = (obj["metadata"].get("annotations") or {}).get(words.HELD_FOR, "")
+        holder = (obj["metadata"].get("annotations") or {}).get(keys.HELD_FOR, "")
         if holder:
             namespace, _, name = holder.partition("/")
             yield Key(namespace, name)
@@ -138,7 +140,7 @@ class Buyer:
         for start in range(0, len(missing), _AT_ONCE):
             yield Together(missing[start : start + _AT_ONCE])
         yield _to_phase(workload, "Waiting", written, now)
-        told = f"buys {_told(written)}; ready about {timestamp(written.ready_by)}"
+        told = f"buys {_described(written)}; ready about {timestamp(written.ready_by)}"
         yield Note(Ref.to(workload), "CapacityPlanCreated", told)
 
     # ---- waiting -----------------------------------------------------------------------------
@@ -152,11 +154,11 @@ class Buyer:
             return
         ready = [name for name, claim in claims.items() if _is_ready(claim, states[name], view)]
         if len(ready) == len(states):
-            guests = guests_of(workload, view)
-            for guest in guests:
-                yield from send_away(guest, workload, now)
-            if not guests:
-                yield from self._let_go(workload, written, claims, view, now)
+            jobs = opportunistic_jobs_on(workload, view)
+            for job in jobs:
+                yield from evict_opportunistic(job, workload, now)
+            if not jobs:
+                yield from self._admit(workload, written, claims, view, now)
             return
         late, due = self._deadline(written, claims, states, now)
         if late:
@@ -165,7 +167,7 @@ class Buyer:
         about = timestamp(written.ready_by)
         yield from _progress(
             workload,
-            f"{len(ready)}/{len(states)} machines ready, about {about}; {_told(written)}",
+            f"{len(ready)}/{len(states)} machines ready, about {about}; {_described(written)}",
             now,
         )
         yield Again(due)
@@ -190,7 +192,7 @@ class Buyer:
             due = min(due, end)
         return "", due
 
-    def _let_go(
+    def _admit(
         self,
         workload: Json,
         written: Written,
@@ -206,7 +208,7 @@ class Buyer:
             names.CAPACITY_PLANNED,
             "True",
             "Ready",
-            f"{len(claims)} machines are ready: {_told(written)}",
+            f"{len(claims)} machines are ready: {_described(written)}",
             now=now,
         )
         if not is_true(conditions, "Admitted") and not open_checks(workload, view):
@@ -217,7 +219,7 @@ class Buyer:
             changes["admission"] = {"podSetAssignments": moved}
         yield Patch(Ref.to(workload), {"status": changes}, "status")
         yield Note(Ref.to(workload), "CapacityReady", f"{len(claims)} machines are ready")
-        yield from stock.forget(
+        yield from refusals.forget(
             view, self._home, ((a.type, a.zone, a.sold) for a in written.machines)
         )
 
@@ -233,17 +235,17 @@ class Buyer:
         now: float,
     ) -> Steps:
         """Remember what cannot be had, and take the whole purchase back; it is decided anew."""
-        counts: dict[stock.Offered, int] = {}
+        counts: dict[refusals.Offered, int] = {}
         for alike in written.machines:
             if set(alike.nodes) & set(lost) and not alike.taken_over:
-                offer: stock.Offered = (alike.type, alike.zone, alike.sold)
+                offer: refusals.Offered = (alike.type, alike.zone, alike.sold)
                 counts[offer] = counts.get(offer, 0) + len(alike.nodes)
         if not counts:
             failure = _Failure("Lost", f"{', '.join(lost)} went before all were ready")
             yield from self._give_up(workload, written, failure, now)
             return
         code = next((_code(claim) for name in lost if (claim := claims[name])), "")
-        yield from stock.remember(view, self._home, counts, now, code or "InsufficientCapacity")
+        yield from refusals.remember(view, self._home, counts, now, code or "InsufficientCapacity")
         what = ", ".join(f"{n} × {o[0]} {o[2]} in {o[1]}" for o, n in counts.items())
         failure = _Failure("StockOut", f"{what} cannot be had")
         yield from self._give_up(workload, written, failure, now)
@@ -289,11 +291,11 @@ class Buyer:
 def _taken_over(claim: Json, *, holder: str, plan: str, size: int) -> Steps:
     """Make a machine that is on its way that of another purchase, unless it is already."""
     metadata = claim["metadata"]
-    if (metadata.get("labels") or {}).get(words.PLAN) == plan:
+    if (metadata.get("labels") or {}).get(keys.PLAN) == plan:
         return
-    about = {words.HELD_FOR: holder, words.PLAN_SIZE: str(size), words.RELEASED: None}
-    before = (metadata.get("annotations") or {}).get(words.HELD_FOR, "")
-    yield Patch(Ref.to(claim), {"metadata": {"labels": {words.PLAN: plan}, "annotations": about}})
+    about = {keys.HELD_FOR: holder, keys.PLAN_SIZE: str(size), keys.RELEASED: None}
+    before = (metadata.get("annotations") or {}).get(keys.HELD_FOR, "")
+    yield Patch(Ref.to(claim), {"metadata": {"labels": {keys.PLAN: plan}, "annotations": about}})
     yield Note(Ref.to(claim), "CapacityReused", f"taken over from {before} by {holder}")
 
 
@@ -304,8 +306,8 @@ def _is_ready(claim: Json | None, state: State, view: View) -> bool:
     node = view.get(names.NODE, node_name(claim))
     if node is None or not is_ready(node) or "deletionTimestamp" in node["metadata"]:
         return False
-    kept = (node["metadata"].get("annotations") or {}).get(words.HELD_FOR)
-    if kept not in (None, claim["metadata"]["annotations"].get(words.HELD_FOR)):
+    kept = (node["metadata"].get("annotations") or {}).get(keys.HELD_FOR)
+    if kept not in (None, claim["metadata"]["annotations"].get(keys.HELD_FOR)):
         return False  # it still says that it is for somebody who gave it up
     there = (node.get("status") or {}).get("allocatable") or {}
     asked = (claim["spec"].get("resources") or {}).get("requests") or {}
@@ -343,7 +345,7 @@ def _cancelled(workload: Json, written: Written, now: float) -> Patch:
     return Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
 
 
-def _told(written: Written) -> str:
+def _described(written: Written) -> str:
     wares = format_counts(
         f"{alike.type} {alike.sold} in {alike.zone}"
         + (" that is on its way already" if alike.taken_over else "")
@@ -376,3 +378,32 @@ def _renamed(admission: Json, claims: dict[str, Json | None], view: View) -> lis
         else one
         for one in admission["podSetAssignments"]
     ]
+
+
+_REASON = "NodesNeeded"
+
+
+def opportunistic_jobs_on(gang: Json, view: View) -> list[Json]:
+    """Return the jobs that are on nodes of a gang."""
+    key = f"{gang['metadata']['namespace']}/{gang['metadata']['name']}"
+    own = {host for host, _ in hosts_of(gang)}
+    return [
+        job
+        for job in view.by(names.WORKLOAD, BY_LENDER, key)
+        if job["status"].get("admission")
+        and not is_true(job["status"]["conditions"], "Finished")
+        and own & {host for host, _ in hosts_of(job)}
+    ]
+
+
+def evict_opportunistic(job: Json, gang: Json, now: float) -> Steps:
+    """Tell a job to leave, if it has not been told yet."""
+    status = job["status"]
+    if is_true(status["conditions"], "Evicted"):
+        return
+    text = f"the machines of {gang['metadata']['name']} are there, and it needs its nodes"
+    conditions = with_condition(status["conditions"], "Evicted", "True", _REASON, text, now=now)
+    counted = with_eviction(status, _REASON)
+    told = {"status": {"conditions": conditions, "schedulingStats": counted}}
+    yield Patch(Ref.to(job), told, "status")
+    yield Note(Ref.to(job), "EvictedDueToNodesNeeded", text)

@@ -1,18 +1,36 @@
-"""A cloud that exists only here: fulfils NodeClaims as Karpenter and its clouds do.
+"""The simulated cloud: fulfils NodeClaims as Karpenter and its clouds do.
 
     claim ──api──▶ Launched ──boot──▶ Registered: a Node ──plugin──▶ Initialized: with its GPUs
-       └─ out of stock: the claim says so and goes
+       └─ out of stock: the claim says so and is deleted
 
 All claims of a purchase are judged together where the cloud is atomic; elsewhere as many are
 launched as there are. A claim that is deleted takes its node along: pods first, then the node, then
 the machine. Nothing is kept in memory: what is launched is what claims say.
-Spec provisioning §5.11.
+
+Its configuration is the ConfigMap kube-system/unisono-cloud, key cloud.yaml:
+
+    region: ap-northeast-2
+    stock: {g6e.48xlarge:ap-northeast-2a:on-demand: 1}   unlimited where nothing is set
+    latency: {api: 3s, boot: 60s, plugin: 30s, startup: 0s, spread: 0}
+    failures: {launch: 0, register: 0, initialize: 0}    the share of machines that never get there
+    interruptionsPerHour: 0                              of one spot machine
+    atomic: true                                         all machines of a purchase, or none
+    seed: 0
+    instanceTypes: [...]                                 more types, as in the catalogue
+
+Every random draw depends on the seed, the machine and the step alone, so that a run can be
+repeated. Spec provisioning §5.11.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Ref, Steps
@@ -21,15 +39,107 @@ from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
 from unisono.kinds.karpenter.node_overlays import Overlay
+from unisono.kinds.nearest import nearest
+from unisono.kinds.scalar import duration_ms
+from unisono.kinds.yaml_values import Unreadable, yaml_documents
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision import words
+from unisono.provision import keys
+from unisono.provision.catalog.instance_types import MachineType, home_region, machine_types
+from unisono.provision.catalog.nodes import bought_node, capacity_of
+from unisono.provision.catalog.overlays import overlays_in, with_devices
 from unisono.provision.claims import created_at, launched_at, node_name, state_of, wanted_of
-from unisono.provision.cloud import Cloud, cloud_of
-from unisono.provision.idle import is_on
-from unisono.provision.machines import MachineType, machine_types
-from unisono.provision.nodes import bought_node, capacity_of
-from unisono.provision.overlays import overlays_in, with_devices
+from unisono.provision.lifecycle.occupancy import is_on
+
+_BOOT_SIGMA = 0.557  # of a lognormal law: one boot in twenty takes two and a half times the median
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """How long steps take, and how much that varies (0: not at all, 1: as in clouds)."""
+
+    api: str = "3s"
+    boot: str = "60s"
+    plugin: str = "30s"
+    startup: str = "0s"
+    spread: float = 0.0
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """Which share of machines never gets through a step."""
+
+    launch: float = 0.0
+    register: float = 0.0
+    initialize: float = 0.0
+
+
+class Cloud(msgspec.Struct, frozen=True, rename="camel"):
+    """The whole cloud."""
+
+    region: str = ""
+    stock: Mapping[str, int] = {}
+    latency: Latency = Latency()
+    failures: Failures = Failures()
+    interruptions_per_hour: float = 0.0
+    atomic: bool = True
+    seed: int = 0
+    instance_types: tuple[MachineType, ...] = ()
+
+    @property
+    def home(self) -> str:
+        """Where machines are bought if no pool says."""
+        return self.region or home_region()
+
+    def left(self, machine: str, zone: str, sold: str) -> int | None:
+        """Return how many of an offer there are in all; None: without end."""
+        for key in (f"{machine}:{zone}:{sold}", f"{machine}:{zone}", machine):
+            if key in self.stock:
+                return self.stock[key]
+        return None
+
+    def seconds(self, step: str, claim: str) -> float:
+        """Return how long a step of a machine takes."""
+        median = duration_ms(getattr(self.latency, step)) / 1000
+        if not self.latency.spread:
+            return median
+        normal = NormalDist(0.0, _BOOT_SIGMA * self.latency.spread)
+        return float(median * 2.718281828459045 ** normal.inv_cdf(self.draw(step, claim)))
+
+    def fails(self, step: str, claim: str) -> bool:
+        """Say whether a machine never gets through a step."""
+        share: float = getattr(self.failures, step)
+        return share > 0 and self.draw(f"fail-{step}", claim) < share
+
+    def draw(self, what: str, claim: str) -> float:
+        """Return a number between 0 and 1 that depends on nothing else."""
+        digest = hashlib.sha256(f"{self.seed}|{what}|{claim}".encode()).digest()
+        return (int.from_bytes(digest[:7], "big") + 0.5) / 2**56
+
+
+def cloud_of(config_map: Json | None) -> Cloud:
+    """Read the cloud of an embedded cluster; what cannot be read counts as not said."""
+    return read_cloud(config_map)[0]
+
+
+def read_cloud(config_map: Json | None) -> tuple[Cloud, str]:
+    """Read the cloud of an embedded cluster, and say what of it cannot be read."""
+    text = ((config_map or {}).get("data") or {}).get("cloud.yaml")
+    if not text:
+        return Cloud(), ""
+    try:
+        raw: Any = next(yaml_documents(text), None) or {}
+        cloud = msgspec.convert(raw, Cloud, strict=False)
+        for step in ("api", "boot", "plugin", "startup"):
+            duration_ms(getattr(cloud.latency, step))
+    except (ValueError, Unreadable, msgspec.ValidationError) as error:
+        return Cloud(), f"cloud.yaml cannot be read, and counts as empty: {error}"
+    known = {field.encode_name for field in msgspec.structs.fields(Cloud)}
+    others = sorted(set(raw) - known)
+    if others:
+        near = nearest(others[0], sorted(known))
+        hint = f'; did you mean "{near}"?' if near else ""
+        return cloud, f'cloud.yaml: nobody reads "{others[0]}"{hint}'
+    return cloud, ""
+
 
 _NOTICE = 120.0  # before a spot machine is taken away
 
@@ -54,7 +164,7 @@ class SimulatedCloud:
         elif kind == names.POD:
             if node := obj["spec"].get("nodeName"):
                 yield Key("", node)
-        elif obj["metadata"]["name"] == words.CLOUD:
+        elif obj["metadata"]["name"] == keys.CLOUD:
             for claim in view.all(names.NODE_CLAIM):
                 yield own_key(claim)
 
@@ -63,14 +173,14 @@ class SimulatedCloud:
         claim = view.get(names.NODE_CLAIM, key.name)
         if claim is None:
             return
-        cloud = cloud_of(view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM))
+        cloud = cloud_of(view.get(names.CONFIG_MAP, keys.CLOUD, keys.SYSTEM))
         if "deletionTimestamp" in claim["metadata"]:
             yield from self._terminate(claim, view)
             return
         finalizers = claim["metadata"].get("finalizers") or []
-        if words.TERMINATION not in finalizers:
+        if keys.TERMINATION not in finalizers:
             claim = yield Patch(
-                Ref.to(claim), {"metadata": {"finalizers": [*finalizers, words.TERMINATION]}}
+                Ref.to(claim), {"metadata": {"finalizers": [*finalizers, keys.TERMINATION]}}
             )
         state = state_of(claim)
         if state == "refused":
@@ -100,12 +210,12 @@ class SimulatedCloud:
         if batch is None:  # the rest of the purchase is still being written
             return
         if not _is_in_stock(claim, batch, cloud, view):
-            text = f"{machine.name} is out of stock in {wanted_of(claim, words.ZONE)}"
+            text = f"{machine.name} is out of stock in {wanted_of(claim, keys.ZONE)}"
             yield from _refuse(claim, "InsufficientCapacityError", text, now)
             return
-        zone = wanted_of(claim, words.ZONE)
-        labels = {key: wanted_of(claim, key) for key in (words.INSTANCE_TYPE, words.ZONE)}
-        labels[words.CAPACITY_TYPE] = wanted_of(claim, words.CAPACITY_TYPE)
+        zone = wanted_of(claim, keys.ZONE)
+        labels = {key: wanted_of(claim, key) for key in (keys.INSTANCE_TYPE, keys.ZONE)}
+        labels[keys.CAPACITY_TYPE] = wanted_of(claim, keys.CAPACITY_TYPE)
         claim = yield Patch(Ref.to(claim), {"metadata": {"labels": labels}})
         conditions = with_condition(
             (claim.get("status") or {}).get("conditions"),
@@ -181,8 +291,8 @@ class SimulatedCloud:
         ready = find(node["status"].get("conditions"), "Ready")
         if ready is None or ready["status"] != "True":
             return
-        if (node["metadata"].get("labels") or {}).get(words.INITIALIZED) != "true":
-            yield Patch(Ref.to(node), {"metadata": {"labels": {words.INITIALIZED: "true"}}})
+        if (node["metadata"].get("labels") or {}).get(keys.INITIALIZED) != "true":
+            yield Patch(Ref.to(node), {"metadata": {"labels": {keys.INITIALIZED: "true"}}})
         conditions = claim["status"]["conditions"]
         for kind, text in (("Initialized", "the node has all it needs"), ("Ready", "")):
             conditions = with_condition(conditions, kind, "True", kind, text, now=now)
@@ -193,7 +303,7 @@ class SimulatedCloud:
     def _interrupt(self, claim: Json, node: Json, cloud: Cloud, view: View, now: float) -> Steps:
         """Take a spot machine away, some day, after a notice to everybody whose pods are there."""
         rate = cloud.interruptions_per_hour
-        if rate <= 0 or wanted_of(claim, words.CAPACITY_TYPE) != "spot":
+        if rate <= 0 or wanted_of(claim, keys.CAPACITY_TYPE) != "spot":
             return
         name = claim["metadata"]["name"]
         lives = -math.log(cloud.draw("interruption", name)) / rate * 3600 / self._speed
@@ -215,13 +325,13 @@ class SimulatedCloud:
     def _terminate(self, claim: Json, view: View) -> Steps:
         """Let pods go, then the node, then the machine."""
         finalizers = claim["metadata"].get("finalizers") or []
-        if words.TERMINATION not in finalizers:
+        if keys.TERMINATION not in finalizers:
             return
         node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
         if node is not None:
             yield from self._drain(node, view)
             return
-        left = [one for one in finalizers if one != words.TERMINATION]
+        left = [one for one in finalizers if one != keys.TERMINATION]
         yield Patch(Ref.to(claim), {"metadata": {"finalizers": left}}, exact=False)
 
     def _drain(self, node: Json, view: View) -> Steps:
@@ -239,7 +349,7 @@ class SimulatedCloud:
                 yield Delete(Ref.to(pod))
         if not pods:
             finalizers = node["metadata"].get("finalizers") or []
-            left = [one for one in finalizers if one != words.TERMINATION]
+            left = [one for one in finalizers if one != keys.TERMINATION]
             yield Patch(Ref.to(node), {"metadata": {"finalizers": left}}, exact=False)
 
     def _takes(self, cloud: Cloud, step: str, claim: Json) -> float:
@@ -256,7 +366,7 @@ def _refuse(claim: Json, reason: str, text: str, now: float) -> Steps:
 
 
 def _type_of(claim: Json, cloud: Cloud, overlays: Sequence[Overlay]) -> MachineType | None:
-    name = wanted_of(claim, words.INSTANCE_TYPE)
+    name = wanted_of(claim, keys.INSTANCE_TYPE)
     own = {one.name: one for one in cloud.instance_types}
     machine = own.get(name) or machine_types().get(name)
     return None if machine is None else with_devices({name: machine}, overlays)[name]
@@ -264,14 +374,14 @@ def _type_of(claim: Json, cloud: Cloud, overlays: Sequence[Overlay]) -> MachineT
 
 def _batch(claim: Json, view: View, *, is_atomic: bool) -> list[Json] | None:
     """Return the claims that are judged together; None as long as some are not there yet."""
-    plan = (claim["metadata"].get("labels") or {}).get(words.PLAN, "")
-    size = whole_number((claim["metadata"].get("annotations") or {}).get(words.PLAN_SIZE))
+    plan = (claim["metadata"].get("labels") or {}).get(keys.PLAN, "")
+    size = whole_number((claim["metadata"].get("annotations") or {}).get(keys.PLAN_SIZE))
     if not is_atomic or not plan or size is None:
         return [claim]
     same = [
         one
         for one in view.all(names.NODE_CLAIM)
-        if (one["metadata"].get("labels") or {}).get(words.PLAN) == plan
+        if (one["metadata"].get("labels") or {}).get(keys.PLAN) == plan
     ]
     return same if len(same) >= size else None
 
@@ -303,7 +413,7 @@ def _is_launched(claim: Json) -> bool:
 
 def _offer(claim: Json) -> tuple[str, str, str]:
     return (
-        wanted_of(claim, words.INSTANCE_TYPE),
-        wanted_of(claim, words.ZONE),
-        wanted_of(claim, words.CAPACITY_TYPE),
+        wanted_of(claim, keys.INSTANCE_TYPE),
+        wanted_of(claim, keys.ZONE),
+        wanted_of(claim, keys.CAPACITY_TYPE),
     )

@@ -27,24 +27,24 @@ from unisono.kinds.nearest import nearest
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision import words
+from unisono.provision import keys
+from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.claims import bare_claim, node_name, pool_name
-from unisono.provision.cloud import read_cloud
 from unisono.provision.drift import HASH, OURS, VERSION, hash_of
-from unisono.provision.idle import is_empty
-from unisono.provision.machines import machine_types
-from unisono.provision.reader import Reader
+from unisono.provision.lifecycle.occupancy import is_empty
+from unisono.provision.offerings import OfferingsReader
+from unisono.provision.simulated_cloud import read_cloud
 
-_CLOUD = Key(words.SYSTEM, words.CLOUD)  # where somebody says what the simulated cloud is like
+_CLOUD = Key(keys.SYSTEM, keys.CLOUD)  # where somebody says what the simulated cloud is like
 
 
-class Pools:
+class NodePools:
     """Keeps pools in order."""
 
     name = "node-pools"
     watches: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: OfferingsReader) -> None:
         """Take who knows what can be bought, for static pools."""
         self._reader = reader
 
@@ -105,7 +105,7 @@ class Pools:
                 pods=(),
             )
             claim = bare_claim(own, pool, {})
-            claim["metadata"]["annotations"][words.STATIC] = str(number)
+            claim["metadata"]["annotations"][keys.STATIC] = str(number)
             yield Create(claim)
         too_many = len(living) - wanted
         for claim in sorted(living, key=_number, reverse=True):
@@ -154,7 +154,7 @@ class Pools:
 
     def _close(self, pool: Json, living: list[Json], view: View) -> Steps:
         """Let the machines of a deleted pool go; those of running gangs when they have ended."""
-        is_forced = (pool["metadata"].get("annotations") or {}).get(words.FORCE) == "true"
+        is_forced = (pool["metadata"].get("annotations") or {}).get(keys.FORCE) == "true"
         for claim in living:
             node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
             if is_forced or node is None or is_empty(node, view):
@@ -165,7 +165,7 @@ class Pools:
 
 
 def _number(claim: Json) -> int:
-    text = (claim["metadata"].get("annotations") or {}).get(words.STATIC, "")
+    text = (claim["metadata"].get("annotations") or {}).get(keys.STATIC, "")
     number = whole_number(text)
     return -1 if number is None else number
 
@@ -176,7 +176,7 @@ def _suffix(pool: Json, number: int) -> str:
 
 def _complain(view: View) -> Steps:
     """Tell whoever wrote what the cloud is like that some of it says nothing."""
-    written = view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM)
+    written = view.get(names.CONFIG_MAP, keys.CLOUD, keys.SYSTEM)
     problem = read_cloud(written)[1]
     if written is not None and problem:
         yield Note(Ref.to(written), "CloudNotUnderstood", problem, "Warning")
@@ -193,7 +193,7 @@ def _nearest_type(pool: Json) -> str:
     """Return which machine type was probably meant."""
     template = (pool["spec"].get("template") or {}).get("spec") or {}
     for one in template.get("requirements") or ():
-        if one["key"] == words.INSTANCE_TYPE and one["operator"] == "In":
+        if one["key"] == keys.INSTANCE_TYPE and one["operator"] == "In":
             for name in one.get("values") or ():
                 near = nearest(name, sorted(machine_types()))
                 if name not in machine_types() and near:

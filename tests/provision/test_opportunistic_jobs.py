@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.provision.loan_stories import Json, a_gang_of_four, short_job
+from tests.provision.opportunistic_stories import Json, a_gang_of_four, short_job
 from tests.provision.stories import started
 from tests.support.control_world import World
 from tests.support.machine_world import bound, claims, told

@@ -25,12 +25,20 @@ from unisono.control.view import View
 from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision import words
-from unisono.provision.budgets import Reason, allowed, is_going, most
+from unisono.provision import keys
 from unisono.provision.claims import node_name, pool_name, state_of
 from unisono.provision.drift import drift_of, with_drift
-from unisono.provision.handover import holder_of, is_coming_for, offered_for
-from unisono.provision.idle import NEVER, ends_at, expires_at, is_empty, stays_for
+from unisono.provision.lifecycle.budgets import Reason, allowed, is_going, most
+from unisono.provision.lifecycle.occupancy import (
+    NEVER,
+    ends_at,
+    expires_at,
+    holder_of,
+    is_coming_for,
+    is_empty,
+    offered_for,
+    stays_for,
+)
 
 BY_NODE = "node"
 BY_POOL = "pool"
@@ -54,7 +62,7 @@ def pool_of_claim(claim: Json) -> Iterable[str]:
     return (pool,) if pool else ()
 
 
-class Keeper:
+class NodeLifecycle:
     """Keeps one machine in order."""
 
     name = "machines"
@@ -102,10 +110,10 @@ class Keeper:
             return
         node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
         if is_coming_for(claim, view) is not None:
-            yield from _hand_on(claim, node)
+            yield from _update_holder(claim, node)
             return
         annotations = claim["metadata"].get("annotations") or {}
-        if words.HELD_FOR in annotations:
+        if keys.HELD_FOR in annotations:
             is_consumed = _is_consumed(claim, view)
             if not is_consumed and (state_of(claim) != "ready" or node is None):
                 yield from self._offer(claim, view, now)
@@ -116,17 +124,17 @@ class Keeper:
             return
         if self._gives_back:
             yield from self._idle(claim, node, view, now)
-        elif words.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {}):
+        elif keys.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {}):
             if is_empty(node, view):
                 yield Patch(Ref.to(node), _unprotected())
 
     def _offer(self, claim: Json, view: View, now: float) -> Steps:
         """Keep a machine of a purchase that failed for a while: somebody may take it over."""
         lasts = offered_for(claim, view, reuse=self._times.reuse)
-        since = (claim["metadata"].get("annotations") or {}).get(words.RELEASED)
+        since = (claim["metadata"].get("annotations") or {}).get(keys.RELEASED)
         if lasts > 0 and since is None:
             since = timestamp(now)
-            claim = yield Patch(Ref.to(claim), _note({words.RELEASED: since}))
+            claim = yield Patch(Ref.to(claim), _note({keys.RELEASED: since}))
         if since is None or now >= seconds(since) + lasts:
             yield Delete(Ref.to(claim))
         else:
@@ -136,18 +144,18 @@ class Keeper:
         """Open a machine: to the pods that it was bought for, or to anybody."""
         if node is not None:
             taints = (node["spec"].get("taints")) or []
-            kept = [one for one in taints if one["key"] != words.HELD_FOR]
-            changes: Json = {"metadata": {"annotations": {words.HELD_FOR: None}}}
+            kept = [one for one in taints if one["key"] != keys.HELD_FOR]
+            changes: Json = {"metadata": {"annotations": {keys.HELD_FOR: None}}}
             if kept != taints:
                 changes["spec"] = {"taints": kept or None}
             if not is_consumed:
-                changes["metadata"]["annotations"][words.DO_NOT_DISRUPT] = None
+                changes["metadata"]["annotations"][keys.DO_NOT_DISRUPT] = None
             yield Patch(Ref.to(node), changes)
         about: dict[str, str | None] = dict.fromkeys(
-            (words.HELD_FOR, words.PLAN_SIZE, words.DO_NOT_DISRUPT)
+            (keys.HELD_FOR, keys.PLAN_SIZE, keys.DO_NOT_DISRUPT)
         )
-        if not is_consumed and words.RELEASED not in claim["metadata"]["annotations"]:
-            about[words.RELEASED] = timestamp(now)
+        if not is_consumed and keys.RELEASED not in claim["metadata"]["annotations"]:
+            about[keys.RELEASED] = timestamp(now)
         yield Patch(Ref.to(claim), {"metadata": {"annotations": about}})
         if not is_consumed:
             told = "offered to others: what it was bought for did not come together"
@@ -170,17 +178,17 @@ class Keeper:
             yield from _hard_stop(claim, now)
             return
         annotations = claim["metadata"].get("annotations") or {}
-        since = annotations.get(words.IDLE_SINCE)
+        since = annotations.get(keys.IDLE_SINCE)
         if since is None:
             # What nobody took over while it was on its way has been idle all along.
-            since = annotations.get(words.RELEASED) or timestamp(now)
-            yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: since}))
-        if words.STATIC in annotations and pool is not None and not drift and not is_old:
+            since = annotations.get(keys.RELEASED) or timestamp(now)
+            yield Patch(Ref.to(claim), _note({keys.IDLE_SINCE: since}))
+        if keys.STATIC in annotations and pool is not None and not drift and not is_old:
             yield Wake("node-pools", "", pool_name(claim))  # it may have one too many
             return
         due = seconds(since) + stays_for(claim, pool, reuse=self._times.reuse)
         is_leaving = is_going(node)
-        is_left = is_leaving and words.CONSOLIDATING in annotations
+        is_left = is_leaving and keys.CONSOLIDATING in annotations
         if is_old or drift or pool is None or is_left:
             due = min(due, now)
         if now < due:
@@ -204,17 +212,17 @@ class Keeper:
 
     def _in_use(self, claim: Json, node: Json, now: float, why: str) -> Steps:
         """Somebody is there: it stays; one that has to go for a reason takes nobody new."""
-        is_closed = _has_taint(node, words.DISRUPTED)
+        is_closed = _has_taint(node, keys.DISRUPTED)
         if why and not is_closed:
-            yield Patch(Ref.to(node), _tainted(node, now, words.WHEN_EMPTY))
+            yield Patch(Ref.to(node), _tainted(node, now, keys.WHEN_EMPTY))
             yield Note(Ref.to(claim), why, "goes when the gang on it has ended", "Warning")
         elif is_closed and not why and not _is_moving(claim, now):
-            taints = [one for one in node["spec"]["taints"] if one["key"] != words.DISRUPTED]
+            taints = [one for one in node["spec"]["taints"] if one["key"] != keys.DISRUPTED]
             yield Patch(Ref.to(node), {"spec": {"taints": taints or None}})
         annotations = claim["metadata"].get("annotations") or {}
-        marks = [words.IDLE_SINCE, words.RELEASED]
-        if words.CONSOLIDATING in annotations and not _is_moving(claim, now):
-            marks.append(words.CONSOLIDATING)
+        marks = [keys.IDLE_SINCE, keys.RELEASED]
+        if keys.CONSOLIDATING in annotations and not _is_moving(claim, now):
+            marks.append(keys.CONSOLIDATING)
         if any(mark in annotations for mark in marks):
             yield Patch(Ref.to(claim), _note(dict.fromkeys(marks)))
 
@@ -228,17 +236,17 @@ def _is_consumed(claim: Json, view: View) -> bool:
     return is_holding(workload) and found[0] == "Ready"
 
 
-def _hand_on(claim: Json, node: Json | None) -> Steps:
+def _update_holder(claim: Json, node: Json | None) -> Steps:
     """Let a node know for whom it is kept, if that is somebody else since it registered."""
-    holder = (claim["metadata"].get("annotations") or {}).get(words.HELD_FOR)
+    holder = (claim["metadata"].get("annotations") or {}).get(keys.HELD_FOR)
     own = (node["metadata"].get("annotations") or {}) if node is not None else {}
-    if node is not None and own.get(words.HELD_FOR, holder) != holder:
-        yield Patch(Ref.to(node), _note({words.HELD_FOR: holder}))
+    if node is not None and own.get(keys.HELD_FOR, holder) != holder:
+        yield Patch(Ref.to(node), _note({keys.HELD_FOR: holder}))
 
 
 def _is_moving(claim: Json, now: float) -> bool:
     """Say whether the gang on a machine is about to leave it."""
-    since = (claim["metadata"].get("annotations") or {}).get(words.CONSOLIDATING, "")
+    since = (claim["metadata"].get("annotations") or {}).get(keys.CONSOLIDATING, "")
     return bool(since) and now < seconds(since) + _MOVING_SECONDS
 
 
@@ -263,7 +271,7 @@ def _note(annotations: dict[str, str | None]) -> Json:
 
 
 def _unprotected() -> Json:
-    return _note({words.DO_NOT_DISRUPT: None})
+    return _note({keys.DO_NOT_DISRUPT: None})
 
 
 def _has_taint(node: Json, key: str) -> bool:
@@ -272,16 +280,16 @@ def _has_taint(node: Json, key: str) -> bool:
 
 def _tainted(node: Json, now: float, value: str = "") -> Json:
     """Close a node that is about to go; when that was is for whoever looks again."""
-    taint = {"key": words.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
+    taint = {"key": keys.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
     if value:
         taint["value"] = value
-    others = [one for one in node["spec"].get("taints") or () if one["key"] != words.DISRUPTED]
+    others = [one for one in node["spec"].get("taints") or () if one["key"] != keys.DISRUPTED]
     return {"spec": {"taints": [*others, taint]}}
 
 
 def _tainted_at(node: Json) -> float:
     """Return when a node was closed, as far as anybody knows."""
     for taint in node["spec"].get("taints") or ():
-        if taint["key"] == words.DISRUPTED:
+        if taint["key"] == keys.DISRUPTED:
             return seconds(taint.get("timeAdded") or "")
     return 0.0

@@ -1,0 +1,1 @@
+"""Instance types, the nodes made of them, and what they cost."""

@@ -1,0 +1,1 @@
+"""Machines that are nodes: held, in use, idle, drained, given back."""

@@ -1,0 +1,1 @@
+"""Kueue's admission check for nodes: ProvisioningRequests, and their fulfilment."""
