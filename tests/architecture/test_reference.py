@@ -334,7 +334,9 @@ def test_every_page_is_in_the_index(page: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("page", ["quota", "placement", "turns", "time", "provisioning", "slurm"])
+@pytest.mark.parametrize(
+    "page", ["quota", "placement", "priority", "backfill", "provisioning", "slurm"]
+)
 def test_citations_of_the_semantics_lead_somewhere(page: str) -> None:
     text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## (\d+)\. ", text, re.MULTILINE))
@@ -355,7 +357,7 @@ def test_only_pages_that_exist_are_cited() -> None:
     [
         ("quota", "quota", 19, 80),
         ("placement", "gang", 14, 30),
-        ("turns", "turns", 9, 9),
+        ("priority", "turns", 9, 9),
         ("provisioning", "provisioning", 6, 32),
         ("slurm", "slurm", 9, 22),
     ],

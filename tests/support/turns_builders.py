@@ -1,7 +1,7 @@
 """The cluster that the reference numbers of turns were measured on, and workloads for it.
 
 Four nodes of 32 cores, 256 GiB and 8 GPUs; six users in four accounts; weights and factors as
-in spec turns §9. One queue without limits, so that turns alone decide.
+in spec priority §9. One queue without limits, so that turns alone decide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When a workload starts, and how long it runs: read from its Workload.
 
 The scheduler writes dates and estimates into the condition `unisono.dev/Explanation`; limits stand
-in annotations (spec time §1). What was learned from earlier runs is only in the first.
+in annotations (spec backfill §1). What was learned from earlier runs is only in the first.
 """
 
 from __future__ import annotations

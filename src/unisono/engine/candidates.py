@@ -2,8 +2,8 @@
 
 `Heads`          the head of every active ClusterQueue, nominated before the first decision, in the
                  classical order or by the fair-sharing tournament (spec quota §6 and §9)
-`PriorityHeads`  heads in multifactor priority order over all queues (spec turns §6)
-`AllPending`     with backfill: all pending workloads in order (spec time §3); the timeline's groups
+`PriorityHeads`  heads in multifactor priority order over all queues (spec priority §6)
+`AllPending`     with backfill: all pending workloads in order (spec backfill §3); timeline groups
                  stand for thousands of equal workloads
 
 A source says which candidate comes next, nominates it on the right picture, and takes in what was
@@ -45,7 +45,7 @@ _Rank = tuple[bool, PriorityKey]
 _FIRST: _Rank = (False, (0, 0, Instant(0), 0, 0, ""))
 # The place of a group's next member, its index, and the group.
 _Head = tuple[Place, int, Group]
-# The first so many get a reservation even beyond the window (spec time §4).
+# The first so many get a reservation even beyond the window (spec backfill §4).
 BEYOND_WINDOW = 10
 
 

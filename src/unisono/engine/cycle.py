@@ -13,7 +13,7 @@
 
 The policy chooses two parameters: the source of candidates, and the reservation table (none, one,
 or one for each). Nothing is changed: the transaction is rolled back, and `state.apply_plan`
-(or the cluster's own events) makes the plan true. Spec quota §6 and time §3. The same state gives
+(or the cluster's events) makes the plan true. Spec quota §6, backfill §3. The same state gives
 the same plan, byte for byte.
 """
 

@@ -1,4 +1,4 @@
-"""Estimates: when workloads without a reservation would start (spec time §6).
+"""Estimates: when workloads without a reservation would start (spec backfill §6).
 
 The first pending workloads in order go on a reservation table of their own, as if the policy asked
 for conservative backfill: read-only, and thrown away. Nothing is kept free because of it. A

@@ -4,7 +4,7 @@
     unisono.dev/depends-on: afterok:a?afternotok:b                    any of them
 
 Types are `afterok`, `afterany`, `afternotok`, `after` (optionally so many minutes later) and
-`singleton`. Jobs are named like `prepare`, or `other-namespace/prepare`. Spec time §11.
+`singleton`. Jobs are named like `prepare`, or `other-namespace/prepare`. Spec backfill §11.
 """
 
 from __future__ import annotations

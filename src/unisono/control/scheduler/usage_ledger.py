@@ -1,6 +1,6 @@
 """What accounts, users and QOS have used, in a ConfigMap: fair shares survive a restart.
 
-Only with a SchedulingPolicy (spec turns §3). The scheduler reads it before it hears of anybody;
+Only with a SchedulingPolicy (spec priority §3). The scheduler reads it before it hears of anybody;
 this controller writes it down now and then, if anything ran since. What was used between the last
 time and a crash is counted again for those who still run, and lost for those who ended.
 """

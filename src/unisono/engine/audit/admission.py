@@ -1,4 +1,4 @@
-"""May this workload start at all, now, in that queue? (quota §5, §6, §12, §13, §15, time §9, §11)
+"""May this workload start now, in that queue? (quota §5, §6, §12, §13, §15, backfill §9, §11)
 
 Quota and flavors apart. Checked for admitted workloads and for preemptors: a workload that may
 not start may not preempt either.
@@ -161,7 +161,7 @@ def _check_pods_ready(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
 
 
 def _check_arrays(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check that no array runs more workloads than its limit (spec time §9)."""
+    """Check that no array runs more workloads than its limit (spec backfill §9)."""
     for admit in plan.admissions:
         workload = index.waiting.get(admit.workload)
         if workload is None or not workload.array:
@@ -188,7 +188,7 @@ def _check_arrays(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
 
 
 def _check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check that no workload starts before its dependencies are satisfied (spec time §11).
+    """Check that no workload starts before its dependencies are satisfied (spec backfill §11).
 
     Read off results and holdings; whether a job of the same name is pending again is not checked.
     """

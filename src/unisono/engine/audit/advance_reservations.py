@@ -1,4 +1,4 @@
-"""Do pods avoid nodes with an advance reservation for others while they would run? (time §8)
+"""Do pods avoid nodes with an advance reservation for others while they would run? (backfill §8)
 
 Checked for every workload that the plan starts, for backfill reservations (do enough nodes remain
 for them?), and for the facts that name an advance reservation.

@@ -1,4 +1,4 @@
-"""Can every backfill reservation be kept, if all workloads end at their limits? (time §4 and §5)
+"""Can every backfill reservation be kept, if all workloads keep their limits? (backfill §4, §5)
 
 Added up over all nodes together, resource by resource: what the nodes have, less what is still in
 use when the reservation starts, must be enough for the reservation and for all that overlap it

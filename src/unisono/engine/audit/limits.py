@@ -1,4 +1,4 @@
-"""Do accounts, QOS and users stay within their limits? (spec turns §2 and §7)
+"""Do accounts, QOS and users stay within their limits? (spec priority §2 and §7)
 
 Added up from holdings and plan alone: workloads and TRES of every account with its subtree, of
 every QOS, and of every user in a QOS. Limits of one workload, and limits on past usage, are not

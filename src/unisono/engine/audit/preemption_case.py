@@ -14,7 +14,7 @@ Usage only ever lowers what is available, so what fits with the most in use fits
 
 Quota that is held back is not in a plan at all: for a workload that found no victims (§6), or for
 an earlier preemptor that still waits (§18.2a). With backfill a preemptor is placed on nodes as
-earlier decisions of the cycle left them (spec time §3). `is_hidden` says that this cannot be ruled
+earlier decisions of the cycle left them (spec backfill §3). `is_hidden`: this cannot be ruled
 out; rules that depend on it then report nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Conservative backfill: a reservation for each workload that has to wait (spec time §4).
+"""Conservative backfill: a reservation for each workload that has to wait (spec backfill §4).
 
 It gets the first interval in which quota and nodes are free for as long as its time limit, with all
 workloads before it at their own reservations. What fits now may start if the same is true from now

@@ -1,4 +1,4 @@
-"""The earliest start of workloads that wait for something else than capacity (spec time §6).
+"""The earliest start of workloads that wait for something else than capacity (spec backfill §6).
 
 No reservation table has them: workloads with a begin time, with dependencies, or over a limit of an
 account or a QOS. When that ends is known all the same, if the workloads it depends on have a time

@@ -1,4 +1,4 @@
-"""EASY backfill: one reservation, for the first workload that has to wait (spec time §3).
+"""EASY backfill: one reservation, for the first workload that has to wait (spec backfill §3).
 
 Until the shadow time things only come free, so one instant is enough to know: what still runs then
 must leave the reservation its quota and its place (`EasyShadow`).

@@ -2,7 +2,7 @@
 
 One reservation is enough for EASY backfill, and needs no table over time: until the shadow time
 things only come free, and afterwards too. What would still run at that instant must leave the
-reservation its quota and its place (spec time §3 and §4).
+reservation its quota and its place (spec backfill §3 and §4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The time limit that a workload starts with, where its submission gives a range (spec time §1).
+"""The time limit a workload starts with, where its submission gives a range (spec backfill §1).
 
 It is planned with the least. When it starts, the limit is raise_limit as far as it asks for and no
 reservation is delayed by it; from then on it is fixed.

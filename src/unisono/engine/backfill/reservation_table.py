@@ -3,7 +3,7 @@
 A backfill reservation is the time at which a workload that has to wait is planned to start. A
 candidate may start ahead of it only if it delays no reservation. Without backfill there is no
 table; EASY keeps one reservation (`easy.py`), conservative backfill one for each pending workload
-(`conservative.py`). Spec time §3 and §4.
+(`conservative.py`). Spec backfill §3 and §4.
 """
 
 from __future__ import annotations

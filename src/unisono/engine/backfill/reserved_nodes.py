@@ -1,4 +1,4 @@
-"""Reserved nodes: on which nodes reservations would start, for display only (spec time §6).
+"""Reserved nodes: on which nodes reservations would start, for display only (spec backfill §6).
 
 Where reservations have nodes of their own (`node_capacity`) these are recorded. Where pods are only
 counted (`slot_capacity`) any nodes will do: then time is gone through once, in the order of starts,

@@ -3,7 +3,7 @@
 If all pending workloads ask for equal pods (or do so in parts of the cluster that share no node),
 each pod takes exactly one slot, whichever node it goes to. So a reservation needs no nodes of its
 own: when it is due there are enough of them. And it may begin in an interval although the nodes
-that are free at its start are not those that are free at its end (spec time §4, ADR 0014).
+that are free at its start are not those that are free at its end (spec backfill §4, ADR 0014).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Advance reservations: nodes kept for some workloads, or for maintenance (spec time §8)."""
+"""Advance reservations: nodes kept for some workloads, or for maintenance (spec backfill §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dependencies: how other jobs have to end, or start, before a workload may start (time §11)."""
+"""Dependencies: how other jobs must end, or start, before a workload may (backfill §11)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Multifactor priority as configured: accounts, QOS, partitions, weights and limits.
 
-Kueue's order is the default; `MultifactorRules` in the policy replace it (spec turns §1). Amounts
+Kueue's order is the default; `MultifactorRules` of a policy replace it (spec priority §1). Amounts
 of TRES are thousandths of the unit that is written (cores, MiB, nodes, devices, billing), so that
 they are integers; times are milliseconds. Usage is no part of the policy: `UsageRecord` carries it
 from one run to the next.

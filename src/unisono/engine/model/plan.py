@@ -37,7 +37,7 @@ StopReason = Literal[
 # stall   - StrictFIFO: stays the head and blocks its queue, until quota is freed in its cohort tree
 # sticky  - a preemptor with a pending preemption: stays the head of its queue until admitted
 # line    - with backfill: stays pending; the next cycle that concerns it evaluates it again
-# bar     - over a limit (spec turns §7): limit-blocked, with its whole equivalence class, until
+# bar     - over a limit (spec priority §7): limit-blocked, with its whole equivalence class, until
 #           usage under that limit falls
 Outcome = Literal["retry", "park", "stall", "sticky", "line", "bar"]
 

@@ -108,7 +108,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     turns: MultifactorRules | None = None
     # None: as Kueue: what fits starts, and what does not fit gets no reservation.
     backfill: Backfill | None = None
-    # Advance reservations of nodes: maintenance, or for some workloads only (spec time §8).
+    # Advance reservations of nodes: maintenance, or for some workloads only (spec backfill §8).
     reservations: tuple[AdvanceReservation, ...] = ()
     provisioning: Provisioning = Provisioning()
     # What to do with a requested resource that no group of the queue covers.

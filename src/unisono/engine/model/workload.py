@@ -105,10 +105,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     requeues: int = 0  # how often its pods were not ready in time
     max_execution_ms: int | None = None
     past_execution_ms: int = 0  # admitted time before the current admission
-    # Its time limit, for planning (spec time §1); None: it has none.
+    # Its time limit, for planning (spec backfill §1); None: it has none.
     time_limit_ms: int | None = None
     limit_from: LimitSource = "request"
-    # It may be started with a limit as short as this, if that lets it start earlier (spec time §1).
+    # The shortest limit it may be started with, if it starts earlier that way (spec backfill §1).
     least_limit_ms: int | None = None
     begin_at: Instant | None = None  # not before then
     deadline: Instant | None = None  # it must be able to end by then
@@ -121,13 +121,13 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     )  # account, user, QOS: for multifactor priority (spec turns)
     # It may be shrunk while it runs, pod by pod, down to its minimum.
     can_shrink: bool = False
-    # An array, and how many of its workloads may run at a time (spec time §9); empty: none.
+    # An array, and how many of its workloads may run at a time (spec backfill §9); empty: none.
     array: str = ""
     array_limit: int = 0
     # namespace/name of its job, by which dependencies refer to it; empty: its key.
     job: str = ""
     buying: ProvisioningOptions = ProvisioningOptions()  # for machines that are bought for it
-    depends: tuple[Dependency, ...] = ()  # on all of them, or on any (spec time §11)
+    depends: tuple[Dependency, ...] = ()  # on all of them, or on any (spec backfill §11)
     depends_on_any: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""The tree of accounts and users with their shares, by number (spec turns §1).
+"""The tree of accounts and users with their shares, by number (spec priority §1).
 
 Number 0 is the account `root`. A user that is not configured is added, with one share, when it or
 usage of it is first seen; that does not make it a configured user (`Accounts.is_configured`).

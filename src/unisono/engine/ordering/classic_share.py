@@ -1,4 +1,4 @@
-"""Classic fair share: the usage of a user relative to its part of the shares (spec turns §4).
+"""Classic fair share: the usage of a user relative to its part of the shares (spec priority §4).
 
     S     product of shares / shares of all siblings, from the association up to the root
     U     its usage over the root's

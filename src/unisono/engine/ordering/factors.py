@@ -1,4 +1,4 @@
-"""The factors of a priority: which parts it has, and how they become one number (spec turns §5).
+"""The factors of a priority: which parts it has, and how they become one number (spec priority §5).
 
     P = trunc(site + age + association + fair share + job size + partition + qos + tres - nice)
 

@@ -1,4 +1,4 @@
-"""Fair Tree: users ranked by how far they are below their share, level by level (spec turns §4).
+"""Fair Tree: users ranked by how far they are below their share, level by level (spec priority §4).
 
 At each level siblings are compared by *level fair share*: their part of the shares over their part
 of the usage. All users below the better sibling rank before all below the worse one. Sibling

@@ -1,4 +1,4 @@
-"""Limits of associations, QOS and partitions: may a workload start now? (spec turns §7)
+"""Limits of associations, QOS and partitions: may a workload start now? (spec priority §7)
 
 Limits on one workload are checked once, when it is submitted: waiting would not change them. Limits
 on what runs together are checked when the workload is evaluated; one that has reached such a limit

@@ -1,4 +1,4 @@
-"""The association, QOS and partition of a workload, or why it may use none (spec turns §2)."""
+"""The association, QOS and partition of a workload, or why it may use none (spec priority §2)."""
 
 from __future__ import annotations
 

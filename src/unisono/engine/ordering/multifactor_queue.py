@@ -1,4 +1,4 @@
-"""The pending queue of one ClusterQueue in priority order: the highest first (spec turns §6).
+"""The pending queue of one ClusterQueue in priority order: the highest first (spec priority §6).
 
 Priorities change with every second and with all that runs, so that nothing is kept sorted. Each
 workload has a row of numbers, and the head is found by one pass over the columns. Asked again at

@@ -1,4 +1,4 @@
-"""Submit slots: how many workloads may be submitted, and how many may gain age (spec turns §7).
+"""Submit slots: how many workloads may be submitted, and how many may gain age (spec priority §7).
 
 A slot goes to the workload that was created first; a slot that becomes free goes to the next.
 Workloads of one user, QOS and partition are under the same limits and form one group, so a free

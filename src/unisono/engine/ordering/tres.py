@@ -1,4 +1,4 @@
-"""TRES: what a workload takes in the units of accounts, and what that costs (spec turns §1, §3).
+"""TRES: what a workload takes in the units of accounts, and what that costs (spec priority §1, §3).
 
 Amounts are thousandths: of a core, a MiB, a node, a device. A pod set of a hundred pods is summed,
 not listed.

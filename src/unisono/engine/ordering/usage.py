@@ -1,4 +1,4 @@
-"""What accounts, users and QOS have used: a counter for each that matters (spec turns §3).
+"""What accounts, users and QOS have used: a counter for each that matters (spec priority §3).
 
 A running workload is charged to its user, every account above and, where a limit needs it, its QOS.
 """

@@ -1,4 +1,4 @@
-"""Usage counters: what was used so far, decaying by half every half-life (spec turns §3).
+"""Usage counters: what was used so far, decaying by half every half-life (spec priority §3).
 
 `ExactCounters` are (amount, instant, rate): what had been used at the instant, and what is used per
 second since. The value at any later instant is one formula, so a counter is touched only when a

@@ -1,4 +1,4 @@
-"""Job arrays: tasks of which only so many may run at a time (spec time §9).
+"""Job arrays: tasks of which only so many may run at a time (spec backfill §9).
 
 Only as many pending tasks are in the pending queue as may still start; the others are held back.
 So no rule has to know about arrays, and no cycle can start too many.

@@ -1,4 +1,4 @@
-"""Dependencies between jobs, and the results of jobs that are over (spec time §11).
+"""Dependencies between jobs, and the results of jobs that are over (spec backfill §11).
 
 Whether a dependency is satisfied is always computed from the jobs that exist and from recorded
 results, so that a state restored from a snapshot says the same.

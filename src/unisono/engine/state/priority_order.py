@@ -1,7 +1,7 @@
 """Priority order over all ClusterQueues, as far as the state has to know of it.
 
 By default every ClusterQueue has an order of its own. A policy may replace that by one priority
-over all queues, with limits on accounts (spec turns §1). Which priority, and which limits, is
+over all queues, with limits on accounts (spec priority §1). Which priority, and which limits, is
 `unisono.engine.ordering`'s to say: it subclasses what stands here, and `unisono.engine.cluster`
 puts both together, so that the state imports no rule.
 """

@@ -1,4 +1,4 @@
-"""Advance reservations: which nodes are reserved, when, and for which workloads (spec time §8)."""
+"""Advance reservations: which nodes are reserved, when and for which workloads (backfill §8)."""
 
 from __future__ import annotations
 

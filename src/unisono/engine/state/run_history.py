@@ -1,4 +1,4 @@
-"""History: how long jobs like this one took before, for jobs without a time limit (spec time §1).
+"""History: how long jobs like this one took, for jobs without a time limit (spec backfill §1).
 
 Jobs are alike if they came to the same local queue, ask for the same, and have the same name but
 for numbers and the letters that a machine made up. Of the last runs that succeeded nine in ten

@@ -5,7 +5,7 @@ one kind (same queue, equivalence class and priority) are one group: a verdict o
 for all, so that a cycle evaluates groups instead of thousands of equal workloads.
 
 The backfill reservations of the last cycle hold until something else happens than arrivals and
-starts; then a cycle evaluates the arrivals only (spec time §3).
+starts; then a cycle evaluates the arrivals only (spec backfill §3).
 """
 
 from __future__ import annotations
@@ -422,7 +422,7 @@ class Timeline:
 
 
 def limit_of(workload: Workload, rules: Backfill) -> int:
-    """Return how long a workload will run at most (spec time §1)."""
+    """Return how long a workload will run at most (spec backfill §1)."""
     longest = workload.time_limit_ms  # the usual case: asked for every arrival and start
     if workload.least_limit_ms is not None or workload.max_execution_ms is not None:
         longest = workload.longest_ms

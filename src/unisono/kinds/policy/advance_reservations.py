@@ -13,7 +13,7 @@
         nodes: [gpu-3]
         localQueues: [teaching/main]       # or namespaces, accounts, users: any of them may
 
-What it means is in spec time §8.
+What it means is in spec backfill §8.
 """
 
 from __future__ import annotations

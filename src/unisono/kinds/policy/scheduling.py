@@ -10,7 +10,7 @@
           users: [{name: ann, shares: 2}]
       qos: [{name: normal, priority: 50, limits: {tresPerUser: {gres/gpu: 4}}}]
 
-What it means is in spec turns §1; `multifactor` translates it for the engine. At most one counts.
+Its meaning is in spec priority §1; `multifactor` translates it for the engine. At most one counts.
 """
 
 from __future__ import annotations

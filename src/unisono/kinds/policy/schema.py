@@ -8,8 +8,8 @@
     managedJobsNamespaceSelector
     preemption: {antiThrash: false}                (ours only: spec quota §18.2)
     placement: {scoring, levels, …}                (ours only: spec placement §8.13)
-    backfill: {dates, window, …}                   (ours only: spec time §3)
-    reservations: [{name, start, …}]               (ours only: spec time §8)
+    backfill: {dates, window, …}                   (ours only: spec backfill §3)
+    reservations: [{name, start, …}]               (ours only: spec backfill §8)
     provisioning: {packing, spot, …}               (ours only: spec provisioning §5.19)
     defaultQueues: [{namespaces, queue}]           (ours only: jobs that name no queue)
     priorityClasses: [{names, users, …}]           (ours only: who may name which class)
