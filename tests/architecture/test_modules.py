@@ -98,7 +98,6 @@ NOT_YET_LAYERED = {
     "unisono.cli",
     "unisono.control",
     "unisono.control.scheduler",
-    "unisono.engine.state",
     "unisono.monitor",
     "unisono.slurm",
     "unisono.slurm.commands",

@@ -13,6 +13,7 @@ from unisono.engine.model.multifactor import Factors, UsageRecord
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.overriding import override
+from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.limit_counters import Scope
 from unisono.engine.ordering.multifactor import MultifactorPriority
@@ -21,7 +22,6 @@ from unisono.engine.ordering.tres import Tres, milli, tres_name
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
-from unisono.engine.state.configuring import renew_pending_queue
 from unisono.engine.state.pending_queue import PendingQueue, Waiting
 from unisono.engine.state.priority_order import Accruing, PriorityOrder
 
@@ -53,7 +53,8 @@ class MultifactorOrder(PriorityOrder):
     """The priority order of a state whose policy may ask for multifactor priority."""
 
     def __init__(self, state: ClusterState) -> None:
-        super().__init__(state)
+        super().__init__()
+        self._state = state
         self.multifactor: MultifactorPriority | None = None
         self._blocked_by: dict[Scope, dict[_LimitBlocked, None]] = {}
         # Limits on usage, by when it will have decayed below them; the number ends every tie.
@@ -108,10 +109,10 @@ class MultifactorOrder(PriorityOrder):
     # --- what happens besides workloads ----------------------------------------------------------
 
     @override
-    def policy_changed(self) -> None:
+    def policy_changed(self, policy: Policy) -> None:
         """Begin or end the priority order, or change its rules: all workloads queue anew."""
         state = self._state
-        if (self.multifactor.rules if self.multifactor else None) == state.policy.turns:
+        if (self.multifactor.rules if self.multifactor else None) == policy.turns:
             return
         # What follows from a change is no change of its own.
         listener, state.listener = state.listener, None
@@ -121,7 +122,7 @@ class MultifactorOrder(PriorityOrder):
             state.apply(changes.WorkloadGone(workload.key))
         self._use_policy()
         for cq, key in preemptors.items():
-            renew_pending_queue(state, cq)
+            state.renew_pending_queue(cq)
             cq.pending.preemptor = key
         for running in state.running.values():
             self.started(running)

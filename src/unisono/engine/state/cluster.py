@@ -1,8 +1,8 @@
 """ClusterState: the engine's picture of the cluster, kept by events, never rebuilt.
 
 `apply` takes one change and costs what it changes. What makes a cycle cheap is kept here too:
-every blocked workload is filed under what would unblock it (`wake_index.py`), and queues in whose
-tree nothing changed sleep (`active_queues.py`). A plan is applied by `apply_plan.py`;
+every blocked workload is filed under what would unblock it (`wake_index.py`), and a queue sleeps
+while nothing changes in its cohort tree (`active_queues.py`). A plan is applied by `apply_plan.py`;
 `snapshots.py` writes the state down.
 
 Pending workloads:
@@ -21,21 +21,17 @@ import msgspec
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
+from unisono.engine.model.provisioning import Market
+from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.state import changes
 from unisono.engine.state.active_queues import ActiveQueues
 from unisono.engine.state.arrays import Arrays
-from unisono.engine.state.changes import (
-    Change,
-    TimePassed,
-    WorkloadGone,
-    WorkloadHolds,
-    WorkloadWaits,
-)
+from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.charges import charges_of
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.cohort_trees import CohortTrees, recharge
 from unisono.engine.state.config import Config
-from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import Dependencies
 from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.eviction_triggers import EvictionTriggers, as_candidate
@@ -45,7 +41,7 @@ from unisono.engine.state.lenders import Lenders
 from unisono.engine.state.local_queue import LocalQueueState
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
-from unisono.engine.state.pending_queue import Waiting, kind_of
+from unisono.engine.state.pending_queue import HeapQueue, Waiting, kind_of
 from unisono.engine.state.priority_order import PriorityOrder
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
@@ -62,11 +58,11 @@ class ClusterState:
         policy: Policy | None = None,
         *,
         now: Instant = Instant(0),
-        priority_order: Callable[[ClusterState], PriorityOrder] = PriorityOrder,
+        priority_order: Callable[[ClusterState], PriorityOrder] | None = None,
     ) -> None:
         """Know nothing yet; `unisono.engine.cluster` gives a state the order of the rules."""
         self.version = 0
-        self.listener: Callable[[Change], None] | None = None  # is told of every change
+        self.listener: Callable[[changes.Change], None] | None = None  # is told of every change
         # False: explanations are not requested, so that the fast path does not make them.
         self.explains = True
         # The workload that a cycle is deciding about: if deciding fails, this says on which one.
@@ -97,7 +93,7 @@ class ClusterState:
         self.arrays = Arrays()
         self.dependencies = Dependencies(self.waiting, self.running)
         self.lenders = Lenders()
-        self.priority_order = priority_order(self)
+        self.priority_order = PriorityOrder() if priority_order is None else priority_order(self)
         # These hear of every workload; what else a feature is asked stands where it is needed.
         self.features: tuple[Feature, ...] = (
             self.lenders,
@@ -116,7 +112,7 @@ class ClusterState:
 
     # --- events ----------------------------------------------------------------------------------
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: changes.Change) -> None:
         """Take one change into account."""
         if isinstance(change, TimePassed):  # these are most of what happens
             self.advance(change.now)
@@ -127,15 +123,15 @@ class ClusterState:
         else:
             self._tell(change)
             if isinstance(change, WorkloadHolds):
-                reconfigure(self)
+                _reconfigure(self)
                 self._take_running(change.holding)
             else:
-                take_in(self, change)
+                _take_in(self, change)
 
     def advance(self, now: Instant) -> None:
         """Move the clock; this and the next two are `apply`, without a value for the change."""
         self._tell(TimePassed(now) if self.listener is not None else None)
-        reconfigure(self)
+        _reconfigure(self)
         self.now = max(self.now, now)
         if self.local_queue_usage.decayed is not None:
             for name in self.local_queue_usage.sample(self.now, self.local_queues):
@@ -163,19 +159,19 @@ class ClusterState:
     def submit(self, workload: Workload) -> None:
         """Take in a workload that is pending: a new one, one that changed, or an evicted one."""
         self._tell(WorkloadWaits(workload) if self.listener is not None else None)
-        reconfigure(self)
+        _reconfigure(self)
         if workload.key in self.running:
             self._remove_running(workload.key)
-            reconfigure(self)  # a deleted queue goes with its last holding
+            _reconfigure(self)  # a deleted queue goes with its last holding
         self._add_pending(workload)
 
     def remove(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
         self._tell(WorkloadGone(key) if self.listener is not None else None)
-        reconfigure(self)
+        _reconfigure(self)
         self._remove(key)
 
-    def _tell(self, change: Change | None) -> None:
+    def _tell(self, change: changes.Change | None) -> None:
         """Count a change, and tell the listener."""
         if self.listener is not None and change is not None:
             self.listener(change)
@@ -432,11 +428,11 @@ class ClusterState:
             self.active_queues.ready.pop(cq, None)
             self.stopped.pop(cq, None)
 
-    # --- configuration ---------------------------------------------------------------------------
+    # --- consequences ----------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
-        reconfigure(self)
+        _reconfigure(self)
         if self.priority_order.is_on:
             for key in self.priority_order.reconsidered():
                 self._reevaluate(self.waiting[key])
@@ -474,8 +470,26 @@ class ClusterState:
         lq = self.local_queues.get(key)
         if lq is None:
             lq = self.local_queues[key] = LocalQueueState(key)
-            open_or_shut(self, lq)
+            _open_or_shut(self, lq)
         return lq
+
+    def renew_pending_queue(self, cq: ClusterQueueState) -> None:
+        """Give a ClusterQueue the sort of pending queue that its spec and the policy ask for."""
+        known, ranking = cq.pending, None
+        if self.priority_order.is_on:
+            cq.pending = self.priority_order.pending_queue(known)
+        else:
+            ranking = self.local_queue_usage.ranking(cq.spec)
+            is_right = isinstance(known, HeapQueue) and (known.usage_of is None) == (
+                ranking is None
+            )
+            if not is_right:
+                cq.pending = HeapQueue(usage_of=ranking, preemptor=known.preemptor)
+        if cq.pending is not known:
+            for waiting in known.in_order():
+                cq.pending.push(waiting)
+        cq.pending.usage_of = ranking
+        self.priority_order.queue_changed(cq)
 
     # --- look-ups for the cycle ------------------------------------------------------------------
 
@@ -483,3 +497,171 @@ class ClusterState:
         """Return the workload that a queue would start next."""
         preemptor = cq.pending.preemptor
         return cq.pending.head(self.waiting.get(preemptor) if preemptor else None)
+
+
+# --- configuration -------------------------------------------------------------------------------
+
+# Objects are taken in one by one. Their consequences are drawn when they are asked for
+# (`_reconfigure`), so that many edits cost what one does.
+
+
+def _take_in(state: ClusterState, change: changes.Rarer) -> None:
+    """Take in anything but time and what happens to workloads."""
+    match change:
+        case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
+            _change_nodes(state, change)
+        case changes.MarketSet(market):
+            _open_market(state, market)
+        case changes.ResultSet(result):
+            state.dependencies.finish(result)
+        case changes.UsageSet(record):
+            # Recorded before the clock was set back: it decays from now on.
+            at = min(record.at, state.now)
+            state.priority_order.load_usage(msgspec.structs.replace(record, at=at))
+        case changes.LocalQueueSet(local_queue):
+            _set_local_queue(state, local_queue)
+        case changes.LocalQueueGone(key):
+            state.config.local_queues.pop(key, None)
+            state.stale_local_queues[key] = None
+        case _:
+            _configure(state, change)
+
+
+def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
+    state.nodes.apply(change)
+    state.priority_order.node_changed(change)
+    if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
+        state.requeue_all()
+    state.timeline.invalidate()
+    state.active_queues.nodes_changed()
+    if isinstance(change, changes.NodeSet) and change.node.held_for:
+        state.isolate(WorkloadKey(change.node.held_for))
+
+
+def _configure(state: ClusterState, change: changes.Configured) -> None:
+    """Take in what is configured."""
+    config = state.config
+    match change:
+        case changes.QueueSet(queue):
+            if config.queues.get(queue.name) != queue:
+                config.queues[queue.name] = queue
+                state.cohort_trees.set_queue(queue)
+                state.stale_local_queues.update(state.local_queues_of.get(queue.name, {}))
+        case changes.QueueGone(name):
+            if name in config.queues:
+                _close_queue(state, name)
+        case changes.CohortSet(cohort):
+            if config.cohorts.get(cohort.name) != cohort:
+                config.cohorts[cohort.name] = cohort
+                state.cohort_trees.set_cohort(cohort)
+        case changes.CohortGone(name):
+            if config.cohorts.pop(name, None) is not None:
+                state.cohort_trees.clear_cohort(name)
+        case changes.PolicySet(policy):
+            reserved, config.policy = config.policy.reservations, policy
+            state.local_queue_usage.use_policy()
+            state.priority_order.policy_changed(policy)
+            if reserved != policy.reservations:
+                state.reservations_changed()
+            state.everything_stale = True
+        case _:
+            config.set_shared(change)
+            state.everything_stale = True
+
+
+def _open_market(state: ClusterState, market: Market | None) -> None:
+    """Take in what can be bought: now, or when stock is back, it may help what lacks nodes."""
+    if market == state.config.market:
+        return
+    state.config.market = market
+    for outage in market.outages if market is not None else ():
+        for due in (outage.fewer_from, outage.until):
+            if due > state.now:
+                state.timers.remind(due, NODES)
+    state.timeline.invalidate()
+    state.active_queues.nodes_changed()
+
+
+def _close_queue(state: ClusterState, name: QueueName) -> None:
+    """Delete a queue: no workload may enter, and it is gone with its last admitted workload."""
+    closed = msgspec.structs.replace(state.config.queues[name], terminating=True)
+    state.config.queues[name] = closed
+    state.cohort_trees.set_queue(closed)
+    state.stale_local_queues.update(state.local_queues_of.get(name, {}))
+    _reconfigure(state)
+    state.drop_if_unused(state.queues[name])
+
+
+def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
+    """Take in where a local queue leads."""
+    old = state.config.local_queues.get(local_queue.key)
+    if old == local_queue:
+        return
+    if old is not None:
+        state.local_queues_of[old.queue].pop(old.key, None)
+    state.local_queues_of.setdefault(local_queue.queue, {})[local_queue.key] = None
+    state.config.local_queues[local_queue.key] = local_queue
+    state.local_queue_usage.note(local_queue)
+    state.stale_local_queues[local_queue.key] = None
+
+
+def _reconfigure(state: ClusterState) -> None:
+    """Draw the consequences of what was configured; free when nothing was."""
+    if state.lenders.is_new:
+        state.lenders.is_new = False
+        state.requeue_all()
+    if not (state.everything_stale or state.cohort_trees.stale or state.stale_local_queues):
+        return
+    if state.everything_stale:
+        state.everything_stale = False
+        state.timeline = Timeline(state.policy.backfill)
+        state.timeline.rebuild(state.running.values(), state.local_queues.values())
+        state.cohort_trees.mark_everything()
+        state.stale_local_queues.update(dict.fromkeys(state.local_queues))
+    if state.cohort_trees.stale:
+        for cq in state.cohort_trees.relink():
+            _reopen(state, cq)
+    if state.stale_local_queues:
+        stale, state.stale_local_queues = state.stale_local_queues, {}
+        for key in stale:
+            if key in state.local_queues:
+                _open_or_shut(state, state.local_queues[key])
+
+
+def _open_or_shut(state: ClusterState, lq: LocalQueueState) -> None:
+    """Find out where a local queue leads now, and move its workloads accordingly."""
+    lq.blocker = state.config.local_blocker(lq.key)
+    local_queue = state.config.local_queues.get(lq.key)
+    is_open = local_queue is not None and lq.blocker is None
+    cq = state.queues[local_queue.queue] if local_queue and is_open else None
+    if cq is not lq.cq:
+        for waiting in lq.waiting.values():
+            if waiting.slot is not None and lq.cq is not None:
+                state.dequeue(waiting, lq.cq)
+        lq.cq = cq
+        for key, waiting in lq.waiting.items():
+            if cq is not None and key not in state.held:
+                state.enqueue(waiting, cq)
+    elif cq is not None and cq.pending.usage_of is not None:
+        state.active_queues.wake_queue(cq)  # its weight may put another workload first
+    state.stopped.pop(lq, None)
+    if lq.blocker is not None and lq.running:
+        state.stopped[lq] = None
+
+
+def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
+    """Look at a queue again as if for the first time."""
+    state.timeline.invalidate()
+    state.timeline.forget_counts(cq)
+    cq.derived.clear()
+    cq.stalled = False
+    cq.head_wait = None
+    state.renew_pending_queue(cq)
+    for kind in [*cq.pending.inadmissible]:
+        state.active_queues.rouse(cq, kind)
+    for running in cq.running.values():
+        state.note_triggers(running)
+    state.active_queues.reopen(cq)
+    state.stopped.pop(cq, None)
+    if cq.blocker is not None and cq.running:
+        state.stopped[cq] = None

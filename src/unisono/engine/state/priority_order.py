@@ -8,18 +8,14 @@ puts both together, so that the state imports no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.policy import Policy
 from unisono.engine.state.changes import NodeChange
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import PendingQueue, Waiting
-
-if TYPE_CHECKING:
-    from unisono.engine.state.cluster import ClusterState
 
 Accruing = tuple[tuple[WorkloadKey, Instant], ...]  # since when workloads gain age
 
@@ -27,15 +23,14 @@ Accruing = tuple[tuple[WorkloadKey, Instant], ...]  # since when workloads gain 
 class PriorityOrder(Feature):
     """No priority order: of a state whose policy never asks for one."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self) -> None:
         self.is_on = False  # the policy asks for a priority order
-        self._state = state
 
     # --- what happens besides workloads ----------------------------------------------------------
 
-    def policy_changed(self) -> None:
+    def policy_changed(self, policy: Policy) -> None:
         """Begin, change or end the priority order that the policy asks for."""
-        assert self._state.policy.turns is None, "this state was made without priority order"
+        assert policy.turns is None, "this state was made without priority order"
 
     def time_passed(self) -> None:
         """The state's clock has moved."""
