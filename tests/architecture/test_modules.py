@@ -99,8 +99,6 @@ NOT_YET_LAYERED = {
     "unisono.control",
     "unisono.control.scheduler",
     "unisono.monitor",
-    "unisono.slurm",
-    "unisono.slurm.commands",
 }
 PACKAGES = [_name_of(path) for path in MODULES if path.name == "__init__.py"]
 

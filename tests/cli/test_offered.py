@@ -8,7 +8,7 @@ import pytest
 
 from unisono.cli import programs
 from unisono.cli.offered import offered
-from unisono.slurm.client import QuickTrouble
+from unisono.slurm.client import ClientError
 
 OBJECTS = {
     "/apis/batch/v1/namespaces/default/jobs": ["train-a", "train-b", "other"],
@@ -29,7 +29,7 @@ class Api:
     def call(self, method: str, path: str) -> bytes:
         names = OBJECTS.get(path.partition("?")[0])
         if names is None:
-            raise QuickTrouble("there is no such kind", 404)
+            raise ClientError("there is no such kind", 404)
         return json.dumps({"items": [{"metadata": {"name": name}} for name in names]}).encode()
 
 

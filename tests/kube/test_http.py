@@ -143,7 +143,7 @@ def test_a_client_certificate_is_shown() -> None:
 
 
 def test_a_certificate_file_that_is_replaced_is_used(tmp_path: Path) -> None:
-    class Quick(RealClock):
+    class ApiClient(RealClock):
         """A clock on which every look is a minute later."""
 
         minutes = 0
@@ -160,7 +160,7 @@ def test_a_certificate_file_that_is_replaced_is_used(tmp_path: Path) -> None:
     async def test(url: str) -> None:
         login = Login(certificate=tmp_path / "crt", key=tmp_path / "key")
         wanted = access(url, login)
-        async with HttpTransport(wanted, Credentials(wanted, clock=Quick())) as made:
+        async with HttpTransport(wanted, Credentials(wanted, clock=ApiClient())) as made:
             for name in ("jane", "joe"):
                 write(authority().client(name))
                 seen = orjson.loads((await made.request("GET", "/")).body)

@@ -49,7 +49,7 @@ from unisono.runner.simulated import script, steps
 from unisono.slurm import file_names, gres, site
 from unisono.slurm import times as slurm_times
 from unisono.slurm.bridge import cluster_view, requests
-from unisono.slurm.commands import scontrol_update
+from unisono.slurm.commands import scontrol
 from unisono.slurm.sbatch import arrays as slurm_arrays
 from unisono.slurm.sbatch import layout
 from unisono.web.views import gang, timeline
@@ -240,9 +240,9 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         (slurm_arrays.BadArray,),
     ),
     "a gres": (lambda text: gres.gres_of(f"gpu:{text}"), (ValueError,)),
-    "a moment of sbatch": (lambda text: slurm_times.moment(f"now+{text}", 0.0), (ValueError,)),
+    "a moment of sbatch": (lambda text: slurm_times.parse_time(f"now+{text}", 0.0), (ValueError,)),
     "a limit of an array": (
-        lambda text: scontrol_update.job_changes(
+        lambda text: scontrol.job_changes(
             {"arraytaskthrottle": text}, {"spec": {"array": {}}, "status": {}}, 0.0
         ),
         (ValueError,),

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from unisono.kinds.overriding import override
-from unisono.slurm.client import Quick, QuickAccess, QuickTrouble
-from unisono.slurm.commands.context import JOBS, Around
+from unisono.slurm.client import ApiAccess, ApiClient, ClientError
+from unisono.slurm.commands.context import Context
+from unisono.slurm.labels import JOBS
 
 Json = dict[str, Any]
 # 2026-11-15T18:00:00Z
 NOW = 1_794_765_600.0
 
 
-class FakeApi(Quick):
+class FakeApi(ApiClient):
     """Lists and objects by path."""
 
     def __init__(
         self, jobs: list[Json] | None = None, objects: Mapping[str, Any] | None = None
     ) -> None:
-        super().__init__(QuickAccess("https://127.0.0.1:1"))
+        super().__init__(ApiAccess("https://127.0.0.1:1"))
         self.jobs = jobs or []
         self.objects = objects or {}
         self.written: list[tuple[str, str, Json]] = []
@@ -42,7 +43,7 @@ class FakeApi(Quick):
         if path.startswith(JOBS):
             return json.dumps({"items": self._selected(path)}).encode()
         if path not in self.objects:
-            raise QuickTrouble("not found", 404)
+            raise ClientError("not found", 404)
         return json.dumps(self.objects[path]).encode()
 
     def _selected(self, path: str) -> list[Json]:
@@ -53,7 +54,7 @@ class FakeApi(Quick):
         return [one for one in self.jobs if one["metadata"]["labels"].get(key) == value]
 
 
-def around(api: Quick, files: Mapping[str, str] | None = None, **changes: Any) -> Around:
+def context(api: ApiClient, files: Mapping[str, str] | None = None, **changes: Any) -> Context:
     """Return surroundings in which time stands still."""
 
     def read(path: str) -> str:
@@ -61,7 +62,7 @@ def around(api: Quick, files: Mapping[str, str] | None = None, **changes: Any) -
             raise FileNotFoundError(path)
         return (files or {})[path]
 
-    made = Around(
+    made = Context(
         user="ann",
         user_id=1000,
         group_id=100,

@@ -20,7 +20,7 @@ from unisono.apiserver.serve import door, listen, serving
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.cli.instance import Instance
-from unisono.slurm.client import DOOR, Quick, QuickAccess, QuickTrouble, access_of
+from unisono.slurm.client import DOOR, ApiAccess, ApiClient, ClientError, access_of
 
 NOBODY = "https://127.0.0.1:1"
 SPACE = "/api/v1/namespaces/default"
@@ -51,7 +51,7 @@ def asked(folder: Path, story: Callable[[], object]) -> None:
     asyncio.run(run())
 
 
-def config(folder: Path, mode: int = 0o700) -> QuickAccess:
+def config(folder: Path, mode: int = 0o700) -> ApiAccess:
     """Return how to reach the instance of a folder, as its kubeconfig says."""
     folder.mkdir(exist_ok=True)
     folder.chmod(mode)
@@ -64,7 +64,7 @@ def config(folder: Path, mode: int = 0o700) -> QuickAccess:
 
 def test_an_instance_of_this_machine_is_asked_through_its_door(tmp_path: Path) -> None:
     def story() -> None:
-        api = Quick(config(tmp_path / "i"))
+        api = ApiClient(config(tmp_path / "i"))
         assert api.get(SPACE)["metadata"]["name"] == "default"
         made = api.create(f"{SPACE}/configmaps", {"metadata": {"name": "a"}})
         assert api.get(f"{SPACE}/configmaps/a") == made
@@ -78,8 +78,8 @@ def test_a_folder_that_others_can_write_to_is_not_trusted_with_the_token(tmp_pat
     def story() -> None:
         access = config(tmp_path / "i", mode=0o777)
         assert access.door == ""
-        with pytest.raises(QuickTrouble, match="refused"):
-            Quick(access).get(SPACE)
+        with pytest.raises(ClientError, match="refused"):
+            ApiClient(access).get(SPACE)
 
     (tmp_path / "i").mkdir(mode=0o700)
     asked(tmp_path / "i", story)
@@ -92,8 +92,8 @@ def test_a_door_behind_which_nobody_is_leads_to_the_address(tmp_path: Path) -> N
     left.close()  # the file stays, as after a crash
     access = config(tmp_path / "i")
     assert access.door
-    with pytest.raises(QuickTrouble, match=r"127\.0\.0\.1:1: .*refused"):
-        Quick(access).get(SPACE)
+    with pytest.raises(ClientError, match=r"127\.0\.0\.1:1: .*refused"):
+        ApiClient(access).get(SPACE)
     again = door(tmp_path / "i" / DOOR)
     assert again is not None
     again.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.fake_api import FakeApi, around, job
+from tests.slurm.fake_api import FakeApi, context, job
 from unisono.cli.main import main
 from unisono.kinds.overriding import override
 from unisono.slurm.commands import sacct, scancel, scontrol, sdiag, sinfo, sprio, sreport, sshare
@@ -62,7 +62,7 @@ def _told() -> Json:
 
 
 def test_sprio_as_measured() -> None:
-    api = around(FakeApi([job(2, "m1", "man")], _told()))
+    api = context(FakeApi([job(2, "m1", "man")], _told()))
     assert sprio.run(["-l"], api).text == (
         "          JOBID PARTITION     USER   PRIORITY       SITE        AGE      ASSOC  FAIRSHARE"
         "    JOBSIZE  PARTITION        QOS        NICE                 TRES\n"
@@ -80,11 +80,11 @@ def test_sprio_as_measured() -> None:
     )
     assert len(head) == len(weights)
     with pytest.raises(Refused, match="no SchedulingPolicy"):
-        sprio.run([], around(FakeApi()))
+        sprio.run([], context(FakeApi()))
 
 
 def test_sshare_as_measured() -> None:
-    api = around(FakeApi(objects=_told()))
+    api = context(FakeApi(objects=_told()))
     assert sshare.run(["-a", "-l", "-P"], api).text.splitlines() == [
         "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS"
         "|GrpTRESMins|TRESRunMins",
@@ -96,7 +96,7 @@ def test_sshare_as_measured() -> None:
         "  vision||30|0.750000|5457|0.882550|1.000000||0.750000||",
         "   vision|games|1|0.250000|5457|0.882550|1.000000|0.166667|0.250000||",
     ]
-    mine = sshare.run(["-h"], around(FakeApi(objects=_told()), user="mail")).text
+    mine = sshare.run(["-h"], context(FakeApi(objects=_told()), user="mail")).text
     assert mine.count("mail") == 1
     assert "games" not in mine
 
@@ -112,7 +112,7 @@ def test_sacct_as_measured() -> None:
         options={"account": "vision"},
         status={**times, "exitCode": "0:15"},
     )
-    api = around(FakeApi([ended]), user="root", user_id=0)
+    api = context(FakeApi([ended]), user="root", user_id=0)
     assert sacct.run([], api).text == (
         "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"
         "------------ ---------- ---------- ---------- ---------- ---------- -------- \n"
@@ -123,7 +123,7 @@ def test_sacct_as_measured() -> None:
         "1|00:30:00|CANCELLED\n"
     )
     assert sacct.run(["-n", "-S", "now"], api).text == ""
-    assert sacct.run(["-n"], around(FakeApi([ended]))).text == ""  # somebody else's
+    assert sacct.run(["-n"], context(FakeApi([ended]))).text == ""  # somebody else's
     wanted = [
         "-X",
         "-n",
@@ -159,7 +159,7 @@ def _cluster() -> dict[str, Any]:
 
 
 def test_sinfo_as_measured() -> None:
-    api = around(FakeApi(objects=_cluster()))
+    api = context(FakeApi(objects=_cluster()))
     assert sinfo.run([], api).text == (
         "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
         "main*        up 7-00:00:00      1  drain gpu1\n"
@@ -185,7 +185,7 @@ def test_sinfo_as_measured() -> None:
 
 
 def test_scontrol_shows_records_and_host_lists() -> None:
-    api = around(FakeApi([job(19, "rq", "games", reason="BeginTime")], _cluster()))
+    api = context(FakeApi([job(19, "rq", "games", reason="BeginTime")], _cluster()))
     shown = scontrol.run(["show", "job", "19"], api).text
     assert shown.startswith("JobId=19 JobName=rq\n   UserId=games(0)")
     assert "\n   JobState=PENDING Reason=BeginTime Dependency=(null)\n" in shown
@@ -214,7 +214,7 @@ def test_scontrol_shows_records_and_host_lists() -> None:
     ],
 )
 def test_scontrol_shows_by_many_names(words: list[str], printed: str) -> None:
-    api = around(FakeApi([job(19, "rq", "games")], _cluster()))
+    api = context(FakeApi([job(19, "rq", "games")], _cluster()))
     assert scontrol.run(words, api).text.splitlines()[0].startswith(printed)
 
 
@@ -231,7 +231,7 @@ def test_scontrol_shows_when_reservations_begin_and_end() -> None:
         },
     ]
     policies = {"/apis/unisono.dev/v1/policies": {"items": [{"reservations": said}]}}
-    lines = scontrol.run(["show", "reservation"], around(FakeApi([], policies))).text.splitlines()
+    lines = scontrol.run(["show", "reservation"], context(FakeApi([], policies))).text.splitlines()
     assert lines[0] == (
         "ReservationName=now StartTime=2026-11-15T17:30:00 EndTime=2026-11-15T18:30:00 "
         "Duration=01:00:00"
@@ -243,14 +243,14 @@ def test_scontrol_shows_when_reservations_begin_and_end() -> None:
 
 
 def test_hosts_are_those_of_the_job_that_asks() -> None:
-    inside = around(FakeApi(), environment={"SLURM_JOB_NODELIST": "g-[1-2]"})
+    inside = context(FakeApi(), environment={"SLURM_JOB_NODELIST": "g-[1-2]"})
     assert scontrol.run(["show", "hostnames"], inside).text == "g-1\ng-2\n"
     with pytest.raises(Refused, match="host list is empty"):
-        scontrol.run(["show", "hostnames"], around(FakeApi()))
+        scontrol.run(["show", "hostnames"], context(FakeApi()))
 
 
 def test_scontrol_refuses_in_slurms_words_and_says_what_to_do_instead() -> None:
-    api = around(FakeApi([], _cluster()))
+    api = context(FakeApi([], _cluster()))
     assert scontrol.run(["foo"], api) == ("", "invalid keyword: foo\n", 1)
     assert scontrol.run(["show", "foo"], api) == ("", "invalid entity:foo for keyword:show \n", 1)
     text, trouble, code = scontrol.run(["suspend", "5"], api)
@@ -263,7 +263,7 @@ def test_the_script_of_a_job_can_be_had_again() -> None:
     secret = {"data": {"script": "IyEvYmluL3NoCmRhdGUK"}}
     path = "/api/v1/namespaces/default/secrets/rq-19"
     saved: dict[str, str] = {}
-    api = around(FakeApi([one], {path: secret}), save=saved.__setitem__)
+    api = context(FakeApi([one], {path: secret}), save=saved.__setitem__)
     assert scontrol.run(["write", "batch_script", "19", "-"], api).text == "#!/bin/sh\ndate\n"
     assert scontrol.run(["write", "batch_script", "19"], api).text == (
         "batch script for job 19 written to slurm-19.sh\n"
@@ -273,7 +273,7 @@ def test_the_script_of_a_job_can_be_had_again() -> None:
 
 def test_scontrol_and_scancel_write_what_is_asked() -> None:
     api = FakeApi([job(5, "a", "ann"), job(6, "b", "ann", "COMPLETED")], _cluster())
-    here = around(api)
+    here = context(api)
     scontrol.run(["hold", "5"], here)
     scontrol.run(["update", "JobId=5", "TimeLimit=2:00:00", "Nice=7"], here)
     scontrol.run(["update", "NodeName=gpu[2-3]", "State=DRAIN", "Reason=fan"], here)
@@ -308,9 +308,9 @@ def test_release_takes_an_administrators_hold_off_the_workload_too() -> None:
         for uid in ("mine", "others")
     ]
     api = FakeApi([held], {others: {"items": items}})
-    assert scontrol.run(["release", "5"], around(api)).code == 1  # she may not
+    assert scontrol.run(["release", "5"], context(api)).code == 1  # she may not
     assert api.written == []
-    assert scontrol.run(["release", "5"], around(api, user_id=0)).code == 0
+    assert scontrol.run(["release", "5"], context(api, user_id=0)).code == 0
     freed = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
     assert [(path.rpartition("/")[2], body) for _, path, body in api.written] == [
         (held["metadata"]["name"], freed),
@@ -320,7 +320,7 @@ def test_release_takes_an_administrators_hold_off_the_workload_too() -> None:
 
 def test_sdiag_counts_jobs_and_cycles() -> None:
     text = sdiag.run(
-        [], around(FakeApi([job(1, "a", "ann"), job(2, "b", "b", "FAILED")], _told()))
+        [], context(FakeApi([job(1, "a", "ann"), job(2, "b", "b", "FAILED")], _told()))
     ).text
     assert "Jobs submitted: 2\n" in text
     assert "\tTotal cycles: 12\n" in text
@@ -334,9 +334,9 @@ def test_sdiag_tells_how_long_cycles_take() -> None:
         ) -> bytes:
             return CYCLES if path == "/metrics" else super().call(method, path, body, kind=kind)
 
-    text = sdiag.run([], around(Told([], _told()))).text
+    text = sdiag.run([], context(Told([], _told()))).text
     assert "\tMax cycle:   4000\n\tMean cycle:   2500\n" in text
-    told = json.loads(sdiag.run(["--json"], around(Told([], _told()))).text)
+    told = json.loads(sdiag.run(["--json"], context(Told([], _told()))).text)
     assert told["statistics"]["schedule_cycle_mean"] == 2500
 
 
@@ -350,7 +350,7 @@ unisono_cycle_duration_seconds_count{phase="total"} 2
 
 
 def test_words_that_are_no_states_are_refused_even_if_nobody_is_there() -> None:
-    here = around(FakeApi())
+    here = context(FakeApi())
     with pytest.raises(Refused, match="Invalid job state specified: BOGUS"):
         scancel.run(["-t", "bogus"], here)
     with pytest.raises(Refused, match="unrecognized job state value 'BOGUS'"):

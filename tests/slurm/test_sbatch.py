@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.fake_api import FakeApi, around, job
-from unisono.slurm.client import Quick
-from unisono.slurm.commands.context import Refused, Start
+from tests.slurm.fake_api import FakeApi, context, job
+from unisono.slurm.client import ApiClient
+from unisono.slurm.commands.context import PlannedStart, Refused
 from unisono.slurm.commands.sbatch import run
 from unisono.slurm.sbatch.arrays import BadArray, read_array
 from unisono.slurm.sbatch.layout import BadRequest, NodeSize, Site, layout_of
@@ -83,7 +83,7 @@ def _submitted(script: str, *arguments: str, conf: str = "", **objects: Any) -> 
     stored: Json = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": conf}}
     nodes = [_node(f"gpu{n}") for n in range(1, 5)]
     api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": nodes}, **objects})
-    outcome = run([*arguments, "job.sh"], around(api, {"job.sh": script}))
+    outcome = run([*arguments, "job.sh"], context(api, {"job.sh": script}))
     assert outcome.text == "Submitted batch job 1\n"
     (_, path, counted), (_, _, made), (_, _, secret) = api.written
     assert (path, counted["metadata"]["resourceVersion"]) == (MAP, "1")
@@ -142,7 +142,7 @@ def test_refusals(arguments: list[str], message: str, code: int) -> None:
     stored = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": CONF}}
     api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": [_node("gpu1")]}})
     with pytest.raises(Refused, match=message) as refused:
-        run([*arguments, "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+        run([*arguments, "job.sh"], context(api, {"job.sh": "#!/bin/sh\n"}))
     assert refused.value.code == code
     assert [one for one in api.written if one[0] == "POST"] == []
 
@@ -150,19 +150,19 @@ def test_refusals(arguments: list[str], message: str, code: int) -> None:
 @pytest.mark.parametrize("text", ["", " \n", "echo no interpreter", "#!/bin/sh\r\necho\r\n"])
 def test_what_is_no_script_is_refused(text: str) -> None:
     with pytest.raises(Refused):
-        run(["job.sh"], around(FakeApi(), {"job.sh": text}))
+        run(["job.sh"], context(FakeApi(), {"job.sh": text}))
 
 
 def test_dependencies_name_the_objects_of_jobs() -> None:
     other = job(7, "prepare", "ann")
     api = FakeApi([other], {MAP: {"metadata": {"resourceVersion": "1"}}})
-    run(["-d", "afterok:7,singleton", "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+    run(["-d", "afterok:7,singleton", "job.sh"], context(api, {"job.sh": "#!/bin/sh\n"}))
     made = api.written[1][2]
     depends = made["metadata"]["annotations"]["unisono.dev/depends-on"]
     assert depends == "afterok:prepare-7,singleton"
     array = job(8, "arr", "ann", spec={"array": {"tasks": "0-2"}})
     api = FakeApi([array], {MAP: {"metadata": {"resourceVersion": "1"}}})
-    run(["-d", "afterany:8", "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+    run(["-d", "afterany:8", "job.sh"], context(api, {"job.sh": "#!/bin/sh\n"}))
     annotations = api.written[1][2]["metadata"]["annotations"]
     assert annotations["unisono.dev/depends-on"] == "afterany:arr-8-0:arr-8-1:arr-8-2"
 
@@ -174,7 +174,7 @@ def test_tasks_that_follow_tasks_name_the_array_until_they_are_made() -> None:
 
     def depends(*arguments: str) -> str:
         api = FakeApi([array], stored)
-        run([*arguments, "job.sh"], around(api, script))
+        run([*arguments, "job.sh"], context(api, script))
         return str(api.written[1][2]["metadata"]["annotations"]["unisono.dev/depends-on"])
 
     assert depends("-a", "0-2", "-d", "aftercorr:8") == "aftercorr:arr-8"
@@ -186,15 +186,19 @@ def test_tasks_that_follow_tasks_name_the_array_until_they_are_made() -> None:
 
 
 def test_of_several_partitions_the_one_where_it_starts_first_is_taken() -> None:
-    starts = {"main": Start(at=500.0), "next": Start(at=90.0), "last": Start(at=90.0)}
+    starts = {
+        "main": PlannedStart(at=500.0),
+        "next": PlannedStart(at=90.0),
+        "last": PlannedStart(at=90.0),
+    }
     conf = CONF + "PartitionName=next Nodes=gpu1\nPartitionName=last Nodes=gpu1\n"
     stored = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": conf}}
     api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": [_node("gpu1")]}})
 
-    def dry_run(api: Quick, made: Json, now: float) -> Start:
+    def dry_run(api: ApiClient, made: Json, now: float) -> PlannedStart:
         return starts[made["spec"]["options"]["partition"]]
 
-    here = around(api, {"job.sh": "#!/bin/sh\n"}, dry_run=dry_run)
+    here = context(api, {"job.sh": "#!/bin/sh\n"}, dry_run=dry_run)
     run(["-p", "main,off,next,last", "job.sh"], here)
     made = next(one for method, _, one in api.written if method == "POST")
     assert made["spec"]["options"]["partition"] == "next"
@@ -210,7 +214,7 @@ NASTY = ["a b", "it's", 'say "hi"', "line\nbreak", "$(touch /tmp/x)", "`id`", ";
 def test_what_users_write_never_becomes_part_of_a_program(value: str) -> None:
     environment = {"PATH": "/bin:/usr/bin", "ODD": value, "BAD-NAME": "x", "SLURM_JOB_ID": "9"}
     api = FakeApi(objects={MAP: {"metadata": {"resourceVersion": "1"}}})
-    given = around(api, {"job.sh": "#!/bin/sh\n"}, environment=environment)
+    given = context(api, {"job.sh": "#!/bin/sh\n"}, environment=environment)
     run(["-J", value, "job.sh", value], given)
     made, secret = api.written[1][2], api.written[2][2]
     assert made["spec"]["jobName"] == value
@@ -229,7 +233,7 @@ def test_what_users_write_never_becomes_part_of_a_program(value: str) -> None:
 def test_parsable_wrap_and_the_environment_of_sbatch() -> None:
     api = FakeApi(objects={MAP: {"metadata": {"resourceVersion": "1"}}})
     environment = {"SBATCH_TIMELIMIT": "5", "SBATCH_JOB_NAME": "named"}
-    outcome = run(["--parsable", "--wrap", "sleep 3"], around(api, environment=environment))
+    outcome = run(["--parsable", "--wrap", "sleep 3"], context(api, environment=environment))
     assert outcome.text == "1\n"
     made = api.written[1][2]
     assert made["spec"]["jobName"] == "named"
@@ -279,7 +283,7 @@ def test_a_job_is_tried_without_being_stored(
     objects["/api/v1/nodes"] = {"items": machines}
     objects["/api/v1/namespaces"] = {"items": [{"metadata": {"name": "default"}}]}
     api = FakeApi(objects=objects)
-    here = around(api, {"job.sh": "#!/bin/sh\n"}, dry_run=planned_start)
+    here = context(api, {"job.sh": "#!/bin/sh\n"}, dry_run=planned_start)
     try:
         told = run(["--test-only", "-N", nodes, "-t", "5", "job.sh"], here).trouble
     except Refused as trouble:

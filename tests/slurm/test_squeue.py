@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.fake_api import NOW, FakeApi, around, job
+from tests.slurm.fake_api import NOW, FakeApi, context, job
 from unisono.slurm.commands.context import Refused
 from unisono.slurm.commands.squeue import run
 
@@ -58,7 +58,7 @@ def _jobs() -> list[Json]:
 
 
 def test_the_default_table() -> None:
-    printed = run(["--sort=t"], around(FakeApi(_jobs()))).text
+    printed = run(["--sort=t"], context(FakeApi(_jobs()))).text
     assert sorted(printed.splitlines()) == sorted(DEFAULT.splitlines())
     assert printed.splitlines()[0] == DEFAULT.splitlines()[0]
 
@@ -76,18 +76,18 @@ def test_planned_starts() -> None:
         },
     )
     later = job(53, "C", "games", reason="Priority")
-    assert run(["--start"], around(FakeApi([planned, later]))).text == START
+    assert run(["--start"], context(FakeApi([planned, later]))).text == START
 
 
 def test_the_long_table_has_states_and_limits() -> None:
-    line = run(["-l", "-h", "-j5"], around(FakeApi(_jobs()))).text
+    line = run(["-l", "-h", "-j5"], context(FakeApi(_jobs()))).text
     assert line.lstrip() == (
         "5      main       pg    games  RUNNING       0:08 UNLIMITED      2 gpu[2-3]\n"
     )
 
 
 def test_formats_of_ones_own() -> None:
-    api = around(FakeApi(_jobs()))
+    api = context(FakeApi(_jobs()))
     assert run(["-h", "-o", "%i|%j|%t", "-u", "man"], api).text == "2|m1|PD\n"
     assert (
         run(["-h", "-O", "JobID:5,State:.9,Name:3", "-j", "5"], api).text == "5      RUNNINGpg \n"
@@ -126,19 +126,19 @@ def test_every_letter_as_measured() -> None:
     two, one = _two()
     two["spec"]["options"] |= {"time": "5", "exclusive": ""}
     one["spec"]["options"] |= {"time": "5"}
-    api = around(FakeApi([two, one]))
+    api = context(FakeApi([two, one]))
     assert run(["-o", EVERY_LETTER], api).text == MEASURED
 
 
 def test_steps_as_measured() -> None:
-    assert run(["-s"], around(FakeApi(_two()))).text == (
+    assert run(["-s"], context(FakeApi(_two()))).text == (
         "         STEPID     NAME PARTITION     USER      TIME NODELIST\n"
         "        1.batch    batch      main     root      0:05 g-1\n"
     )
 
 
 def test_a_long_table_says_when_it_was_made() -> None:
-    printed = run(["-l"], around(FakeApi(_two()))).text
+    printed = run(["-l"], context(FakeApi(_two()))).text
     assert printed.splitlines()[0] == "Sun Nov 15 18:00:00 2026"
 
 
@@ -152,7 +152,7 @@ def test_it_can_go_on_for_ever() -> None:
         return NOW + 5
 
     with pytest.raises(KeyboardInterrupt):
-        run(["-h", "-i5"], around(FakeApi(_two()), say=said.append, pause=pause))
+        run(["-h", "-i5"], context(FakeApi(_two()), say=said.append, pause=pause))
     assert [one.splitlines()[0] for one in said] == [
         "Sun Nov 15 18:00:00 2026",
         "Sun Nov 15 18:00:05 2026",
@@ -166,7 +166,7 @@ def test_tasks_of_an_array_one_by_one() -> None:
     )
     waits = job(50, "arr", "games", spec={"task": {"arrayJobId": 48, "index": 1}})
     array["status"]["opened"] = 2
-    api = around(FakeApi([array, task, waits]))
+    api = context(FakeApi([array, task, waits]))
     assert [line.split()[0] for line in run(["-h"], api).text.splitlines()] == ["48_[1-3]", "48_0"]
     split = [line.split()[0] for line in run(["-h", "-r"], api).text.splitlines()]
     assert sorted(split) == ["48_0", "48_1", "48_2", "48_3"]
@@ -174,12 +174,12 @@ def test_tasks_of_an_array_one_by_one() -> None:
 
 def test_a_name_cannot_break_the_table() -> None:
     odd = job(7, "a\nb\x1b[2J", "ann", reason="None")
-    text = run(["-h", "-o", "%i %j"], around(FakeApi([odd]))).text
+    text = run(["-h", "-o", "%i %j"], context(FakeApi([odd]))).text
     assert text == "7 a?b?[2J\n"
 
 
 def test_states_and_unknown_jobs() -> None:
-    api = around(FakeApi(_jobs()))
+    api = context(FakeApi(_jobs()))
     assert "old" in run(["-h", "-t", "all"], api).text
     assert run(["-h", "-t", "CD", "-o", "%i"], api).text == "6\n"
     unknown = run(["-j", "77"], api)
@@ -189,7 +189,7 @@ def test_states_and_unknown_jobs() -> None:
 
 
 def test_json_has_the_fields_that_scripts_read() -> None:
-    found = json.loads(run(["--json", "-j", "5"], around(FakeApi(_jobs()))).text)
+    found = json.loads(run(["--json", "-j", "5"], context(FakeApi(_jobs()))).text)
     (one,) = found["jobs"]
     assert (one["job_id"], one["job_state"], one["nodes"]) == (5, "RUNNING", "gpu[2-3]")
     assert one["tres_req_str"] == "cpu=16,mem=2G,node=2,billing=16"
@@ -197,10 +197,10 @@ def test_json_has_the_fields_that_scripts_read() -> None:
 
 def test_many_jobs_are_read_without_their_templates() -> None:
     many = [job(number, "fill", "ann", reason="Priority") for number in range(1, 300)]
-    text = run(["-h"], around(FakeApi(many))).text
+    text = run(["-h"], context(FakeApi(many))).text
     assert text.splitlines()[0].split() == [
         *("1", "main", "fill", "ann", "PD", "0:00", "1"),
         "(Priority)",
     ]
     assert text.count("\n") == 299
-    assert run(["-h", "-o", "%C", "-j1"], around(FakeApi(many))).text == "8\n"
+    assert run(["-h", "-o", "%C", "-j1"], context(FakeApi(many))).text == "8\n"

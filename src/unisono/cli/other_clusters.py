@@ -12,18 +12,18 @@ from pathlib import Path
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.config import Access, ExecPlugin, Pem, find_access
 from unisono.kube.trouble import KubeTrouble
-from unisono.slurm.client import QuickAccess
+from unisono.slurm.client import ApiAccess
 
 _PLUGIN_SECONDS = 60
 
 
-def quick_access(path: str, context: str) -> QuickAccess:
+def api_access(path: str, context: str) -> ApiAccess:
     """Return where a cluster is and who we are there."""
     try:
         found = find_access(path=Path(path) if path else None, context=context)
     except KubeTrouble as trouble:
         raise InvalidManifest("", str(trouble)) from trouble
-    return QuickAccess(
+    return ApiAccess(
         server=found.server,
         namespace=found.namespace,
         authority=_text(found.authority),

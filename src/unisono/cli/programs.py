@@ -12,15 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from unisono.slurm.client import Quick, QuickAccess, QuickTrouble, access_of
-from unisono.slurm.commands.context import Answered, Around, Outcome, Refused, Start
+from unisono.slurm.client import ApiAccess, ApiClient, ClientError, access_of
+from unisono.slurm.commands.context import Context, Outcome, PlannedStart, PrintAndEnd, Refused
 from unisono.slurm.lite_typing import Any
 
 
 def call(name: str, arguments: Sequence[str]) -> int:
     """Do what a program of Slurm does, and end as it does."""
     collects = gc.isenabled()
-    gc.disable()  # it lives for a moment, and lists of thousands would be gone through for nothing
+    gc.disable()  # it is short-lived, and the collector would walk lists of thousands for nothing
     try:
         return _call(name, arguments)
     finally:
@@ -30,14 +30,14 @@ def call(name: str, arguments: Sequence[str]) -> int:
 
 def _call(name: str, arguments: Sequence[str]) -> int:
     try:
-        outcome = _program(name)(arguments, around())
-    except Answered as answer:
+        outcome = _program(name)(arguments, context())
+    except PrintAndEnd as answer:
         outcome = Outcome(f"{answer}\n")
     except Refused as trouble:
         for line in str(trouble).splitlines():
             print(f"{name}: error: {line}", file=sys.stderr)
         return trouble.code
-    except QuickTrouble as trouble:
+    except ClientError as trouble:
         print(f"{name}: error: {trouble}", file=sys.stderr)
         return 1
     if outcome.trouble:
@@ -50,7 +50,7 @@ def _call(name: str, arguments: Sequence[str]) -> int:
     return outcome.code
 
 
-def _program(name: str) -> Callable[[Sequence[str], Around], Outcome]:
+def _program(name: str) -> Callable[[Sequence[str], Context], Outcome]:
     """Load one program; the others would only cost time."""
     match name:
         case "sbatch":
@@ -97,10 +97,10 @@ def _program(name: str) -> Callable[[Sequence[str], Around], Outcome]:
             raise AssertionError(name)
 
 
-def around() -> Around:
+def context() -> Context:
     """Return what this process knows of its surroundings."""
     uid = os.getuid()
-    return Around(
+    return Context(
         user=_user(uid),
         user_id=uid,
         group_id=os.getgid(),
@@ -143,7 +143,7 @@ def _say(text: str) -> None:
     print(text, end="", flush=True)
 
 
-def _rehearse(api: Quick, job: dict[str, Any], now: float) -> Start:
+def _rehearse(api: ApiClient, job: dict[str, Any], now: float) -> PlannedStart:
     from unisono.cli.rehearsing import planned_start
 
     return planned_start(api, job, now)
@@ -154,30 +154,30 @@ def _pause(seconds: float) -> float:
     return time.time_ns() / 1e9
 
 
-def connect(options: Mapping[str, str]) -> Quick:
+def connect(options: Mapping[str, str]) -> ApiClient:
     """Return a client of the cluster that the options, or the environment, choose."""
     environment = os.environ
     if "kubeconfig" in options:
-        return Quick(_access(options["kubeconfig"], options.get("context", "")))
+        return ApiClient(_access(options["kubeconfig"], options.get("context", "")))
     directory = options.get("data-dir") or environment.get("UNISONO_DATA_DIR")
     if directory:
-        return Quick(_access(f"{directory}/kubeconfig", ""))
+        return ApiClient(_access(f"{directory}/kubeconfig", ""))
     if not environment.get("KUBECONFIG"):
         default = os.path.expanduser("~/.unisono/default/kubeconfig")
         if os.path.exists(default):
-            return Quick(_access(default, ""))
+            return ApiClient(_access(default, ""))
     chosen = environment.get("KUBECONFIG", "")
     if chosen and os.pathsep not in chosen and "context" not in options:
-        return Quick(_access(chosen, ""))
-    return Quick(_any_access("", options.get("context", "")))
+        return ApiClient(_access(chosen, ""))
+    return ApiClient(_any_access("", options.get("context", "")))
 
 
-def _access(path: str, context: str) -> QuickAccess:
+def _access(path: str, context: str) -> ApiAccess:
     return (access_of(path) if not context else None) or _any_access(path, context)
 
 
-def _any_access(path: str, context: str) -> QuickAccess:
+def _any_access(path: str, context: str) -> ApiAccess:
     """Read a kubeconfig of anybody's making."""
-    from unisono.cli.other_clusters import quick_access
+    from unisono.cli.other_clusters import api_access
 
-    return quick_access(path, context)
+    return api_access(path, context)

@@ -12,8 +12,8 @@ from typing import Any
 from unisono.cli.standing import NO_QUEUE
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
-from unisono.slurm.client import Quick
-from unisono.slurm.commands.context import Start
+from unisono.slurm.client import ApiClient
+from unisono.slurm.commands.context import PlannedStart
 from unisono.slurm.times import read
 
 Json = dict[str, Any]
@@ -39,7 +39,7 @@ _LISTS = (
 )
 
 
-def planned_start(api: Quick, job: Json, now: float) -> Start:
+def planned_start(api: ApiClient, job: Json, now: float) -> PlannedStart:
     """Return when a job would start, and where; or why it would not."""
     from unisono.cli.decide import decide
     from unisono.kinds.snapshot.build import read_world
@@ -59,15 +59,15 @@ def planned_start(api: Quick, job: Json, now: float) -> Start:
     for admitted in made.admitted:
         if admitted.workload == key:
             hosts = [host for sets in admitted.pod_sets for host in sets.nodes or ()]
-            return Start(now, tuple(hosts))
+            return PlannedStart(now, tuple(hosts))
     for reserved in made.reservations:
         if reserved.workload == key:
-            return Start(read(reserved.start))
+            return PlannedStart(read(reserved.start))
     for pending in made.pending:
         if pending.workload == key:
             at = read(pending.estimated_start) if pending.estimated_start else 0.0
-            return Start(at, (), pending.message)
-    return Start(0.0, (), "nobody would look at it")
+            return PlannedStart(at, (), pending.message)
+    return PlannedStart(0.0, (), "nobody would look at it")
 
 
 def _without_quota(documents: list[Json]) -> None:

@@ -17,10 +17,10 @@ from unisono.engine.model.names import Instant
 from unisono.kinds.arrays import ARRAY
 from unisono.kinds.documents import read_documents
 from unisono.kinds.overriding import override
-from unisono.slurm.client import Quick, QuickAccess, QuickTrouble
-from unisono.slurm.commands.context import JOBS, Around, Refused
-from unisono.slurm.commands.sbatch import prepare, read_wish
-from unisono.slurm.labels import JOB_ID
+from unisono.slurm.client import ApiAccess, ApiClient, ClientError
+from unisono.slurm.commands.context import Context, Refused
+from unisono.slurm.commands.sbatch import prepare, read_submission
+from unisono.slurm.labels import JOB_ID, JOBS
 from unisono.slurm.sbatch.document import apart
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.site import MAP, rules_of
@@ -61,7 +61,7 @@ def _jobs(
     name: str, content: bytes, known: _Known, number: int, now: Instant, user: str
 ) -> tuple[list[Json], int]:
     """Return the jobs of a script, and the number of the next."""
-    around = Around(
+    context = Context(
         user=user,
         user_id=0,
         group_id=0,
@@ -73,10 +73,10 @@ def _jobs(
         read=lambda path: content.decode(errors="replace"),
     )
     try:
-        wish = read_wish([name], around)
-        assert wish is not None, "there are no options that ask for help"
+        submission = read_submission([name], context)
+        assert submission is not None, "there are no options that ask for help"
         rules = rules_of(known.find(MAP))
-        made, job, _, _ = prepare(known, wish, around, rules, number)
+        made, job, _, _ = prepare(known, submission, context, rules, number)
     except (Refused, BadRequest) as trouble:
         raise InvalidManifest(name, str(trouble)) from trouble
     made["metadata"]["creationTimestamp"] = written(now / 1000)
@@ -108,11 +108,11 @@ def _tasks(made: Json, array: Any) -> list[Json]:
     return found
 
 
-class _Known(Quick):
+class _Known(ApiClient):
     """What the other documents say, as an API would."""
 
     def __init__(self, files: Sequence[File]) -> None:
-        super().__init__(QuickAccess("http://documents"))
+        super().__init__(ApiAccess("http://documents"))
         self.jobs: list[Json] = []
         self._all = [dict(one.raw) for file in files for one in read_documents(*file).documents]
 
@@ -135,4 +135,4 @@ class _Known(Quick):
         for one in self._all:
             if one["kind"] == kind and (one.get("metadata") or {}).get("name") == name:
                 return one
-        raise QuickTrouble(f"there is no {kind} {name}", 404)
+        raise ClientError(f"there is no {kind} {name}", 404)

@@ -1,4 +1,4 @@
-"""A client for programs that live for a moment: one connection, calls one after another.
+"""A lightweight API client for short-lived programs: one connection, one call after another.
 
 The other client (`client`) watches, repeats and shares a connection among many tasks, and takes a
 fifth of a second to load. `sbatch` and `squeue` are called from scripts, thousands of times; they
@@ -28,7 +28,7 @@ _READ = ("server", "certificate-authority-data", "token", "current-context")
 MERGE = "application/merge-patch+json"
 
 
-class QuickTrouble(Exception):
+class ClientError(Exception):
     """The API could not be asked, or said no."""
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -37,7 +37,7 @@ class QuickTrouble(Exception):
         self.status = status
 
 
-class QuickAccess(NamedTuple):
+class ApiAccess(NamedTuple):
     """Where the API is, whom to trust, who we are."""
 
     server: str
@@ -49,7 +49,7 @@ class QuickAccess(NamedTuple):
     door: str = ""  # the socket of an instance on this machine
 
 
-def access_of(kubeconfig: str) -> QuickAccess | None:
+def access_of(kubeconfig: str) -> ApiAccess | None:
     """Read a kubeconfig of our own making; None if it is another one.
 
     Ours has one cluster, one user and one line for each value, so no parser of YAML is needed.
@@ -69,7 +69,7 @@ def access_of(kubeconfig: str) -> QuickAccess | None:
     if re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", authority) is None:
         return None
     door = _door(os.path.dirname(kubeconfig))
-    return QuickAccess(values["server"], authority=authority, token=values["token"], door=door)
+    return ApiAccess(values["server"], authority=authority, token=values["token"], door=door)
 
 
 def _door(directory: str) -> str:
@@ -130,7 +130,7 @@ def _knock(door: str) -> socket.socket | None:
     return made
 
 
-def _secured(plain: socket.socket, host: str, access: QuickAccess) -> socket.socket:
+def _secured(plain: socket.socket, host: str, access: ApiAccess) -> socket.socket:
     """Return a connection over which only the right server is spoken to."""
     import ssl  # a fifth of the time that a short program needs to load
 
@@ -158,10 +158,10 @@ def _pem(authority: str) -> str:
     return binascii.a2b_base64(authority).decode()
 
 
-class Quick:
+class ApiClient:
     """One API, as one user."""
 
-    def __init__(self, access: QuickAccess) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         """Take where it is; nothing is sent yet."""
         self._access = access
         self._socket: socket.socket | None = None
@@ -179,7 +179,7 @@ class Quick:
         """Return what is found at a path; None if there is nothing."""
         try:
             return self.get(path)
-        except QuickTrouble as trouble:
+        except ClientError as trouble:
             if trouble.status == 404:
                 return None
             raise
@@ -201,15 +201,15 @@ class Quick:
     def call(
         self, method: str, path: str, body: object = None, *, kind: str = "application/json"
     ) -> bytes:
-        """Send one request and return the body of the answer; raise QuickTrouble."""
+        """Send one request and return the body of the answer; raise ClientError."""
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         try:
             status, answer = self._exchange(method, path, content, kind)
         except (OSError, ValueError) as error:  # trouble with TLS is an OSError, too
             self.close()
-            raise QuickTrouble(f"{self._access.server}: {error}") from error
+            raise ClientError(f"{self._access.server}: {error}") from error
         if status >= 300:
-            raise QuickTrouble(_message(answer, status), status)
+            raise ClientError(_message(answer, status), status)
         return answer
 
     def close(self) -> None:

@@ -207,7 +207,7 @@ class Row:
     @property
     def start(self) -> str:
         """When it started, or is to start."""
-        return moment_text(self.time("startTime") or self.time("expectedStart"))
+        return time_text(self.time("startTime") or self.time("expectedStart"))
 
     @property
     def end(self) -> str:
@@ -219,7 +219,7 @@ class Row:
         return shown(start + limit) if start and limit is not None else _NOT_SAID
 
 
-def moment_text(at: float) -> str:
+def time_text(at: float) -> str:
     """Return a time for a table; `N/A` if there is none."""
     return shown(at) if at else _NOT_SAID
 

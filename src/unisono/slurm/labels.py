@@ -1,4 +1,4 @@
-"""Labels, annotations and names that everything about Slurm shares."""
+"""Names that all Slurm support shares: the kind, labels, annotations, object names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 
 API_VERSION = "unisono.dev/v1"
 KIND = "SlurmJob"
+# Where the API serves SlurmJobs of all namespaces.
+JOBS = "/apis/unisono.dev/v1/slurmjobs"
 # On nodes: of which partitions they are, which features they have, which sort of GPU.
 _PARTITION = "partition.unisono.dev/"
 _FEATURE = "feature.unisono.dev/"

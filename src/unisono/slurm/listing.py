@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unisono.slurm.client import Quick
+from unisono.slurm.client import ApiClient
 from unisono.slurm.labels import NAMESPACE
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ def slim_jobs(listing: bytes) -> list[Json]:
     return jobs_of(listing)
 
 
-def turns(api: Quick) -> Json:
+def turns(api: ApiClient) -> Json:
     """Return what the scheduler wrote down: priorities, usage, shares."""
     paths = (f"/api/v1/namespaces/{place}/configmaps/{TURNS}" for place in _PLACES)
     found = next((there for there in map(api.find, paths) if there), None)
@@ -47,6 +47,6 @@ def turns(api: Quick) -> Json:
     return made
 
 
-def priorities(api: Quick) -> dict[str, int]:
+def priorities(api: ApiClient) -> dict[str, int]:
     """Return priorities by the number of the job."""
     return turns(api).get("priorities") or {}

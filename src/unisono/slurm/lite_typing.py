@@ -1,4 +1,4 @@
-"""`NamedTuple` and `Any` without `typing`, for programs that live for a moment.
+"""`NamedTuple` and `Any` without `typing`, for short-lived programs.
 
 `sbatch` has a tenth of a second in all; `typing`, with what it makes of a dozen named tuples, would
 take a tenth of that. To those who check types these are the real ones.

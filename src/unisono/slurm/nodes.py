@@ -195,3 +195,25 @@ def _requests(pod: Json) -> list[Json]:
 
 def _milli(text: str) -> int:
     return int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)
+
+
+WITHOUT_CONF = "default"
+
+
+def partitions_of(
+    stored: Mapping[str, Any] | None, nodes: Sequence[NodeRow]
+) -> dict[str, tuple[list[NodeRow], dict[str, str]]]:
+    """Return the nodes of each partition, and what slurm.conf says of it (keys in lower case)."""
+    text = ((stored or {}).get("data") or {}).get("slurm.conf") or ""
+    if not text.strip():
+        return {WITHOUT_CONF: (list(nodes), {"default": "YES", "state": "UP"})}
+    from unisono.slurm.conf import read_conf
+
+    conf = read_conf(text)
+    return {
+        one.name: (
+            [node for node in nodes if one.name in node.partitions],
+            {key: value.text for key, value in one.keys.items()},
+        )
+        for one in conf.partitions
+    }

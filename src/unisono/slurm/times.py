@@ -14,16 +14,16 @@ _SHORT_DATE = re.compile(r"(\d{2})/?(\d{2})/?(\d{2})(?:[-t](\d{1,2}):(\d{2}))?")
 _DAY = 86_400
 
 
-class BadMoment(ValueError):
+class BadTime(ValueError):
     """The text is no time."""
 
 
-def moment(text: str, now: float) -> float:
+def parse_time(text: str, now: float) -> float:
     """Return a time in seconds since 1970; clock times are those of this machine's zone.
 
-    >>> moment("now+1hour", 1000.0), moment("now+90", 1000.0)
+    >>> parse_time("now+1hour", 1000.0), parse_time("now+90", 1000.0)
     (4600.0, 1090.0)
-    >>> moment("2026-01-31T12:00:00Z", 0.0)
+    >>> parse_time("2026-01-31T12:00:00Z", 0.0)
     1769860800.0
     """
     told = text.strip().lower()
@@ -50,7 +50,7 @@ def moment(text: str, now: float) -> float:
     if short is not None:
         month, day, year, hours, minutes = (int(one or 0) for one in short.groups())
         return _local(2000 + year, month, day, hours, minutes, 0)
-    raise BadMoment(text)
+    raise BadTime(text)
 
 
 def _hours(clock: re.Match[str]) -> tuple[int, int, int]:
@@ -58,7 +58,7 @@ def _hours(clock: re.Match[str]) -> tuple[int, int, int]:
     if clock[4]:
         hour = hour % 12 + (12 if clock[4] == "pm" else 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise BadMoment(clock[0])
+        raise BadTime(clock[0])
     return hour, minute, second
 
 
@@ -71,7 +71,7 @@ def _local(year: int, month: int, day: int, hour: int, minute: int, second: int)
     try:
         return time.mktime((year, month, day, hour, minute, second, 0, 0, -1))
     except (OverflowError, ValueError):
-        raise BadMoment(f"{year}-{month}-{day}") from None
+        raise BadTime(f"{year}-{month}-{day}") from None
 
 
 def _universal(year: int, month: int, day: int, hour: int, minute: int, second: int) -> float:

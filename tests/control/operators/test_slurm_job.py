@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.runner.simulated_world import node, simulated_world
-from tests.slurm.fake_api import FakeApi, around
+from tests.slurm.fake_api import FakeApi, context
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.operators.slurm import words
@@ -47,7 +47,7 @@ async def submit(world: World, identity: int, *arguments: str, script: str = "sl
     machine = {"cpu": "8", "nvidia.com/gpu": "8", "memory": "64Gi"}
     listed = {"items": [{"metadata": {"name": "n1"}, "status": {"allocatable": machine}}]}
     api = FakeApi(objects={MAP: stored, "/api/v1/nodes": listed})
-    run([*arguments, "job.sh"], around(api, {"job.sh": f"#!/bin/sh\n{script}\n"}))
+    run([*arguments, "job.sh"], context(api, {"job.sh": f"#!/bin/sh\n{script}\n"}))
     made: Json = api.written[1][2]
     await world.create(made)
     await world.settle()

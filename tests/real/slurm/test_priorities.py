@@ -27,7 +27,7 @@ from unisono.engine.ordering.priority_order import multifactor_of, priority_fact
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.snapshot.build import read_world
 from unisono.slurm.bridge.gang import Settings, gang_of
-from unisono.slurm.bridge.slurm_view import Belief, SlurmJob, jobs_of, nodes_of
+from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView, jobs_of, nodes_of
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -93,13 +93,13 @@ def test_scenario_21_priorities_and_shares_are_those_of_a_real_slurm(
     slurm.until("they wait", submitted["m1"], "PENDING")
     sprio, seen_at = _next_priorities(slurm)
     documents = _imported(slurm, tmp_path, capsys)
-    belief = _belief(slurm)
+    slurm_view = _slurm_view(slurm)
     shares = _shares(slurm)
     now = round(seen_at)
     # Slurm does not say to the second when it computed; the same second must explain every job.
-    tried = {at: _priorities(documents, belief, shares, at) for at in range(now - 4, now + 2)}
+    tried = {at: _priorities(documents, slurm_view, shares, at) for at in range(now - 4, now + 2)}
     assert sprio in tried.values(), f"sprio says {sprio}, we say {tried}"
-    _same_shares(_state(documents, belief, shares, now), shares)
+    _same_shares(_state(documents, slurm_view, shares, now), shares)
 
 
 def _use(slurm: Slurm) -> None:
@@ -138,9 +138,9 @@ def _sprio(slurm: Slurm) -> dict[str, int]:
     return {f"{named[number]}/{partition}": int(value) for number, partition, value in rows}
 
 
-def _belief(slurm: Slurm) -> Belief:
+def _slurm_view(slurm: Slurm) -> SlurmView:
     jobs = jobs_of(json.loads(slurm("squeue", "--json")))
-    return Belief(jobs, nodes_of(json.loads(slurm("sinfo", "--json"))))
+    return SlurmView(jobs, nodes_of(json.loads(slurm("sinfo", "--json"))))
 
 
 def _shares(slurm: Slurm) -> list[dict[str, str]]:
@@ -165,7 +165,7 @@ def _imported(slurm: Slurm, folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def _state(
-    documents: list[Json], belief: Belief, shares: list[dict[str, str]], at: int
+    documents: list[Json], slurm_view: SlurmView, shares: list[dict[str, str]], at: int
 ) -> ClusterState:
     """Return the engine's picture at a second: the same accounts, usage and jobs."""
     used = [{"owner": _owner(row), "amount": float(row["RawUsage"])} for row in shares]
@@ -174,9 +174,9 @@ def _state(
         if one["kind"] == "SchedulingPolicy":
             one = {**one, "spec": {**one["spec"], "compat": "slurm", "used": used}}
         made.append(one)
-    for job in belief.jobs.values():
+    for job in slurm_view.jobs.values():
         if job.state == "PENDING":
-            made += _gangs(job, belief)
+            made += _gangs(job, slurm_view)
     listed = {"apiVersion": "v1", "kind": "List", "items": made}
     world = read_world([("all", json.dumps(listed).encode())], now=Instant(at * 1000))
     assert not world.problems, world.problems
@@ -185,7 +185,7 @@ def _state(
     return state
 
 
-def _gangs(job: SlurmJob, belief: Belief) -> Iterator[Json]:
+def _gangs(job: SlurmJob, slurm_view: SlurmView) -> Iterator[Json]:
     """Yield a job as the gang that the bridge makes of it, one for each of its partitions."""
     comment = "unisono:gate priority=10000" if job.name == "top" else ""
     user = "root" if job.name == "top" else job.user  # who set it, not whose it is
@@ -194,7 +194,7 @@ def _gangs(job: SlurmJob, belief: Belief) -> Iterator[Json]:
         one = msgspec.structs.replace(
             job, key=f"{job.name}-{partition}", comment=comment, user=user, partition=partition
         )
-        made = gang_of(one, belief.nodes, Settings(cluster="c"), queue=partition)
+        made = gang_of(one, slurm_view.nodes, Settings(cluster="c"), queue=partition)
         made["metadata"]["creationTimestamp"] = since
         if job.name == "top":
             made["metadata"]["annotations"]["unisono.dev/account"] = "root"
@@ -202,11 +202,11 @@ def _gangs(job: SlurmJob, belief: Belief) -> Iterator[Json]:
 
 
 def _priorities(
-    documents: list[Json], belief: Belief, shares: list[dict[str, str]], at: int
+    documents: list[Json], slurm_view: SlurmView, shares: list[dict[str, str]], at: int
 ) -> dict[str, int]:
-    state = _state(documents, belief, shares, at)
+    state = _state(documents, slurm_view, shares, at)
     found = {}
-    for job in belief.jobs.values():
+    for job in slurm_view.jobs.values():
         for partition in job.partition.split(",") if job.state == "PENDING" else ():
             key = WorkloadKey(f"slurm/job-slurm-c-{job.name}-{partition}")
             factors = priority_factors(state, key)

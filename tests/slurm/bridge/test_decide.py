@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.slurm.bridge.worlds import belief, gang, job, pods, truth
+from tests.slurm.bridge.worlds import cluster_view, gang, job, pods, slurm_view
 from unisono.slurm.bridge import actions
 from unisono.slurm.bridge.cluster_view import Gang
-from unisono.slurm.bridge.decide import Patience, Terms, decide
+from unisono.slurm.bridge.decide import Timeouts, UnboundTimer, decide
 from unisono.slurm.bridge.nodes import avoided
 from unisono.slurm.bridge.slurm_view import SlurmJob
 
@@ -21,16 +21,16 @@ def decided(one: SlurmJob | None, of: Gang | None = None, **said: object) -> lis
     """Return what is decided about one job."""
     jobs = (one,) if one is not None else ()
     gangs = (of,) if of is not None else ()
-    patience = said.pop("patience", None) or Patience()
-    assert isinstance(patience, Patience)
-    return list(decide(belief(*jobs), truth(*gangs), Terms(), patience, NOW))
+    unbound = said.pop("patience", None) or UnboundTimer()
+    assert isinstance(unbound, UnboundTimer)
+    return list(decide(slurm_view(*jobs), cluster_view(*gangs), Timeouts(), unbound, NOW))
 
 
 def test_a_job_at_the_gate_gets_a_gang_then_a_reason_then_its_nodes() -> None:
     waiting = job(nodes=2, cpus=2)
     assert decided(waiting) == [actions.MakeGang(waiting)]
     queued = gang(waiting, why="needs 2 nodes, 1 is free")
-    assert decided(waiting, queued) == [actions.Tell(waiting, "needs 2 nodes, 1 is free")]
+    assert decided(waiting, queued) == [actions.Explain(waiting, "needs 2 nodes, 1 is free")]
     told = msgspec.structs.replace(waiting, comment="unisono:gate | needs 2 nodes, 1 is free")
     assert decided(told, queued) == []
     half = gang(waiting, "n1")
@@ -65,16 +65,16 @@ def test_a_user_who_holds_a_job_gives_its_reservation_back() -> None:
 
 def test_a_released_job_without_its_reservation_is_held_back() -> None:
     released = job(comment="unisono:pinned", priority=7, required=("n1",))
-    assert [type(one) for one in decided(released)] == [actions.HoldBack]
+    assert [type(one) for one in decided(released)] == [actions.Hold]
     lost = gang(released, released_at=NOW)
-    assert [type(one) for one in decided(released, lost)] == [actions.HoldBack]
+    assert [type(one) for one in decided(released, lost)] == [actions.Hold]
     moved = gang(released, "n2", released_at=NOW)
-    assert [type(one) for one in decided(released, moved)] == [actions.HoldBack]
+    assert [type(one) for one in decided(released, moved)] == [actions.Hold]
     assert decided(released, gang(released, "n1", released_at=NOW)) == []
 
 
 def test_who_got_past_the_gate_is_held() -> None:
-    assert [type(one) for one in decided(job(priority=7))] == [actions.HoldBack]
+    assert [type(one) for one in decided(job(priority=7))] == [actions.Hold]
 
 
 def test_what_slurm_does_not_start_in_time_waits_longer_each_time() -> None:
@@ -82,8 +82,8 @@ def test_what_slurm_does_not_start_in_time_waits_longer_each_time() -> None:
     for tries, wait in ((0, 5.0), (1, 10.0), (9, 300.0)):
         late = gang(stuck, "n1", released_at=NOW - 61, tries=tries)
         held, parked = decided(stuck, late)
-        assert isinstance(held, actions.HoldBack)
-        assert isinstance(parked, actions.Park)
+        assert isinstance(held, actions.Hold)
+        assert isinstance(parked, actions.Deactivate)
         assert parked.until == NOW + wait
         assert "Licenses" in parked.why
     requeued = job(
@@ -102,7 +102,7 @@ def test_a_parked_gang_queues_again_when_its_time_has_come() -> None:
     waiting = job()
     assert decided(waiting, gang(waiting, is_active=False, retry_at=NOW + 1)) == []
     ready = gang(waiting, is_active=False, retry_at=NOW - 1)
-    assert decided(waiting, ready) == [actions.Unpark(ready)]
+    assert decided(waiting, ready) == [actions.Reactivate(ready)]
 
 
 def test_a_running_job_on_its_reserved_nodes_is_left_alone() -> None:
@@ -114,37 +114,42 @@ def test_a_job_with_more_than_was_reserved_loses_its_nodes() -> None:
     runs = job(on=("n1",), gpus_per_node=4)
     small = gang(runs, released_at=NOW, is_admitted=True, pods=pods("1", "n1", gpus=2))
     (taken,) = decided(runs, small)
-    assert isinstance(taken, actions.TakeBack)
+    assert isinstance(taken, actions.RevokeNodes)
     assert "2 GPUs on n1" in taken.why
 
 
 def test_the_deadlock_ends_after_the_bind_timeout() -> None:
     stuck = job(on=("n1",), state="CONFIGURING", started=NOW - 100)
     nowhere = gang(stuck, "", released_at=NOW - 100, why="no node fits")
-    patience = Patience()
-    assert list(decide(belief(stuck), truth(nowhere), Terms(), patience, NOW)) == []
-    assert list(decide(belief(stuck), truth(nowhere), Terms(), patience, NOW + 60)) == []
-    taken, parked = decide(belief(stuck), truth(nowhere), Terms(), patience, NOW + 61)
-    assert isinstance(taken, actions.TakeBack)
+    unbound = UnboundTimer()
+    assert list(decide(slurm_view(stuck), cluster_view(nowhere), Timeouts(), unbound, NOW)) == []
+    assert (
+        list(decide(slurm_view(stuck), cluster_view(nowhere), Timeouts(), unbound, NOW + 60)) == []
+    )
+    taken, parked = decide(slurm_view(stuck), cluster_view(nowhere), Timeouts(), unbound, NOW + 61)
+    assert isinstance(taken, actions.RevokeNodes)
     assert taken.is_deadlock
     assert "no node fits" in taken.why
-    assert isinstance(parked, actions.Park)
+    assert isinstance(parked, actions.Deactivate)
 
 
 def test_a_preempted_gang_takes_its_job_with_it_at_once() -> None:
     runs = job(on=("n1",))
     (taken,) = decided(runs, gang(runs, is_evicted=True, released_at=NOW))
-    assert isinstance(taken, actions.TakeBack)
+    assert isinstance(taken, actions.RevokeNodes)
     assert not taken.is_deadlock
 
 
 def test_a_job_that_ran_before_the_bridge_is_adopted_and_never_ended() -> None:
     old = job(on=("n1",), comment="", started=NOW - 9000)
     assert decided(old) == [actions.MakeGang(old, only=("n1",))]
-    patience = Patience()
+    unbound = UnboundTimer()
     without = gang(old, "")
     for later in (0.0, 61.0, 6100.0):
-        assert list(decide(belief(old), truth(without), Terms(), patience, NOW + later)) == []
+        assert (
+            list(decide(slurm_view(old), cluster_view(without), Timeouts(), unbound, NOW + later))
+            == []
+        )
 
 
 def test_a_running_job_whose_gang_was_lost_gets_it_again() -> None:
@@ -162,13 +167,13 @@ def test_a_deleted_gang_cancels_its_job_and_goes_when_that_is_over() -> None:
 
 def test_a_job_that_slurm_does_not_list_is_given_up_only_after_a_while() -> None:
     runs = job(on=("n1",))
-    there, patience = gang(runs, "n1"), Patience()
-    forgotten = belief()
-    assert list(decide(forgotten, truth(there), Terms(), patience, NOW)) == []
-    assert list(decide(forgotten, truth(there), Terms(), patience, NOW + 9)) == []
-    assert list(decide(belief(runs), truth(there), Terms(), patience, NOW + 10)) == []
-    assert list(decide(forgotten, truth(there), Terms(), patience, NOW + 11)) == []
-    (gone,) = decide(forgotten, truth(there), Terms(), patience, NOW + 21)
+    there, unbound = gang(runs, "n1"), UnboundTimer()
+    forgotten = slurm_view()
+    assert list(decide(forgotten, cluster_view(there), Timeouts(), unbound, NOW)) == []
+    assert list(decide(forgotten, cluster_view(there), Timeouts(), unbound, NOW + 9)) == []
+    assert list(decide(slurm_view(runs), cluster_view(there), Timeouts(), unbound, NOW + 10)) == []
+    assert list(decide(forgotten, cluster_view(there), Timeouts(), unbound, NOW + 11)) == []
+    (gone,) = decide(forgotten, cluster_view(there), Timeouts(), unbound, NOW + 21)
     assert isinstance(gone, actions.DropGang)
 
 
@@ -179,17 +184,21 @@ def test_a_pod_that_was_told_to_leave_stays_until_slurm_has_left() -> None:
     cleaning = msgspec.structs.replace(cleared, reason="Cleaning")
     for one, is_freed in ((runs, False), (cleaning, False), (cleared, True), (None, True)):
         jobs = (one,) if one is not None else ()
-        done = decide(belief(*jobs), truth(others=leaving), Terms(), Patience(), NOW)
-        assert (actions.FreePod(leaving[0]) in list(done)) == is_freed
+        done = decide(
+            slurm_view(*jobs), cluster_view(others=leaving), Timeouts(), UnboundTimer(), NOW
+        )
+        assert (actions.DeletePod(leaving[0]) in list(done)) == is_freed
 
 
 def test_of_an_array_only_as_many_tasks_ask_as_may_run() -> None:
     tasks = [job(f"5_{task}", array=5, most_at_once=2) for task in range(10)]
-    made = list(decide(belief(*tasks), truth(), Terms(), Patience(), NOW))
+    made = list(decide(slurm_view(*tasks), cluster_view(), Timeouts(), UnboundTimer(), NOW))
     assert made == [actions.MakeGang(tasks[0]), actions.MakeGang(tasks[1])]
     runs = job("5_0", array=5, most_at_once=2, on=("n1",))
     there = gang(runs, "n1", released_at=NOW)
-    made = list(decide(belief(runs, *tasks[1:]), truth(there), Terms(), Patience(), NOW))
+    made = list(
+        decide(slurm_view(runs, *tasks[1:]), cluster_view(there), Timeouts(), UnboundTimer(), NOW)
+    )
     assert made == [actions.MakeGang(tasks[1])]
 
 
@@ -199,14 +208,17 @@ def test_a_job_that_asks_for_something_else_gets_a_new_gang() -> None:
 
 
 def test_a_gang_on_a_node_that_slurm_does_not_use_moves() -> None:
-    drained = belief(
+    drained = slurm_view(
         released := job(comment="unisono:pinned", priority=7, required=("n1",)),
         states=frozenset(("DOWN",)),
         reason="fan",
     )
     on_it = gang(released, "n1", released_at=NOW)
-    held, parked = decide(drained, truth(on_it), Terms(), Patience(), NOW)
-    assert isinstance(held, actions.HoldBack)
-    assert isinstance(parked, actions.Park)
+    held, parked = decide(drained, cluster_view(on_it), Timeouts(), UnboundTimer(), NOW)
+    assert isinstance(held, actions.Hold)
+    assert isinstance(parked, actions.Deactivate)
     assert "n1 (fan)" in held.why
-    assert list(avoided(drained, truth())) == [actions.Avoid("n1", True), actions.Avoid("n2", True)]
+    assert list(avoided(drained, cluster_view())) == [
+        actions.MarkAway("n1", True),
+        actions.MarkAway("n2", True),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.slurm.bridge.worlds import belief, gang, job, truth
+from tests.slurm.bridge.worlds import cluster_view, gang, job, slurm_view
 from unisono.cli.slurm.watching import screen
 from unisono.slurm.bridge.cluster_view import Pod
 
@@ -13,7 +13,9 @@ def test_queue_pods_and_nodes_are_on_it_and_what_differs_is_marked() -> None:
     runs = job("7", on=("n1",), gpus_per_node=4, started=NOW - 75, name="a\nb\x1b[2J")
     waits = job("8", reason="JobHeldUser", name="next")
     other = Pod(namespace="ml", name="x", node="n2", gpus=3)
-    text = "\n".join(screen(belief(runs, waits), truth(gang(runs, "n1"), others=(other,)), NOW))
+    text = "\n".join(
+        screen(slurm_view(runs, waits), cluster_view(gang(runs, "n1"), others=(other,)), NOW)
+    )
     queue, pods, nodes = text.split("\n\n")
     assert "Slurm queue (2)" in queue
     assert "\x1b" not in queue  # a name cannot write on the terminal

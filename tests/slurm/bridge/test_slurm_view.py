@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from unisono.kinds.overriding import override
-from unisono.slurm.bridge.gang import Each, each_node, pin_of
-from unisono.slurm.bridge.slurm_commands import Programs, SlurmSilent
+from unisono.slurm.bridge.gang import PerNode, per_node, pin_fields
+from unisono.slurm.bridge.slurm_commands import SlurmCommands, SlurmUnreachable
 from unisono.slurm.bridge.slurm_view import Held, jobs_of, nodes_of, read_jobs
 
 DATA = Path(__file__).parent / "data"
@@ -41,18 +41,18 @@ def test_who_waits_for_others_or_for_a_time() -> None:
 
 def test_what_a_pod_asks_for_is_an_even_part_and_slurm_is_told_so() -> None:
     exclusive, spread, tasks = JOBS["2"], JOBS["3"], JOBS["4"]
-    assert each_node(JOBS["1"], NODES) == Each(cpus=3, memory_mib=3072, gpus=2)
-    assert each_node(exclusive, NODES) == Each(cpus=32, memory_mib=262_144, gpus=8)
-    assert each_node(spread, NODES) == Each(cpus=1, memory_mib=4096, gpus=3)
-    assert each_node(tasks, NODES) == Each(cpus=12, memory_mib=12_288, gpus=6)
-    assert pin_of(spread, ("g3", "g1", "g2")) == [
+    assert per_node(JOBS["1"], NODES) == PerNode(cpus=3, memory_mib=3072, gpus=2)
+    assert per_node(exclusive, NODES) == PerNode(cpus=32, memory_mib=262_144, gpus=8)
+    assert per_node(spread, NODES) == PerNode(cpus=1, memory_mib=4096, gpus=3)
+    assert per_node(tasks, NODES) == PerNode(cpus=12, memory_mib=12_288, gpus=6)
+    assert pin_fields(spread, ("g3", "g1", "g2")) == [
         "ReqNodeList=g1,g2,g3",
         "NumNodes=3-3",
         "MinCPUsNode=1",
         "TresPerNode=gres:gpu:a100:3",
         "TresPerJob=",
     ]
-    assert pin_of(exclusive, ("g1", "g2")) == ["ReqNodeList=g1,g2", "NumNodes=2-2"]
+    assert pin_fields(exclusive, ("g1", "g2")) == ["ReqNodeList=g1,g2", "NumNodes=2-2"]
 
 
 def test_nodes_with_states_reasons_and_features() -> None:
@@ -85,10 +85,10 @@ def test_newer_versions_wrap_numbers_and_list_states() -> None:
 
 
 def test_an_answer_with_errors_is_no_empty_queue() -> None:
-    class Dead(Programs):
+    class Dead(SlurmCommands):
         @override
         async def __call__(self, program: str, *arguments: str, stdin: str = "") -> str:
             return '{"jobs": [], "nodes": [], "errors": [{"error": "Unable to contact"}]}'
 
-    with pytest.raises(SlurmSilent, match="Unable to contact"):
+    with pytest.raises(SlurmUnreachable, match="Unable to contact"):
         asyncio.run(read_jobs(Dead()))

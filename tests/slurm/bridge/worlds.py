@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.slurm.bridge.cluster_view import Gang, KubeNode, Pod, Truth
+from unisono.slurm.bridge.cluster_view import ClusterView, Gang, KubeNode, Pod
 from unisono.slurm.bridge.gang import shape_of
-from unisono.slurm.bridge.slurm_view import Belief, Held, SlurmJob, SlurmNode
+from unisono.slurm.bridge.slurm_view import Held, SlurmJob, SlurmNode, SlurmView
 
 
 def job(key: str = "1", **said: Any) -> SlurmJob:
@@ -66,7 +66,7 @@ def gang(of: SlurmJob, *nodes: str, **said: Any) -> Gang:
     )
 
 
-def belief(*jobs: SlurmJob, nodes: int = 2, gpus: int = 8, **said: Any) -> Belief:
+def slurm_view(*jobs: SlurmJob, nodes: int = 2, gpus: int = 8, **said: Any) -> SlurmView:
     """Return what Slurm believes; its nodes are called n1, n2, …"""
     used = {f"n{number}": 0 for number in range(1, nodes + 1)}
     for one in jobs:
@@ -87,10 +87,12 @@ def belief(*jobs: SlurmJob, nodes: int = 2, gpus: int = 8, **said: Any) -> Belie
         )
         for name, count in used.items()
     }
-    return Belief({one.key: one for one in jobs}, made)
+    return SlurmView({one.key: one for one in jobs}, made)
 
 
-def truth(*gangs: Gang, nodes: int = 2, gpus: int = 8, others: tuple[Pod, ...] = ()) -> Truth:
+def cluster_view(
+    *gangs: Gang, nodes: int = 2, gpus: int = 8, others: tuple[Pod, ...] = ()
+) -> ClusterView:
     """Return what Kubernetes has, pods of others included."""
     there = (*(pod for one in gangs for pod in one.pods), *others)
     names = [f"n{number}" for number in range(1, nodes + 1)]
@@ -99,4 +101,4 @@ def truth(*gangs: Gang, nodes: int = 2, gpus: int = 8, others: tuple[Pod, ...] =
         name: KubeNode(name=name, slurm=name, host=name, gpus=gpus, gpus_used=used[name])
         for name in names
     }
-    return Truth({one.job: one for one in gangs}, made, there)
+    return ClusterView({one.job: one for one in gangs}, made, there)

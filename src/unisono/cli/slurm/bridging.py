@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # loading them takes longer than answering --help
     from unisono.cli.clock import RealClock
     from unisono.cli.journal import Journal
     from unisono.kube.config import Access
-    from unisono.slurm.bridge.slurm_commands import Programs
+    from unisono.slurm.bridge.slurm_commands import SlurmCommands
 
 SOCKET = Path("/run/unisono/slurm.sock")
 
@@ -124,17 +124,17 @@ async def _bridge(
     from unisono.kube.clock import guarded
     from unisono.kube.connect import connected
     from unisono.monitor.exposition import negotiated
-    from unisono.slurm.bridge.daemon import Bridge, Choices
-    from unisono.slurm.bridge.decide import Terms
+    from unisono.slurm.bridge.daemon import Bridge, BridgeOptions
+    from unisono.slurm.bridge.decide import Timeouts
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     programs = programs_of(arguments)
-    choices = Choices(
+    options = BridgeOptions(
         settings=await settings_of(arguments, programs),
         socket=arguments.socket,
-        terms=Terms(bind_s=arguments.bind_timeout, start_s=arguments.start_timeout),
+        timeouts=Timeouts(bind_s=arguments.bind_timeout, start_s=arguments.start_timeout),
         check_s=arguments.check_timeout,
         syncs_nodes=not arguments.no_node_sync,
         has_features=arguments.features,
@@ -142,22 +142,24 @@ async def _bridge(
         owner=await _slurm_user(programs),
     )
     async with connected(access, clock=clock, chance=chance(), ids=new_uid) as client:
-        bridge = Bridge(programs, client, choices, clock=clock, chance=chance(), tell=journal.info)
+        bridge = Bridge(
+            programs, client, options, clock=clock, chance=chance(), log_event=journal.info
+        )
 
         def metrics(asked: Asked) -> Page:
-            content_type, text = negotiated(families_of(bridge.figures), asked.accept)
+            content_type, text = negotiated(families_of(bridge.counters), asked.accept)
             return Page(200, text, content_type)
 
         pages: Pages = {"/healthz": lambda asked: Page(200, "ok\n"), "/metrics": metrics}
         host, port = arguments.listen
         async with probes(host, port, pages, names=arguments.host) as address:
-            journal.info("starting", cluster=choices.settings.cluster, address=address)
+            journal.info("starting", cluster=options.settings.cluster, address=address)
             with contextlib.suppress(_Stopped):
                 await guarded(_end_on(stop), bridge.run())
     journal.info("stopped")
 
 
-async def _slurm_user(programs: Programs) -> int | None:
+async def _slurm_user(programs: SlurmCommands) -> int | None:
     """Return the number of SlurmUser, which Slurm prints as `slurm(64030)`."""
     from unisono.slurm.bridge.slurm_view import read_config
 

@@ -11,7 +11,7 @@ from unisono.cli.tables import paragraph
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-    from unisono.slurm.bridge.apply import Hands
+    from unisono.slurm.bridge.apply import ActionExecutor
     from unisono.slurm.bridge.mismatch import Mismatch
 
 NAME = "doctor"
@@ -60,16 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _examine(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.clock import RealClock
-    from unisono.slurm.bridge.apply import Hands
-    from unisono.slurm.bridge.decide import Terms
-    from unisono.slurm.bridge.mismatch import mismatches
-    from unisono.slurm.bridge.remedies import remedies
+    from unisono.slurm.bridge.apply import ActionExecutor
+    from unisono.slurm.bridge.decide import Timeouts
+    from unisono.slurm.bridge.mismatch import mismatches, remedies
 
     programs, clock = programs_of(arguments), RealClock()
-    belief, truth, settings = await both(client, arguments, programs)
-    terms = Terms(bind_s=arguments.bind_timeout)
-    found = mismatches(belief, truth, bind_s=terms.bind_s, now=clock.now())
-    hands = Hands(programs, client, settings, clock.now)
+    slurm_view, cluster_view, settings = await both(client, arguments, programs)
+    timeouts = Timeouts(bind_s=arguments.bind_timeout)
+    found = mismatches(slurm_view, cluster_view, bind_s=timeouts.bind_s, now=clock.now())
+    executor = ActionExecutor(programs, client, settings, clock.now)
     done: list[list[str]] = [[] for _ in found]
     treated: set[str] = set()
     for place, one in enumerate(found if arguments.fix else ()):
@@ -77,16 +76,16 @@ async def _examine(client: Client, arguments: argparse.Namespace) -> int:
             done[place] = ["see above"]
             continue
         treated.update(one.jobs[:1])
-        for action in remedies(one, belief, truth, terms, clock.now()):
-            done[place].append(await _tried(hands, action, belief))
+        for action in remedies(one, slurm_view, cluster_view, timeouts, clock.now()):
+            done[place].append(await _tried(executor, action, slurm_view))
     _show(found, done, arguments.output)
     is_well = all(words and not any(_is_failure(word) for word in words) for words in done)
     return 0 if not found or (arguments.fix and is_well) else 1
 
 
-async def _tried(hands: Hands, action: Any, belief: Any) -> str:
+async def _tried(executor: ActionExecutor, action: Any, slurm_view: Any) -> str:
     from unisono.kube.trouble import KubeTrouble
-    from unisono.slurm.bridge.slurm_commands import SlurmRefused, SlurmSilent
+    from unisono.slurm.bridge.slurm_commands import SlurmRefused, SlurmUnreachable
 
     name = type(action).__name__
     words = {
@@ -99,8 +98,8 @@ async def _tried(hands: Hands, action: Any, belief: Any) -> str:
         "Resume": "the node is resumed",
     }
     try:
-        await hands.do(action, belief)
-    except (SlurmRefused, SlurmSilent, KubeTrouble) as trouble:
+        await executor.do(action, slurm_view)
+    except (SlurmRefused, SlurmUnreachable, KubeTrouble) as trouble:
         return f"failed: {trouble}"
     return words.get(name, name)
 

@@ -9,26 +9,26 @@ from unisono.cli.controller_metrics import process_families
 from unisono.monitor.exposition import Family, Sample, single
 
 if TYPE_CHECKING:
-    from unisono.slurm.bridge.daemon import Figures
+    from unisono.slurm.bridge.daemon import Counters
 
 
-def families_of(figures: Figures) -> Iterator[Family]:
+def families_of(counters: Counters) -> Iterator[Family]:
     """Yield all of them."""
     prefix = "unisono_slurm"
-    yield single(f"{prefix}_up", "gauge", "1 while Slurm answers.", int(figures.is_slurm_there))
-    yield single(f"{prefix}_gangs", "gauge", "Jobs of Slurm that have a gang.", figures.gangs)
+    yield single(f"{prefix}_up", "gauge", "1 while Slurm answers.", int(counters.is_slurm_there))
+    yield single(f"{prefix}_gangs", "gauge", "Jobs of Slurm that have a gang.", counters.gangs)
     reserved = "Gangs whose pods all have a node."
-    yield single(f"{prefix}_gangs_reserved", "gauge", reserved, figures.whole)
+    yield single(f"{prefix}_gangs_reserved", "gauge", reserved, counters.whole)
     for name, text, value in (
-        ("looks_total", "Looks at both sides.", figures.cycles),
-        ("jobs_started_total", "Jobs released to their nodes.", figures.started),
-        ("jobs_taken_back_total", "Jobs whose nodes were taken.", figures.taken_back),
-        ("hooks_refused_total", "Hooks that heard a no.", figures.refused),
-        ("actions_failed_total", "Actions to be tried again.", figures.failures),
+        ("looks_total", "Looks at both sides.", counters.cycles),
+        ("jobs_started_total", "Jobs released to their nodes.", counters.started),
+        ("jobs_taken_back_total", "Jobs whose nodes were taken.", counters.taken_back),
+        ("hooks_refused_total", "Hooks that heard a no.", counters.refused),
+        ("actions_failed_total", "Actions to be tried again.", counters.failures),
         (
             "deadlocks_resolved_total",
             "Jobs that held nodes for a gang that could not start.",
-            figures.deadlocks_resolved,
+            counters.deadlocks_resolved,
         ),
     ):
         yield single(f"{prefix}_{name}", "counter", text, value)
@@ -36,6 +36,6 @@ def families_of(figures: Figures) -> Iterator[Family]:
         f"{prefix}_mismatches",
         "gauge",
         "Where Slurm and Kubernetes disagree, by class.",
-        [Sample({"class": sort}, count) for sort, count in figures.mismatches.items()],
+        [Sample({"class": sort}, count) for sort, count in counters.mismatches.items()],
     )
     yield from process_families()

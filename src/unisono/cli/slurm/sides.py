@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
     from unisono.kube.client import Client
-    from unisono.slurm.bridge.cluster_view import Truth
+    from unisono.slurm.bridge.cluster_view import ClusterView
     from unisono.slurm.bridge.gang import Settings
-    from unisono.slurm.bridge.slurm_commands import Programs
-    from unisono.slurm.bridge.slurm_view import Belief
+    from unisono.slurm.bridge.slurm_commands import SlurmCommands
+    from unisono.slurm.bridge.slurm_view import SlurmView
 
 
 def add_sides(one: argparse.ArgumentParser) -> None:
@@ -36,14 +36,14 @@ def add_sides(one: argparse.ArgumentParser) -> None:
     one.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
 
 
-def programs_of(arguments: argparse.Namespace) -> Programs:
+def programs_of(arguments: argparse.Namespace) -> SlurmCommands:
     """Return the programs of the Slurm that is meant."""
-    from unisono.slurm.bridge.slurm_commands import Programs
+    from unisono.slurm.bridge.slurm_commands import SlurmCommands
 
-    return Programs(arguments.conf)
+    return SlurmCommands(arguments.conf)
 
 
-async def settings_of(arguments: argparse.Namespace, programs: Programs) -> Settings:
+async def settings_of(arguments: argparse.Namespace, programs: SlurmCommands) -> Settings:
     """Return how gangs are made there."""
     from unisono.slurm.bridge.gang import Settings
     from unisono.slurm.bridge.slurm_view import cluster_name
@@ -56,17 +56,17 @@ async def settings_of(arguments: argparse.Namespace, programs: Programs) -> Sett
 
 
 async def both(
-    client: Client, arguments: argparse.Namespace, programs: Programs
-) -> tuple[Belief, Truth, Settings]:
+    client: Client, arguments: argparse.Namespace, programs: SlurmCommands
+) -> tuple[SlurmView, ClusterView, Settings]:
     """Look at both sides, once."""
     from unisono.kube.mapping import POD
     from unisono.slurm.bridge.apply import JOB, NODE
-    from unisono.slurm.bridge.cluster_view import truth_of
-    from unisono.slurm.bridge.slurm_view import Belief, read_jobs, read_nodes
+    from unisono.slurm.bridge.cluster_view import cluster_view_of
+    from unisono.slurm.bridge.slurm_view import SlurmView, read_jobs, read_nodes
 
     settings = await settings_of(arguments, programs)
-    belief = Belief(await read_jobs(programs), await read_nodes(programs))
-    truth = truth_of(
+    slurm_view = SlurmView(await read_jobs(programs), await read_nodes(programs))
+    cluster_view = cluster_view_of(
         jobs=(await client.list(JOB, settings.namespace)).items,
         workloads=await _workloads(client, settings.namespace),
         pods=(await client.list(POD)).items,
@@ -74,7 +74,7 @@ async def both(
         gpu=settings.gpu,
         cluster=settings.cluster,
     )
-    return belief, truth, settings
+    return slurm_view, cluster_view, settings
 
 
 async def _workloads(client: Client, namespace: str) -> list[dict[str, Any]]:

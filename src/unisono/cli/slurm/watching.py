@@ -13,8 +13,8 @@ from unisono.cli.tables import table
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-    from unisono.slurm.bridge.cluster_view import Pod, Truth
-    from unisono.slurm.bridge.slurm_view import Belief, SlurmJob
+    from unisono.slurm.bridge.cluster_view import ClusterView, Pod
+    from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView
 
 NAME = "watch"
 HELP = "show queue, pods and nodes of both sides on one screen"
@@ -60,8 +60,8 @@ async def _show(client: Client, arguments: argparse.Namespace) -> int:
 
     programs, clock = programs_of(arguments), RealClock()
     while True:
-        belief, truth, _ = await both(client, arguments, programs)
-        text = "\n".join(screen(belief, truth, clock.now()))
+        slurm_view, cluster_view, _ = await both(client, arguments, programs)
+        text = "\n".join(screen(slurm_view, cluster_view, clock.now()))
         clears = sys.stdout.isatty() and not arguments.once
         print(f"{_CLEAR if clears else ''}{text}", flush=True)
         if arguments.once:
@@ -69,10 +69,10 @@ async def _show(client: Client, arguments: argparse.Namespace) -> int:
         await asyncio.sleep(arguments.every)
 
 
-def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
+def screen(slurm_view: SlurmView, cluster_view: ClusterView, now: float) -> Iterator[str]:
     """Yield the lines of a screen."""
     jobs = sorted(
-        (one for one in belief.jobs.values() if not one.is_over),
+        (one for one in slurm_view.jobs.values() if not one.is_over),
         key=lambda one: (one.state == "PENDING", one.number, one.key),
     )
     yield f"Slurm queue ({len(jobs)})"
@@ -80,7 +80,7 @@ def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
     yield table(("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "WHERE"), rows)
     if len(jobs) > _MOST_ROWS:
         yield f"  and {len(jobs) - _MOST_ROWS} more"
-    pods = [one for one in truth.pods if one.job]
+    pods = [one for one in cluster_view.pods if one.job]
     yield f"\nPods of Slurm jobs ({len(pods)})"
     yield table(
         ("POD", "JOB", "NODE", "GPUS", "STATE"),
@@ -100,7 +100,10 @@ def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
     yield "\nNodes, in Slurm and in Kubernetes"
     yield table(
         ("NODE", "SLURM", "CPUS", "MEM", "GPUS", "KUBERNETES", "CPUS", "MEM", "GPUS", ""),
-        [_node(name, belief, truth) for name in sorted({*belief.nodes, *truth.nodes})],
+        [
+            _node(name, slurm_view, cluster_view)
+            for name in sorted({*slurm_view.nodes, *cluster_view.nodes})
+        ],
     )
 
 
@@ -122,9 +125,9 @@ def _job(job: SlurmJob, now: float) -> tuple[object, ...]:
     return (job.key, job.partition, name, job.user, letters, time, job.nodes, where[:60])
 
 
-def _node(name: str, belief: Belief, truth: Truth) -> tuple[object, ...]:
+def _node(name: str, slurm_view: SlurmView, cluster_view: ClusterView) -> tuple[object, ...]:
     """Return what both sides say is used of a node."""
-    ours, theirs = belief.nodes.get(name), truth.nodes.get(name)
+    ours, theirs = slurm_view.nodes.get(name), cluster_view.nodes.get(name)
     slurm: tuple[str, ...] = ("none", "", "", "")
     kubernetes = slurm
     if ours is not None:

@@ -8,14 +8,14 @@ import sys
 import textwrap
 from typing import Any
 
-from unisono.cli.programs import around
+from unisono.cli.programs import context
 from unisono.cli.stories.stage import Stage, StoryFailed, stage
 from unisono.cli.why_answer import answer
 from unisono.cli.why_found import gather
 from unisono.cli.why_text import text as why_text
-from unisono.slurm.client import Quick, access_of
+from unisono.slurm.client import ApiClient, access_of
 from unisono.slurm.commands import sbatch, sinfo, sprio, squeue
-from unisono.slurm.commands.context import Around, Outcome
+from unisono.slurm.commands.context import Context, Outcome
 from unisono.slurm.listing import TURNS
 from unisono.slurm.states import is_over
 
@@ -113,9 +113,9 @@ class _Story:
 
     def _call(self, user: str, program: str, words: list[str], script: str) -> Outcome:
         # A thread of its own: the cluster that answers lives in this process, too.
-        api = Quick(self._access)
-        here = around()._replace(user=user, connect=lambda options: api, read=lambda path: script)
-        found: Around = here._replace(environment={}, directory="/tmp")
+        api = ApiClient(self._access)
+        here = context()._replace(user=user, connect=lambda options: api, read=lambda path: script)
+        found: Context = here._replace(environment={}, directory="/tmp")
         try:
             return _PROGRAMS[program](words, found)
         finally:
@@ -173,6 +173,6 @@ class _Story:
         assert job is not None
         found = answer(await gather(self._on.client, job))
         command = f"unisono why slurmjob/{job['metadata']['name']}"
-        told = textwrap.indent(why_text(found, around().now), "  ")
+        told = textwrap.indent(why_text(found, context().now), "  ")
         sys.stdout.write(f"\n  bob$ {command}\n{told}")
         sys.stdout.flush()

@@ -23,7 +23,7 @@ class DropGang(msgspec.Struct, frozen=True):
     why: str
 
 
-class Park(msgspec.Struct, frozen=True):
+class Deactivate(msgspec.Struct, frozen=True):
     """Give a reservation back for a while; the gang keeps its age and its place in the queue."""
 
     gang: Gang
@@ -31,7 +31,7 @@ class Park(msgspec.Struct, frozen=True):
     why: str
 
 
-class Unpark(msgspec.Struct, frozen=True):
+class Reactivate(msgspec.Struct, frozen=True):
     """Let a gang queue again."""
 
     gang: Gang
@@ -50,14 +50,14 @@ class StartNow(msgspec.Struct, frozen=True):
     job: SlurmJob
 
 
-class HoldBack(msgspec.Struct, frozen=True):
+class Hold(msgspec.Struct, frozen=True):
     """Hold a job that waits; its mark says why."""
 
     job: SlurmJob
     why: str
 
 
-class TakeBack(msgspec.Struct, frozen=True):
+class RevokeNodes(msgspec.Struct, frozen=True):
     """Take the nodes of a job that has them: requeue it, held; or end it if it must not restart."""
 
     job: SlurmJob
@@ -72,14 +72,14 @@ class Cancel(msgspec.Struct, frozen=True):
     why: str
 
 
-class Tell(msgspec.Struct, frozen=True):
+class Explain(msgspec.Struct, frozen=True):
     """Write into a job's mark why it waits."""
 
     job: SlurmJob
     why: str
 
 
-class FreePod(msgspec.Struct, frozen=True):
+class DeletePod(msgspec.Struct, frozen=True):
     """Let a pod go at once that was told to leave: Slurm has left its node."""
 
     pod: Pod
@@ -98,28 +98,28 @@ class Resume(msgspec.Struct, frozen=True):
     node: str
 
 
-class Avoid(msgspec.Struct, frozen=True):
+class MarkAway(msgspec.Struct, frozen=True):
     """Say on a node of Kubernetes whether Slurm would start anything there now."""
 
     node: str  # as Kubernetes calls it
     is_away: bool
 
 
-class Label(msgspec.Struct, frozen=True):
+class SetFeatures(msgspec.Struct, frozen=True):
     """Set the features of a node, the available and the active ones together."""
 
     node: str
     features: tuple[str, ...]
 
 
-class Occupy(msgspec.Struct, frozen=True):
+class SubmitPlaceholder(msgspec.Struct, frozen=True):
     """Submit a job that stands for pods of others on a node."""
 
     node: str
     gpus: int
 
 
-class Vacate(msgspec.Struct, frozen=True):
+class CancelPlaceholder(msgspec.Struct, frozen=True):
     """End such a job."""
 
     job: SlurmJob
@@ -128,19 +128,19 @@ class Vacate(msgspec.Struct, frozen=True):
 Action = (
     MakeGang
     | DropGang
-    | Park
-    | Unpark
+    | Deactivate
+    | Reactivate
     | Start
     | StartNow
-    | HoldBack
-    | TakeBack
+    | Hold
+    | RevokeNodes
     | Cancel
-    | Tell
-    | FreePod
+    | Explain
+    | DeletePod
     | Drain
     | Resume
-    | Avoid
-    | Label
-    | Occupy
-    | Vacate
+    | MarkAway
+    | SetFeatures
+    | SubmitPlaceholder
+    | CancelPlaceholder
 )

@@ -14,15 +14,15 @@ from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
 from unisono.slurm.bridge import actions, gang
 from unisono.slurm.bridge.cluster_view import Gang
-from unisono.slurm.bridge.gang import Settings, gang_of, pin_of, wanted_of
+from unisono.slurm.bridge.gang import Settings, gang_of, pin_fields, requested_nodes
 from unisono.slurm.bridge.marks import GATE, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME
-from unisono.slurm.bridge.slurm_commands import Programs
-from unisono.slurm.bridge.slurm_view import Belief, SlurmJob
+from unisono.slurm.bridge.slurm_commands import SlurmCommands
+from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView
 
 Json = dict[str, Any]
 
-# A queue that was made a moment ago counts a moment later.
+# LocalQueues are listed at most this often: a new one is used a few seconds later.
 _QUEUES_FOR_S = 5.0
 
 JOB = Kind("batch/v1", "Job")
@@ -31,12 +31,12 @@ WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload")
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue")
 
 
-class Hands:
+class ActionExecutor:
     """What carries actions out."""
 
     def __init__(
         self,
-        programs: Programs,
+        programs: SlurmCommands,
         client: Client,
         settings: Settings,
         clock: Callable[[], float],
@@ -57,31 +57,31 @@ class Hands:
         self._settings = settings
         self._clock = clock
 
-    async def do(self, action: actions.Action, belief: Belief) -> None:
+    async def do(self, action: actions.Action, slurm_view: SlurmView) -> None:
         """Carry one action out."""
         match action:
             case actions.MakeGang(job, only, tries):
-                await self._make(job, belief, only, tries)
+                await self._make(job, slurm_view, only, tries)
             case actions.DropGang(dropped, _):
                 await self._drop(dropped)
-            case actions.Park(parked, until, _):
+            case actions.Deactivate(parked, until, _):
                 await self._park(parked, until)
-            case actions.Unpark(parked):
+            case actions.Reactivate(parked):
                 await self._activate(parked, is_active=True)
             case actions.Start(job, reserved):
                 await self._start(job, reserved)
             case actions.StartNow(job):
                 await self._update(job.key, "StartTime=now")
-            case actions.HoldBack(job, why):
+            case actions.Hold(job, why):
                 await self._update(job.key, "Priority=0", _comment(job, GATE, why))
-            case actions.TakeBack(job, why):
+            case actions.RevokeNodes(job, why):
                 await self._take_back(job, why)
             case actions.Cancel(job, why):
                 await self._update(job.key, _comment(job, GATE, why))
                 await self._slurm("scancel", job.key)
-            case actions.Tell(job, why):
+            case actions.Explain(job, why):
                 await self._update(job.key, _comment(job, GATE, why))
-            case actions.FreePod(pod):
+            case actions.DeletePod(pod):
                 await self._free(pod.name, pod.namespace, pod.uid)
             case actions.Drain(node, why):
                 await self._slurm(
@@ -89,17 +89,17 @@ class Hands:
                 )
             case actions.Resume(node):
                 await self._slurm("scontrol", "update", f"NodeName={node}", "State=RESUME")
-            case actions.Avoid(node, is_away):
+            case actions.MarkAway(node, is_away):
                 labels = {gang.AWAY: "true" if is_away else None}
                 changes = {"metadata": {"labels": labels}}
                 self._saw(await self._client.patch(NODE, node, "", changes))
-            case actions.Label(node, features):
+            case actions.SetFeatures(node, features):
                 listed = ",".join(features)
                 both = (f"AvailableFeatures={listed}", f"ActiveFeatures={listed}")
                 await self._slurm("scontrol", "update", f"NodeName={node}", *both)
-            case actions.Occupy(node, gpus):
+            case actions.SubmitPlaceholder(node, gpus):
                 await self._occupy(node, gpus)
-            case actions.Vacate(job):
+            case actions.CancelPlaceholder(job):
                 await self._slurm("scancel", job.key)
 
     # ---- Slurm -------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Hands:
         """Pin and release; when that was is written first, so that somebody can take it back."""
         annotations = {gang.RELEASED_AT: f"{self._clock():.3f}"}
         await self._annotate(reserved, annotations)
-        fields = [*pin_of(job, reserved.nodes), _pinned(job)]
+        fields = [*pin_fields(job, reserved.nodes), _pinned(job)]
         if job.restarts:
             fields.append("StartTime=now")  # else Slurm waits until its credentials are old
         await self._update(job.key, *fields)
@@ -125,7 +125,7 @@ class Hands:
     async def pin(self, job: SlurmJob, reserved: Gang) -> None:
         """Pin a job that Slurm itself will start."""
         await self._annotate(reserved, {gang.RELEASED_AT: f"{self._clock():.3f}"})
-        await self._update(job.key, *pin_of(job, reserved.nodes), _pinned(job))
+        await self._update(job.key, *pin_fields(job, reserved.nodes), _pinned(job))
 
     async def _take_back(self, job: SlurmJob, why: str) -> None:
         await self._update(job.key, _comment(job, GATE, why))
@@ -158,11 +158,13 @@ class Hands:
 
     # ---- Kubernetes --------------------------------------------------------------------------
 
-    async def _make(self, job: SlurmJob, belief: Belief, only: tuple[str, ...], tries: int) -> None:
+    async def _make(
+        self, job: SlurmJob, slurm_view: SlurmView, only: tuple[str, ...], tries: int
+    ) -> None:
         queue = await self.queue_for(job)
         made = gang_of(
             job,
-            belief.nodes,
+            slurm_view.nodes,
             self._settings,
             queue=gang.UNLIMITED if only else queue,
             only=only or None,
@@ -228,11 +230,11 @@ class Hands:
 
 def _pinned(job: SlurmJob) -> str:
     """Return the field that marks a job as pinned, and remembers which nodes its user named."""
-    return _comment(job, PINNED, "", want=",".join(wanted_of(job)))
+    return _comment(job, PINNED, "", want=",".join(requested_nodes(job)))
 
 
-def _comment(job: SlurmJob, stand: str, why: str, **words: str) -> str:
+def _comment(job: SlurmJob, state: str, why: str, **words: str) -> str:
     """Return the field that changes a job's mark; its words are kept."""
     mark = read_mark(job.comment)
     kept = {**mark.words, **words}
-    return f"AdminComment={Mark(stand, kept, why).written()}"
+    return f"AdminComment={Mark(state, kept, why).written()}"

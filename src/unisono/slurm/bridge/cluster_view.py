@@ -96,7 +96,7 @@ class KubeNode(msgspec.Struct, frozen=True, kw_only=True):
         return self.gpus - self.gpus_used
 
 
-class Truth(msgspec.Struct, frozen=True):
+class ClusterView(msgspec.Struct, frozen=True):
     """Gangs by the key of their job, nodes by Slurm's name, and pods."""
 
     gangs: Mapping[str, Gang] = {}
@@ -104,7 +104,7 @@ class Truth(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...] = ()
 
 
-def truth_of(
+def cluster_view_of(
     *,
     jobs: Iterable[Json],
     workloads: Iterable[Json],
@@ -112,7 +112,7 @@ def truth_of(
     nodes: Iterable[Json],
     gpu: str,
     cluster: str,
-) -> Truth:
+) -> ClusterView:
     """Put a picture together from what the API has."""
     machines = list(nodes)
     called = {one["metadata"]["name"]: _slurm_name(one["metadata"]) for one in machines}
@@ -133,7 +133,7 @@ def truth_of(
         if pod.node and not pod.is_ended:
             used.setdefault(pod.node, []).append(pod)
     made = [_node(one, used.get(_slurm_name(one["metadata"]), ()), gpu) for one in machines]
-    return Truth(found, {one.slurm: one for one in made}, read)
+    return ClusterView(found, {one.slurm: one for one in made}, read)
 
 
 def _gang(job: Json, workload: Json | None, pods: tuple[Pod, ...]) -> Gang:

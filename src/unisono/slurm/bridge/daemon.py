@@ -30,17 +30,17 @@ from unisono.kube.informer import Informer
 from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, KubeTrouble
 from unisono.slurm.bridge import actions
-from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, Hands
-from unisono.slurm.bridge.cluster_view import Gang, Truth, truth_of
-from unisono.slurm.bridge.decide import Patience, Terms, decide
+from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, ActionExecutor
+from unisono.slurm.bridge.cluster_view import ClusterView, Gang, cluster_view_of
+from unisono.slurm.bridge.decide import Timeouts, UnboundTimer, decide
 from unisono.slurm.bridge.gang import Settings
 from unisono.slurm.bridge.hooks import Answer, CannotListen, Question, listening
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
 from unisono.slurm.bridge.mismatch import SORTS, mismatches
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME, avoided, sync
 from unisono.slurm.bridge.requests import taken
-from unisono.slurm.bridge.slurm_commands import Programs, SlurmRefused, SlurmSilent
-from unisono.slurm.bridge.slurm_view import Belief, SlurmJob, read_jobs, read_nodes
+from unisono.slurm.bridge.slurm_commands import SlurmCommands, SlurmRefused, SlurmUnreachable
+from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView, read_jobs, read_nodes
 from unisono.slurm.host_list import expand
 
 # Nodes change more slowly than jobs.
@@ -54,7 +54,7 @@ _REQUESTS_EVERY_S = 0.1
 _MOST_MADE, _MOST_TOLD = 50, 5
 
 
-class Tells(Protocol):
+class LogsEvents(Protocol):
     """Where events go."""
 
     def __call__(self, event: str, **facts: str | int | float | bool) -> None:
@@ -62,12 +62,12 @@ class Tells(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class BridgeOptions:
     """What the operator chose."""
 
     settings: Settings
     socket: Path
-    terms: Terms = field(default_factory=Terms)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     # How long a prolog may wait for a reservation of nodes that Slurm has chosen itself.
     check_s: float = 10.0
     syncs_nodes: bool = True
@@ -77,7 +77,7 @@ class Choices:
 
 
 @dataclass(slots=True)
-class Figures:
+class Counters:
     """What is counted."""
 
     cycles: int = 0
@@ -97,34 +97,36 @@ class Bridge:
 
     def __init__(
         self,
-        programs: Programs,
+        programs: SlurmCommands,
         client: Client,
-        choices: Choices,
+        options: BridgeOptions,
         *,
         clock: Clock,
         chance: random.Random,
-        tell: Tells,
+        log_event: LogsEvents,
     ) -> None:
         """Prepare; nothing happens before `run`."""
-        self.figures = Figures()
-        self._slurm, self._client, self._choices = programs, client, choices
-        self._clock, self._tell = clock, tell
-        self._belief = Belief()
+        self.counters = Counters()
+        self._slurm, self._client, self._options = programs, client, options
+        self._clock, self._log_event = clock, log_event
+        self._slurm_view = SlurmView()
         self._nodes_read, self._compared = float("-inf"), float("-inf")
-        self._patience = Patience()
+        self._unbound = UnboundTimer()
         self._wake, self._looked = asyncio.Event(), asyncio.Event()
-        namespace = choices.settings.namespace
+        namespace = options.settings.namespace
         self._informers = {
             kind: Informer(client, kind, Dicts(*kind), clock=clock, chance=chance, namespace=within)
             for kind, within in ((JOB, namespace), (WORKLOAD, namespace), (POD, ""), (NODE, ""))
         }
-        self._hands = Hands(programs, client, choices.settings, clock.now, self._saw, self._hosts)
+        self._executor = ActionExecutor(
+            programs, client, options.settings, clock.now, self._saw, self._hosts
+        )
 
     # ---- the loop ----------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Work until cancelled."""
-        with _alone(self._choices.socket, self._choices.owner):
+        with _alone(self._options.socket, self._options.owner):
             await self._make_namespace()
             for informer in self._informers.values():
                 informer.on_change(lambda delta: self._wake.set())
@@ -138,15 +140,15 @@ class Bridge:
     async def _work(self) -> None:
         for informer in self._informers.values():
             await informer.synced()
-        async with listening(self._choices.socket, self._respond, self._choices.owner):
-            self._tell("listening to hooks", socket=str(self._choices.socket))
+        async with listening(self._options.socket, self._respond, self._options.owner):
+            self._log_event("listening to hooks", socket=str(self._options.socket))
             await guarded(self._hear_requests(), self._keep_looking())
 
     async def _keep_looking(self) -> None:
         while True:
             self._wake.clear()
             began = self._clock.monotonic()
-            await self.look()
+            await self.reconcile()
             took = self._clock.monotonic() - began
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(_LEAST_POLL_S, _POLL_FACTOR * took)):
@@ -156,7 +158,7 @@ class Bridge:
         """Do what job_submit.lua wrote down: there are new jobs, or a user holds one."""
         while True:
             await self._clock.sleep(_REQUESTS_EVERY_S)
-            for request in await taken(self._choices.socket, self._clock):
+            for request in await taken(self._options.socket, self._clock):
                 if request.mark:
                     await self._mark(request.job, request.mark)
                 self._wake.set()
@@ -164,116 +166,120 @@ class Bridge:
     async def _mark(self, number: int, mark: str) -> None:
         try:
             await self._slurm("scontrol", "update", f"JobId={number}", f"AdminComment={mark}")
-        except (SlurmRefused, SlurmSilent) as trouble:
-            self._tell("an action failed", action="mark", text=str(trouble))
+        except (SlurmRefused, SlurmUnreachable) as trouble:
+            self._log_event("an action failed", action="mark", text=str(trouble))
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Look once at both sides, and do what is to be done."""
         try:
-            belief = await self._read()
-        except SlurmSilent as trouble:
-            if self.figures.is_slurm_there:
-                self._tell("Slurm does not answer", text=str(trouble))
-            self.figures.is_slurm_there = False
+            slurm_view = await self._read()
+        except SlurmUnreachable as trouble:
+            if self.counters.is_slurm_there:
+                self._log_event("Slurm does not answer", text=str(trouble))
+            self.counters.is_slurm_there = False
             return
-        self.figures.is_slurm_there = True
-        self._belief, truth, now = belief, self.truth(), self._clock.now()
-        decided = list(decide(belief, truth, self._choices.terms, self._patience, now))
+        self.counters.is_slurm_there = True
+        self._slurm_view, cluster_view, now = slurm_view, self.cluster_view(), self._clock.now()
+        decided = list(decide(slurm_view, cluster_view, self._options.timeouts, self._unbound, now))
         made = [one for one in decided if isinstance(one, actions.MakeGang)]
-        told = [one for one in decided if isinstance(one, actions.Tell)]
-        urgent = [one for one in decided if not isinstance(one, actions.MakeGang | actions.Tell)]
+        told = [one for one in decided if isinstance(one, actions.Explain)]
+        urgent = [one for one in decided if not isinstance(one, actions.MakeGang | actions.Explain)]
         for action in urgent:
-            await self._act(action, belief)
+            await self._act(action, slurm_view)
         async with asyncio.TaskGroup() as group:
             for new in made[:_MOST_MADE]:
-                group.create_task(self._act(new, belief))
+                group.create_task(self._act(new, slurm_view))
         if not urgent and not made:
             for one in told[:_MOST_TOLD]:
-                await self._act(one, belief)
+                await self._act(one, slurm_view)
         if len(made) > _MOST_MADE or (told and (urgent or made)):
             self._wake.set()  # there is more to do
-        await self._sync(belief, truth)
-        self._count(belief, truth, now)
+        await self._sync(slurm_view, cluster_view)
+        self._count(slurm_view, cluster_view, now)
         self._looked.set()
         self._looked = asyncio.Event()
 
-    async def _sync(self, belief: Belief, truth: Truth) -> None:
-        """Keep nodes in step; what is to be done is decided anew on what Slurm says at that moment.
+    async def _sync(self, slurm_view: SlurmView, cluster_view: ClusterView) -> None:
+        """Keep node states in step, deciding again on a fresh reading of Slurm's nodes.
 
-        Else a drain that an administrator made a second ago would be taken for ours.
+        Otherwise a drain that an administrator set a second ago would be taken for ours.
         """
-        if any(self._for_nodes(belief, truth)):
+        if any(self._for_nodes(slurm_view, cluster_view)):
             self._nodes_read = float("-inf")
-            belief = msgspec.structs.replace(belief, nodes=await read_nodes(self._slurm))
-            for action in [*self._for_nodes(belief, truth)]:
-                await self._act(action, belief)
+            slurm_view = msgspec.structs.replace(slurm_view, nodes=await read_nodes(self._slurm))
+            for action in [*self._for_nodes(slurm_view, cluster_view)]:
+                await self._act(action, slurm_view)
 
-    def _for_nodes(self, belief: Belief, truth: Truth) -> Iterator[actions.Action]:
-        yield from avoided(belief, truth)
-        if self._choices.syncs_nodes:
+    def _for_nodes(
+        self, slurm_view: SlurmView, cluster_view: ClusterView
+    ) -> Iterator[actions.Action]:
+        yield from avoided(slurm_view, cluster_view)
+        if self._options.syncs_nodes:
             yield from sync(
-                belief,
-                truth,
-                has_features=self._choices.has_features,
-                has_placeholders=self._choices.has_placeholders,
+                slurm_view,
+                cluster_view,
+                has_features=self._options.has_features,
+                has_placeholders=self._options.has_placeholders,
             )
 
-    async def _read(self) -> Belief:
+    async def _read(self) -> SlurmView:
         now = self._clock.monotonic()
-        nodes = self._belief.nodes
+        nodes = self._slurm_view.nodes
         if now - self._nodes_read >= _NODES_EVERY_S:
             nodes, self._nodes_read = await read_nodes(self._slurm), now
-        return Belief(await read_jobs(self._slurm), nodes)
+        return SlurmView(await read_jobs(self._slurm), nodes)
 
-    def truth(self) -> Truth:
+    def cluster_view(self) -> ClusterView:
         """Return what Kubernetes has, as far as we have heard."""
         stores = {kind: one.store for kind, one in self._informers.items()}
-        return truth_of(
+        return cluster_view_of(
             jobs=stores[JOB],
             workloads=stores[WORKLOAD],
             pods=stores[POD],
             nodes=stores[NODE],
-            gpu=self._choices.settings.gpu,
-            cluster=self._choices.settings.cluster,
+            gpu=self._options.settings.gpu,
+            cluster=self._options.settings.cluster,
         )
 
-    async def _act(self, action: actions.Action, belief: Belief) -> bool:
+    async def _act(self, action: actions.Action, slurm_view: SlurmView) -> bool:
         try:
-            await self._hands.do(action, belief)
-        except (SlurmRefused, SlurmSilent, KubeTrouble) as trouble:
-            self.figures.failures += 1
-            self._tell("an action failed", action=type(action).__name__, text=str(trouble))
+            await self._executor.do(action, slurm_view)
+        except (SlurmRefused, SlurmUnreachable, KubeTrouble) as trouble:
+            self.counters.failures += 1
+            self._log_event("an action failed", action=type(action).__name__, text=str(trouble))
             return False
         match action:
             case actions.Start(job, gang):
-                self.figures.started += 1
-                self._tell("started", job=job.key, nodes=",".join(gang.nodes))
-            case actions.TakeBack(job, why, is_deadlock):
-                self.figures.taken_back += 1
-                self.figures.deadlocks_resolved += is_deadlock
-                self._tell("taken back", job=job.key, why=why, deadlock=is_deadlock)
+                self.counters.started += 1
+                self._log_event("started", job=job.key, nodes=",".join(gang.nodes))
+            case actions.RevokeNodes(job, why, is_deadlock):
+                self.counters.taken_back += 1
+                self.counters.deadlocks_resolved += is_deadlock
+                self._log_event("taken back", job=job.key, why=why, deadlock=is_deadlock)
             case actions.Drain(node, why):
-                self._tell("drained", node=node, why=why)
+                self._log_event("drained", node=node, why=why)
             case actions.Resume(node):
-                self._tell("resumed", node=node)
-            case actions.DropGang(gang, why) | actions.Park(gang, _, why):
-                self._tell("gave back", job=gang.job, why=why, action=type(action).__name__)
-            case actions.Cancel(job, why) | actions.HoldBack(job, why):
-                self._tell("held back", job=job.key, why=why, action=type(action).__name__)
+                self._log_event("resumed", node=node)
+            case actions.DropGang(gang, why) | actions.Deactivate(gang, _, why):
+                self._log_event("gave back", job=gang.job, why=why, action=type(action).__name__)
+            case actions.Cancel(job, why) | actions.Hold(job, why):
+                self._log_event("held back", job=job.key, why=why, action=type(action).__name__)
             case _:
                 pass
         return True
 
-    def _count(self, belief: Belief, truth: Truth, now: float) -> None:
-        figures = self.figures
-        figures.cycles += 1
-        figures.gangs = len(truth.gangs)
-        figures.whole = sum(one.is_whole for one in truth.gangs.values())
+    def _count(self, slurm_view: SlurmView, cluster_view: ClusterView, now: float) -> None:
+        counters = self.counters
+        counters.cycles += 1
+        counters.gangs = len(cluster_view.gangs)
+        counters.whole = sum(one.is_whole for one in cluster_view.gangs.values())
         if now - self._compared >= _MISMATCHES_EVERY_S:
             self._compared = now
-            figures.mismatches = dict.fromkeys(SORTS, 0)
-            for one in mismatches(belief, truth, bind_s=self._choices.terms.bind_s, now=now):
-                figures.mismatches[one.sort] += 1
+            counters.mismatches = dict.fromkeys(SORTS, 0)
+            for one in mismatches(
+                slurm_view, cluster_view, bind_s=self._options.timeouts.bind_s, now=now
+            ):
+                counters.mismatches[one.sort] += 1
 
     # ---- hooks -------------------------------------------------------------------------------
 
@@ -286,48 +292,50 @@ class Bridge:
                 answer = await self._stage(question)
             else:
                 answer = await self._may_start(question)
-        except (SlurmRefused, SlurmSilent, KubeTrouble) as trouble:
+        except (SlurmRefused, SlurmUnreachable, KubeTrouble) as trouble:
             answer = Answer(ok=False, text=str(trouble))
         if not answer.ok:
-            self.figures.refused += 1
-            self._tell("refused", hook=question.hook, job=question.key, why=answer.text)
+            self.counters.refused += 1
+            self._log_event("refused", hook=question.hook, job=question.key, why=answer.text)
         return answer
 
     async def _may_start(self, question: Question) -> Answer:
         """Say yes to a job whose whole gang is on exactly its nodes."""
         nodes = set(expand(question.nodes))
-        gang = self.truth().gangs.get(question.key)
+        gang = self.cluster_view().gangs.get(question.key)
         if gang is not None and gang.is_whole and set(gang.nodes) == nodes:
             return Answer(ok=True)
-        belief = Belief(await read_jobs(self._slurm), self._belief.nodes)
-        job = belief.jobs.get(question.key)
+        slurm_view = SlurmView(await read_jobs(self._slurm), self._slurm_view.nodes)
+        job = slurm_view.jobs.get(question.key)
         if job is None:
             return Answer(ok=False, text="Slurm does not know this job")
-        stand = read_mark(job.comment).stand
-        if stand == PLACEHOLDER or (not stand and _is_placeholder(job)):
+        state = read_mark(job.comment).state
+        if state == PLACEHOLDER or (not state and _is_placeholder(job)):
             return Answer(ok=True)
-        if stand:
+        if state:
             return Answer(ok=False, text=_shortage(gang))
-        return await self._reserve_there(job, tuple(sorted(nodes)), belief)
+        return await self._reserve_there(job, tuple(sorted(nodes)), slurm_view)
 
-    async def _reserve_there(self, job: SlurmJob, nodes: tuple[str, ...], belief: Belief) -> Answer:
+    async def _reserve_there(
+        self, job: SlurmJob, nodes: tuple[str, ...], slurm_view: SlurmView
+    ) -> Answer:
         """Reserve the nodes that Slurm chose by itself; if that fails, the job goes to the gate."""
-        await self._hands.do(actions.MakeGang(job, only=nodes), belief)
-        deadline = self._clock.monotonic() + self._choices.check_s
+        await self._executor.do(actions.MakeGang(job, only=nodes), slurm_view)
+        deadline = self._clock.monotonic() + self._options.check_s
         gang = await self._until_whole(job.key, deadline)
         if gang is not None and gang.is_whole and set(gang.nodes) == set(nodes):
-            await self._hands.own(job, gang)
+            await self._executor.own(job, gang)
             return Answer(ok=True)
         why = _shortage(gang)
         if gang is not None:
-            await self._act(actions.DropGang(gang, why), belief)
+            await self._act(actions.DropGang(gang, why), slurm_view)
         # Slurm requeues a job whose prolog says no, and cancels one that must not be requeued.
-        await self._act(actions.Tell(job, why), belief)
+        await self._act(actions.Explain(job, why), slurm_view)
         return Answer(ok=False, text=why)
 
     async def _until_whole(self, key: str, deadline: float) -> Gang | None:
         while True:
-            gang = self.truth().gangs.get(key)
+            gang = self.cluster_view().gangs.get(key)
             left = deadline - self._clock.monotonic()
             if left <= 0 or (gang is not None and gang.is_whole):
                 return gang
@@ -336,14 +344,14 @@ class Bridge:
     async def _stage(self, question: Question) -> Answer:
         """Reserve before Slurm starts the job, for as long as that takes."""
         while True:
-            job = self._belief.jobs.get(question.key)
+            job = self._slurm_view.jobs.get(question.key)
             if job is not None and job.state != "PENDING":
                 return Answer(ok=False, text=f"the job is {job.state}")
-            gang = self.truth().gangs.get(question.key)
+            gang = self.cluster_view().gangs.get(question.key)
             if job is not None and gang is None:
-                await self._hands.do(actions.MakeGang(job), self._belief)
+                await self._executor.do(actions.MakeGang(job), self._slurm_view)
             elif job is not None and gang is not None and gang.is_whole:
-                await self._hands.pin(job, gang)
+                await self._executor.pin(job, gang)
                 return Answer(ok=True)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
@@ -352,7 +360,7 @@ class Bridge:
     # ---- small things ------------------------------------------------------------------------
 
     async def _make_namespace(self) -> None:
-        name = self._choices.settings.namespace
+        name = self._options.settings.namespace
         with contextlib.suppress(AlreadyExists):
             await self._client.create(
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -360,7 +368,7 @@ class Bridge:
 
     def _hosts(self) -> dict[str, str]:
         """Return what Kubernetes calls the nodes of Slurm."""
-        return {one.slurm: one.host for one in self.truth().nodes.values()}
+        return {one.slurm: one.host for one in self.cluster_view().nodes.values()}
 
     def _saw(self, obj: dict[str, Any]) -> None:
         """Show our own writes at once."""

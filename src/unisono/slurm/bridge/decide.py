@@ -28,29 +28,29 @@ import msgspec
 from unisono.slurm.bridge.actions import (
     Action,
     Cancel,
+    Deactivate,
+    DeletePod,
     DropGang,
-    FreePod,
-    HoldBack,
+    Explain,
+    Hold,
     MakeGang,
-    Park,
+    Reactivate,
+    RevokeNodes,
     Start,
     StartNow,
-    TakeBack,
-    Tell,
-    Unpark,
 )
-from unisono.slurm.bridge.cluster_view import Gang, Truth
+from unisono.slurm.bridge.cluster_view import ClusterView, Gang
 from unisono.slurm.bridge.dependencies import is_satisfied
-from unisono.slurm.bridge.gang import shape_of, wanted_of
+from unisono.slurm.bridge.gang import requested_nodes, shape_of
 from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
-from unisono.slurm.bridge.slurm_view import PENDING, Belief, SlurmJob
+from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob, SlurmView
 
 # While Slurm cleans up after a job it is pending already, and its nodes are not free yet.
 _CLEANING = "Cleaning"
 _BEGIN_TIME = "BeginTime"
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long the bridge waits for what."""
 
     bind_s: float = 60.0  # a job that has nodes must have a whole gang by then
@@ -61,16 +61,16 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     tasks_ahead: int = 16  # tasks of one array that ask for a reservation at a time
 
 
-def retry_after(tries: int, terms: Terms) -> float:
+def retry_after(tries: int, timeouts: Timeouts) -> float:
     """Return how long a gang is parked after so many tries: twice as long each time, bounded.
 
     >>> [retry_after(tries, Terms()) for tries in (0, 1, 2, 20)]
     [5.0, 10.0, 20.0, 300.0]
     """
-    return min(terms.longest_retry_s, terms.first_retry_s * 2.0 ** min(tries, 30))
+    return min(timeouts.longest_retry_s, timeouts.first_retry_s * 2.0 ** min(tries, 30))
 
 
-class Patience:
+class UnboundTimer:
     """Since when jobs have nodes without a whole gang."""
 
     def __init__(self) -> None:
@@ -91,41 +91,47 @@ class Patience:
 
 
 def decide(
-    belief: Belief, truth: Truth, terms: Terms, patience: Patience, now: float
+    slurm_view: SlurmView,
+    cluster_view: ClusterView,
+    timeouts: Timeouts,
+    unbound: UnboundTimer,
+    now: float,
 ) -> Iterator[Action]:
     """Yield what is to be done now, jobs in the order in which Slurm lists them."""
-    patience.keep({*belief.jobs, *truth.gangs})
-    for job in _in_turn(belief, truth, terms):
-        gang = truth.gangs.get(job.key)
+    unbound.keep({*slurm_view.jobs, *cluster_view.gangs})
+    for job in _in_turn(slurm_view, cluster_view, timeouts):
+        gang = cluster_view.gangs.get(job.key)
         mark = read_mark(job.comment)
-        if mark.stand == PLACEHOLDER:
+        if mark.state == PLACEHOLDER:
             continue
         if not job.is_holding:
-            patience.forget(job.key)
+            unbound.forget(job.key)
         if job.state == PENDING:
-            yield from _pending(job, gang, mark, belief, terms, now)
+            yield from _pending(job, gang, mark, slurm_view, timeouts, now)
         elif job.is_holding:
-            yield from _holding(job, gang, mark, terms, patience, now)
+            yield from _holding(job, gang, mark, timeouts, unbound, now)
         elif gang is not None:
             yield DropGang(gang, f"its job is over ({job.state})")
-    for key, gang in truth.gangs.items():
-        if key not in belief.jobs and patience.waited(key, now) >= terms.forget_s:
+    for key, gang in cluster_view.gangs.items():
+        if key not in slurm_view.jobs and unbound.waited(key, now) >= timeouts.forget_s:
             yield DropGang(gang, "Slurm does not know its job")
-    yield from _free(belief, truth)
+    yield from _free(slurm_view, cluster_view)
 
 
-def _in_turn(belief: Belief, truth: Truth, terms: Terms) -> Iterator[SlurmJob]:
+def _in_turn(
+    slurm_view: SlurmView, cluster_view: ClusterView, timeouts: Timeouts
+) -> Iterator[SlurmJob]:
     """Yield all jobs, but of every array only as many waiting tasks as may soon start."""
     ahead: dict[int, int] = {}
-    for job in belief.jobs.values():
+    for job in slurm_view.jobs.values():
         if job.array and not job.is_over and not job.is_held:
             ahead[job.array] = ahead.get(job.array, 0) + 1
-    for job in belief.jobs.values():
+    for job in slurm_view.jobs.values():
         if not job.array or not job.is_held:
             yield job
             continue
-        most = min(job.most_at_once or terms.tasks_ahead, terms.tasks_ahead)
-        if job.key in truth.gangs or ahead.get(job.array, 0) < most:
+        most = min(job.most_at_once or timeouts.tasks_ahead, timeouts.tasks_ahead)
+        if job.key in cluster_view.gangs or ahead.get(job.array, 0) < most:
             ahead[job.array] = ahead.get(job.array, 0) + 1
             yield job
 
@@ -134,35 +140,45 @@ def _in_turn(belief: Belief, truth: Truth, terms: Terms) -> Iterator[SlurmJob]:
 
 
 def _pending(
-    job: SlurmJob, gang: Gang | None, mark: Mark, belief: Belief, terms: Terms, now: float
+    job: SlurmJob,
+    gang: Gang | None,
+    mark: Mark,
+    slurm_view: SlurmView,
+    timeouts: Timeouts,
+    now: float,
 ) -> Iterator[Action]:
     if job.reason == _CLEANING:
         return
     if job.is_held:
-        if mark.stand in (GATE, PINNED):
+        if mark.state in (GATE, PINNED):
             may_begin = job.eligible <= now or job.restarts > 0
-            if may_begin and is_satisfied(job, belief.jobs, now):
-                yield from _gated(job, gang, mark, belief, terms, now)
+            if may_begin and is_satisfied(job, slurm_view.jobs, now):
+                yield from _gated(job, gang, mark, slurm_view, timeouts, now)
             elif gang is not None:
                 yield DropGang(gang, "its job may not begin yet")
         elif gang is not None:
             yield DropGang(gang, "its job is held by its user or an administrator")
-    elif mark.stand == PINNED:
-        yield from _released(job, gang, belief, terms, now)
-    elif mark.stand in (GATE, HOLD):
+    elif mark.state == PINNED:
+        yield from _released(job, gang, slurm_view, timeouts, now)
+    elif mark.state in (GATE, HOLD):
         # It was refused by the prolog, or got past the gate (job_submit.lua was away).
-        yield HoldBack(job, mark.text or "it was released without a reservation")
+        yield Hold(job, mark.text or "it was released without a reservation")
 
 
 def _gated(
-    job: SlurmJob, gang: Gang | None, mark: Mark, belief: Belief, terms: Terms, now: float
+    job: SlurmJob,
+    gang: Gang | None,
+    mark: Mark,
+    slurm_view: SlurmView,
+    timeouts: Timeouts,
+    now: float,
 ) -> Iterator[Action]:
     """Get a reservation for a job that waits at the gate, and start it once there is one."""
-    wanted = len(wanted_of(job))
+    wanted = len(requested_nodes(job))
     if gang is None and 0 < wanted < job.nodes:
         why = f"it names {wanted} of its {job.nodes} nodes; name all of them or none"
         if mark.text != why:
-            yield Tell(job, why)
+            yield Explain(job, why)
     elif gang is None:
         yield MakeGang(job)
     elif gang.is_deleted:
@@ -171,20 +187,20 @@ def _gated(
         yield DropGang(gang, "its job asks for something else now")
     elif not gang.is_active:
         if now >= gang.retry_at:
-            yield Unpark(gang)
+            yield Reactivate(gang)
     elif gang.is_whole:
-        if away := _away(gang, belief):
-            yield Park(gang, now + retry_after(gang.tries, terms), away)
+        if away := _away(gang, slurm_view):
+            yield Deactivate(gang, now + retry_after(gang.tries, timeouts), away)
         else:
             yield Start(job, gang)
     elif gang.why and gang.why != mark.text:
-        yield Tell(job, gang.why)
+        yield Explain(job, gang.why)
 
 
-def _away(gang: Gang, belief: Belief) -> str:
+def _away(gang: Gang, slurm_view: SlurmView) -> str:
     """Name a node of a gang on which Slurm would start nothing."""
     for name in gang.nodes:
-        node = belief.nodes.get(name)
+        node = slurm_view.nodes.get(name)
         if node is not None and not node.takes_jobs:
             return f"Slurm would start nothing on {name}" + (
                 f" ({node.reason})" if node.reason else ""
@@ -193,33 +209,38 @@ def _away(gang: Gang, belief: Belief) -> str:
 
 
 def _released(
-    job: SlurmJob, gang: Gang | None, belief: Belief, terms: Terms, now: float
+    job: SlurmJob, gang: Gang | None, slurm_view: SlurmView, timeouts: Timeouts, now: float
 ) -> Iterator[Action]:
     """Watch over a job that Slurm was told to start."""
     if gang is None:
-        yield HoldBack(job, "its reservation is gone")
+        yield Hold(job, "its reservation is gone")
     elif gang.is_deleted:
         yield Cancel(job, "its gang was deleted")
     elif not gang.is_whole:
-        yield HoldBack(job, "its reservation is not whole any more")
+        yield Hold(job, "its reservation is not whole any more")
     elif set(job.required) != set(gang.nodes):
-        yield HoldBack(job, "its reservation has moved to other nodes")
-    elif away := _away(gang, belief):
-        yield HoldBack(job, away)
-        yield Park(gang, now + retry_after(gang.tries, terms), away)
+        yield Hold(job, "its reservation has moved to other nodes")
+    elif away := _away(gang, slurm_view):
+        yield Hold(job, away)
+        yield Deactivate(gang, now + retry_after(gang.tries, timeouts), away)
     elif job.reason == _BEGIN_TIME and job.restarts:
         yield StartNow(job)
-    elif now - max(gang.released_at, job.submitted) > terms.start_s:  # a requeue submits it anew
-        why = f"Slurm did not start it within {terms.start_s:g} s ({job.reason})"
-        yield HoldBack(job, why)
-        yield Park(gang, now + retry_after(gang.tries, terms), why)
+    elif now - max(gang.released_at, job.submitted) > timeouts.start_s:  # a requeue submits it anew
+        why = f"Slurm did not start it within {timeouts.start_s:g} s ({job.reason})"
+        yield Hold(job, why)
+        yield Deactivate(gang, now + retry_after(gang.tries, timeouts), why)
 
 
 # ---- jobs that have nodes ----------------------------------------------------------------------
 
 
 def _holding(
-    job: SlurmJob, gang: Gang | None, mark: Mark, terms: Terms, patience: Patience, now: float
+    job: SlurmJob,
+    gang: Gang | None,
+    mark: Mark,
+    timeouts: Timeouts,
+    unbound: UnboundTimer,
+    now: float,
 ) -> Iterator[Action]:
     if job.state == "COMPLETING":
         return
@@ -230,22 +251,22 @@ def _holding(
         yield Cancel(job, "its gang was deleted")
         return
     if gang.is_whole and set(gang.nodes) == set(job.on):
-        patience.forget(job.key)
-        if mark.stand and (more := _unreserved(job, gang)):
-            yield TakeBack(job, f"it has {more} that nobody reserved")
+        unbound.forget(job.key)
+        if mark.state and (more := _unreserved(job, gang)):
+            yield RevokeNodes(job, f"it has {more} that nobody reserved")
         return
-    if not mark.stand and job.state != "CONFIGURING":
+    if not mark.state and job.state != "CONFIGURING":
         return  # it ran before there was a bridge: the doctor speaks of it, but nobody ends it
-    waited = patience.waited(job.key, now)
+    waited = unbound.waited(job.key, now)
     if gang.is_evicted and gang.released_at:
-        yield TakeBack(job, "its reservation was taken by somebody with a higher claim")
+        yield RevokeNodes(job, "its reservation was taken by somebody with a higher claim")
     elif gang.is_whole:
-        yield TakeBack(job, f"its reservation is on {','.join(gang.nodes)} now")
-    elif waited > terms.bind_s:
+        yield RevokeNodes(job, f"its reservation is on {','.join(gang.nodes)} now")
+    elif waited > timeouts.bind_s:
         there = f"{len(gang.nodes)} of {gang.wanted} pods have a node"
-        why = f"it holds nodes in Slurm, but {there} after {terms.bind_s:g} s"
-        yield TakeBack(job, f"{why}; {gang.why}" if gang.why else why, is_deadlock=True)
-        yield Park(gang, now + retry_after(gang.tries, terms), why)
+        why = f"it holds nodes in Slurm, but {there} after {timeouts.bind_s:g} s"
+        yield RevokeNodes(job, f"{why}; {gang.why}" if gang.why else why, is_deadlock=True)
+        yield Deactivate(gang, now + retry_after(gang.tries, timeouts), why)
 
 
 def _unreserved(job: SlurmJob, gang: Gang) -> str:
@@ -263,17 +284,17 @@ def _unreserved(job: SlurmJob, gang: Gang) -> str:
 # ---- pods that were told to leave --------------------------------------------------------------
 
 
-def _free(belief: Belief, truth: Truth) -> Iterator[Action]:
+def _free(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
     """Let pods go whose node Slurm has left; until then they keep others away from it.
 
     Pods of a gang that was lost make room for the one that was made in its place.
     """
-    for pod in truth.pods:
+    for pod in cluster_view.pods:
         if not (pod.is_bridged and pod.leaves):
             continue
-        job, gang = belief.jobs.get(pod.job), truth.gangs.get(pod.job)
+        job, gang = slurm_view.jobs.get(pod.job), cluster_view.gangs.get(pod.job)
         is_there = job is not None and (job.is_holding or job.reason == _CLEANING)
         is_on_it = job is not None and (pod.node in job.on or not job.on)
         is_replaced = gang is not None and gang.uid != pod.owner
         if is_replaced or not (is_there and is_on_it):
-            yield FreePod(pod)
+            yield DeletePod(pod)

@@ -46,7 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     operators: tuple[str, ...] = ("root",)
 
 
-class Each(msgspec.Struct, frozen=True):
+class PerNode(msgspec.Struct, frozen=True):
     """What the job needs on every one of its nodes."""
 
     cpus: int
@@ -54,7 +54,7 @@ class Each(msgspec.Struct, frozen=True):
     gpus: int
 
 
-def each_node(job: SlurmJob, nodes: Mapping[str, SlurmNode]) -> Each:
+def per_node(job: SlurmJob, nodes: Mapping[str, SlurmNode]) -> PerNode:
     """Return what a pod asks for: an even part, which is what Slurm is told to allocate, too."""
     there = [one for one in nodes.values() if _is_in(job, one)]
     cpus = _part(job.cpus, job.nodes)
@@ -71,10 +71,10 @@ def each_node(job: SlurmJob, nodes: Mapping[str, SlurmNode]) -> Each:
     if job.exclusive:
         cpus = max((one.cpus for one in there), default=cpus)
         gpus = max((one.gpus for one in there), default=gpus)
-    return Each(cpus=cpus, memory_mib=memory, gpus=gpus)
+    return PerNode(cpus=cpus, memory_mib=memory, gpus=gpus)
 
 
-def pin_of(job: SlurmJob, nodes: Iterable[str]) -> list[str]:
+def pin_fields(job: SlurmJob, nodes: Iterable[str]) -> list[str]:
     """Return the fields of a job that make Slurm allocate exactly what its gang has reserved.
 
     Left alone, Slurm fills the first node (`-N2 -n6` gets 5 and 1 cores) and packs `--gpus`.
@@ -133,7 +133,7 @@ def gang_of(
     hosts: Mapping[str, str] | None = None,
 ) -> Json:
     """Return the Job whose pods are the gang; `only` binds it to the nodes that Slurm chose."""
-    each = each_node(job, nodes)
+    each = per_node(job, nodes)
     labels = {JOB: job.key, CLUSTER: settings.cluster, "app": settings.app}
     pod_labels = dict(labels)
     metadata = {
@@ -174,7 +174,7 @@ def gang_of(
     }
 
 
-def wanted_of(job: SlurmJob) -> tuple[str, ...]:
+def requested_nodes(job: SlurmJob) -> tuple[str, ...]:
     """Return the nodes that the user named; once we have pinned a job, its mark remembers them."""
     words = read_mark(job.comment).words
     if "want" in words:
@@ -198,7 +198,7 @@ def _annotations(job: SlurmJob, settings: Settings, tries: int) -> dict[str, str
     return {**kept, NAME: job.name, SHAPE: shape_of(job), TRIES: str(tries)}
 
 
-def _container(each: Each, settings: Settings) -> Json:
+def _container(each: PerNode, settings: Settings) -> Json:
     asked = {"cpu": str(each.cpus), "memory": f"{each.memory_mib}Mi"}
     if each.gpus:
         asked[settings.gpu] = str(each.gpus)
@@ -218,7 +218,7 @@ def _affinity(
     only: Iterable[str] | None,
     hosts: Mapping[str, str],
 ) -> Json:
-    names = set(only) if only is not None else set(wanted_of(job))
+    names = set(only) if only is not None else set(requested_nodes(job))
     fits = {name for name, one in nodes.items() if _may_hold(job, one)}
     if names:
         fits &= names
@@ -230,8 +230,8 @@ def _affinity(
         values = sorted(hosts.get(name, name) for name in listed) or ["none"]
         operator = "In" if is_short else "NotIn"
         chosen.append({"key": HOSTNAME, "operator": operator, "values": values})
-    terms = [{"matchExpressions": chosen if only is None else chosen[1:]}]
-    required = {"nodeSelectorTerms": terms}
+    timeouts = [{"matchExpressions": chosen if only is None else chosen[1:]}]
+    required = {"nodeSelectorTerms": timeouts}
     rules: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     if job.nodes > 1:
         own = {"matchLabels": {JOB: job.key}}

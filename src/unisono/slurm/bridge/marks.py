@@ -22,7 +22,7 @@ import msgspec
 
 PREFIX = "unisono:"
 GATE, HOLD, PINNED, PLACEHOLDER = "gate", "hold", "pinned", "placeholder"
-STANDS = (GATE, HOLD, PINNED, PLACEHOLDER)
+STATES = (GATE, HOLD, PINNED, PLACEHOLDER)
 # Longer reasons are cut: squeue and humans read them.
 MOST_TEXT = 400
 
@@ -30,7 +30,7 @@ MOST_TEXT = 400
 class Mark(msgspec.Struct, frozen=True):
     """A mark, read."""
 
-    stand: str = ""  # empty: no mark of ours
+    state: str = ""  # empty: no mark of ours
     words: Mapping[str, str] = {}
     text: str = ""
 
@@ -38,7 +38,7 @@ class Mark(msgspec.Struct, frozen=True):
         """Return it as it is stored; an equal sign or a line break in a reason does no harm."""
         words = "".join(f" {key}={value}" for key, value in sorted(self.words.items()))
         text = " ".join(self.text.split())[:MOST_TEXT]
-        return f"{PREFIX}{self.stand}{words}" + (f" | {text}" if text else "")
+        return f"{PREFIX}{self.state}{words}" + (f" | {text}" if text else "")
 
 
 def read_mark(comment: str) -> Mark:
@@ -52,6 +52,6 @@ def read_mark(comment: str) -> Mark:
     if not comment.startswith(PREFIX):
         return Mark()
     head, _, text = comment.removeprefix(PREFIX).partition(" | ")
-    stand, *rest = head.split()
+    state, *rest = head.split()
     words = dict(word.split("=", 1) for word in rest if "=" in word)
-    return Mark(stand, words, text) if stand in STANDS else Mark()
+    return Mark(state, words, text) if state in STATES else Mark()

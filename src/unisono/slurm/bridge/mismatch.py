@@ -8,6 +8,16 @@
 | `state` (M4) | one of them would use a node, the other would not |
 | `double` (M5) | jobs together have more GPUs of a node than there are |
 | `deadlock` | a phantom that cannot be placed keeps others waiting who could run |
+
+`remedies` are the actions that end a mismatch (`unisono slurm doctor --fix`):
+
+| class | remedy |
+| --- | --- |
+| `deadlock`, `phantom` | the job's nodes are taken back: requeued and held, with the reason |
+| `orphan` | the pods are deleted, and the gang with them |
+| `double` | the newest of the jobs is taken back |
+| `over-belief` | a placeholder job occupies what Kubernetes has given to other pods |
+| `state` | the node is drained, or a drain of ours is taken off |
 """
 
 from __future__ import annotations
@@ -17,9 +27,18 @@ from typing import Literal
 
 import msgspec
 
-from unisono.slurm.bridge.cluster_view import Pod, Truth
-from unisono.slurm.bridge.nodes import REASON, trouble_of
-from unisono.slurm.bridge.slurm_view import PENDING, Belief, SlurmJob
+from unisono.slurm.bridge.actions import (
+    Action,
+    Deactivate,
+    DeletePod,
+    DropGang,
+    RevokeNodes,
+    SubmitPlaceholder,
+)
+from unisono.slurm.bridge.cluster_view import ClusterView, Pod
+from unisono.slurm.bridge.decide import Timeouts, retry_after
+from unisono.slurm.bridge.nodes import REASON, state_of, trouble_of
+from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob, SlurmView
 
 Sort = Literal["over-belief", "phantom", "orphan", "state", "double", "deadlock"]
 SORTS: tuple[Sort, ...] = ("over-belief", "phantom", "orphan", "state", "double", "deadlock")
@@ -39,33 +58,39 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-def mismatches(belief: Belief, truth: Truth, *, bind_s: float, now: float) -> list[Mismatch]:
+def mismatches(
+    slurm_view: SlurmView, cluster_view: ClusterView, *, bind_s: float, now: float
+) -> list[Mismatch]:
     """Compare both, worst first."""
-    phantoms = list(_phantoms(belief, truth, bind_s, now))
+    phantoms = list(_phantoms(slurm_view, cluster_view, bind_s, now))
     return [
-        *_deadlocks(belief, truth, phantoms),
+        *_deadlocks(slurm_view, cluster_view, phantoms),
         *phantoms,
-        *_doubles(belief),
-        *_over_belief(belief, truth),
-        *_states(belief, truth),
-        *_orphans(belief, truth),
+        *_doubles(slurm_view),
+        *_over_belief(slurm_view, cluster_view),
+        *_states(slurm_view, cluster_view),
+        *_orphans(slurm_view, cluster_view),
     ]
 
 
-def pods_of(job: SlurmJob, truth: Truth) -> list[Pod]:
+def pods_of(job: SlurmJob, cluster_view: ClusterView) -> list[Pod]:
     """Return the pods that stand for a job and stay."""
     keys = {job.key, str(job.number)}
-    return [one for one in truth.pods if one.job in keys and not one.leaves and not one.is_ended]
+    return [
+        one for one in cluster_view.pods if one.job in keys and not one.leaves and not one.is_ended
+    ]
 
 
-def _phantoms(belief: Belief, truth: Truth, bind_s: float, now: float) -> Iterator[Mismatch]:
-    for job in belief.jobs.values():
+def _phantoms(
+    slurm_view: SlurmView, cluster_view: ClusterView, bind_s: float, now: float
+) -> Iterator[Mismatch]:
+    for job in slurm_view.jobs.values():
         if job.state not in ("CONFIGURING", "RUNNING") or now - job.started <= bind_s:
             continue
-        pods = pods_of(job, truth)
+        pods = pods_of(job, cluster_view)
         bound = {one.node for one in pods if one.node}
-        on = {name for name in job.on if name in truth.nodes}
-        if not pods and job.key not in truth.gangs and job.state == "RUNNING":
+        on = {name for name in job.on if name in cluster_view.nodes}
+        if not pods and job.key not in cluster_view.gangs and job.state == "RUNNING":
             continue  # a job that runs beside Kubernetes, without any pods
         if len(bound) < job.nodes or (on and not bound <= on):
             yield Mismatch(
@@ -99,18 +124,22 @@ def _waiting(jobs: Sequence[str]) -> str:
     return f"jobs {', '.join(jobs[:-1])} and {jobs[-1]} wait"
 
 
-def _deadlocks(belief: Belief, truth: Truth, phantoms: list[Mismatch]) -> Iterator[Mismatch]:
+def _deadlocks(
+    slurm_view: SlurmView, cluster_view: ClusterView, phantoms: list[Mismatch]
+) -> Iterator[Mismatch]:
     """Name jobs that wait for nodes which a phantom holds although Kubernetes does not use them."""
     for one in phantoms:
-        culprit = belief.jobs[one.jobs[0]]
-        if not all(truth.nodes[name].is_open for name in culprit.on if name in truth.nodes):
+        culprit = slurm_view.jobs[one.jobs[0]]
+        if not all(
+            cluster_view.nodes[name].is_open for name in culprit.on if name in cluster_view.nodes
+        ):
             continue  # a lost node, not a quarrel
         waiting = [
             job.key
-            for job in belief.jobs.values()
+            for job in slurm_view.jobs.values()
             if job.state == PENDING
             and job.reason.startswith(_FOR_NODES)
-            and _wants_any(job, culprit, belief)
+            and _wants_any(job, culprit, slurm_view)
         ]
         if waiting:
             yield Mismatch(
@@ -125,14 +154,14 @@ def _deadlocks(belief: Belief, truth: Truth, phantoms: list[Mismatch]) -> Iterat
             )
 
 
-def _wants_any(job: SlurmJob, culprit: SlurmJob, belief: Belief) -> bool:
+def _wants_any(job: SlurmJob, culprit: SlurmJob, slurm_view: SlurmView) -> bool:
     partitions = set(job.partition.split(","))
-    return any(belief.nodes[name].partitions & partitions for name in culprit.on)
+    return any(slurm_view.nodes[name].partitions & partitions for name in culprit.on)
 
 
-def _over_belief(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
-    for name, node in sorted(belief.nodes.items()):
-        real = truth.nodes.get(name)
+def _over_belief(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Mismatch]:
+    for name, node in sorted(slurm_view.nodes.items()):
+        real = cluster_view.nodes.get(name)
         if real is None or not node.takes_jobs:
             continue
         free = node.gpus - node.gpus_used
@@ -146,9 +175,9 @@ def _over_belief(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
             )
 
 
-def _states(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
-    for name, node in sorted(belief.nodes.items()):
-        trouble = trouble_of(truth.nodes.get(name))
+def _states(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Mismatch]:
+    for name, node in sorted(slurm_view.nodes.items()):
+        trouble = trouble_of(cluster_view.nodes.get(name))
         if trouble and node.takes_jobs:
             yield Mismatch(
                 sort="state", node=name, text=f"Slurm would use {name}, which is {trouble}"
@@ -161,9 +190,9 @@ def _states(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
             )
 
 
-def _doubles(belief: Belief) -> Iterator[Mismatch]:
-    for name, node in sorted(belief.nodes.items()):
-        on = [job for job in belief.jobs.values() if name in job.on]
+def _doubles(slurm_view: SlurmView) -> Iterator[Mismatch]:
+    for name, node in sorted(slurm_view.nodes.items()):
+        on = [job for job in slurm_view.jobs.values() if name in job.on]
         used = sum(held.gpus for job in on for held in job.held if held.node == name)
         if used > node.gpus:
             newest = sorted(on, key=lambda job: (-job.started, -job.number))
@@ -177,15 +206,15 @@ def _doubles(belief: Belief) -> Iterator[Mismatch]:
             )
 
 
-def _orphans(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
-    by_number = {str(job.number): job for job in belief.jobs.values()}
+def _orphans(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Mismatch]:
+    by_number = {str(job.number): job for job in slurm_view.jobs.values()}
     lost: dict[str, list[Pod]] = {}
-    for pod in truth.pods:
-        job = belief.jobs.get(pod.job) or by_number.get(pod.job)
+    for pod in cluster_view.pods:
+        job = slurm_view.jobs.get(pod.job) or by_number.get(pod.job)
         if pod.job and not pod.is_ended and (job is None or job.is_over):
             lost.setdefault(pod.job, []).append(pod)
     for key, pods in sorted(lost.items()):
-        known = belief.jobs.get(key) or by_number.get(key)
+        known = slurm_view.jobs.get(key) or by_number.get(key)
         state = f"is over ({known.state})" if known is not None else "is unknown to Slurm"
         yield Mismatch(
             sort="orphan",
@@ -194,3 +223,56 @@ def _orphans(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
             kubernetes=len(pods),
             text=f"{len(pods)} pods stand for job {key}, which {state}",
         )
+
+
+def remedies(
+    found: Mismatch,
+    slurm_view: SlurmView,
+    cluster_view: ClusterView,
+    timeouts: Timeouts,
+    now: float,
+) -> Iterator[Action]:
+    """Yield what ends one mismatch."""
+    match found.sort:
+        case "deadlock":
+            yield from _take_back(found, slurm_view, cluster_view, timeouts, now, is_deadlock=True)
+        case "phantom":
+            yield from _take_back(found, slurm_view, cluster_view, timeouts, now)
+        case "double":
+            yield RevokeNodes(slurm_view.jobs[found.jobs[0]], found.text)
+        case "over-belief":
+            yield SubmitPlaceholder(found.node, found.slurm - max(0, found.kubernetes))
+        case "state":
+            yield from state_of(slurm_view.nodes[found.node], cluster_view.nodes.get(found.node))
+        case "orphan":
+            gang = cluster_view.gangs.get(found.jobs[0])
+            if gang is not None:
+                yield DropGang(gang, found.text)
+            yield from _free_pods(found, cluster_view)
+
+
+def _take_back(
+    found: Mismatch,
+    slurm_view: SlurmView,
+    cluster_view: ClusterView,
+    timeouts: Timeouts,
+    now: float,
+    *,
+    is_deadlock: bool = False,
+) -> Iterator[Action]:
+    key = found.jobs[0]
+    yield RevokeNodes(slurm_view.jobs[key], found.text, is_deadlock=is_deadlock)
+    gang = cluster_view.gangs.get(key)
+    if gang is not None:
+        yield Deactivate(gang, now + retry_after(gang.tries, timeouts), found.text)
+    else:
+        yield from _free_pods(
+            found, cluster_view
+        )  # whoever made them makes them again when the job starts
+
+
+def _free_pods(found: Mismatch, cluster_view: ClusterView) -> Iterator[Action]:
+    wanted = set(found.pods)
+    for pod in cluster_view.pods:
+        if f"{pod.namespace}/{pod.name}" in wanted:
+            yield DeletePod(pod)

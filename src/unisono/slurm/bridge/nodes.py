@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.slurm.bridge.actions import Action, Avoid, Drain, Label, Occupy, Resume, Vacate
-from unisono.slurm.bridge.cluster_view import KubeNode, Truth
+from unisono.slurm.bridge.actions import (
+    Action,
+    CancelPlaceholder,
+    Drain,
+    MarkAway,
+    Resume,
+    SetFeatures,
+    SubmitPlaceholder,
+)
+from unisono.slurm.bridge.cluster_view import ClusterView, KubeNode
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
-from unisono.slurm.bridge.slurm_view import Belief, SlurmJob, SlurmNode
+from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmNode, SlurmView
 
 REASON = "unisono: "
 FEATURE = "gpu_avail:"
@@ -19,30 +27,30 @@ PLACEHOLDER_NAME = "unisono-placeholder"
 
 
 def sync(
-    belief: Belief, truth: Truth, *, has_features: bool, has_placeholders: bool
+    slurm_view: SlurmView, cluster_view: ClusterView, *, has_features: bool, has_placeholders: bool
 ) -> Iterator[Action]:
     """Yield what makes Slurm's nodes as Kubernetes' are."""
-    for name, node in sorted(belief.nodes.items()):
-        real = truth.nodes.get(name)
+    for name, node in sorted(slurm_view.nodes.items()):
+        real = cluster_view.nodes.get(name)
         yield from state_of(node, real)
         if has_features and real is not None:
             wanted = features_of(node, real)
             if wanted != node.features:
-                yield Label(name, wanted)
+                yield SetFeatures(name, wanted)
     if has_placeholders:
-        yield from _placeholders(belief, truth)
+        yield from _placeholders(slurm_view, cluster_view)
 
 
-def avoided(belief: Belief, truth: Truth) -> Iterator[Action]:
+def avoided(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
     """Yield what keeps gangs away from nodes on which Slurm would start nothing.
 
     A label, because it may change while a gang waits; without it a gang would be given a node that
     is down or drained in Slurm again and again.
     """
-    for name, node in sorted(belief.nodes.items()):
-        real = truth.nodes.get(name)
+    for name, node in sorted(slurm_view.nodes.items()):
+        real = cluster_view.nodes.get(name)
         if real is not None and real.is_away == node.takes_jobs:
-            yield Avoid(real.name, not node.takes_jobs)
+            yield MarkAway(real.name, not node.takes_jobs)
 
 
 def state_of(node: SlurmNode, real: KubeNode | None) -> Iterator[Action]:
@@ -69,35 +77,35 @@ def features_of(node: SlurmNode, real: KubeNode) -> tuple[str, ...]:
     return (*others, f"{FEATURE}{max(0, real.gpus_free)}") if real.gpus else others
 
 
-def foreign_gpus(truth: Truth) -> dict[str, int]:
+def foreign_gpus(cluster_view: ClusterView) -> dict[str, int]:
     """Return how many GPUs pods that stand for no Slurm job have, by node."""
     found: dict[str, int] = {}
-    for pod in truth.pods:
-        if pod.gpus and pod.node in truth.nodes and not pod.is_ended and not pod.job:
+    for pod in cluster_view.pods:
+        if pod.gpus and pod.node in cluster_view.nodes and not pod.is_ended and not pod.job:
             found[pod.node] = found.get(pod.node, 0) + pod.gpus
     return found
 
 
-def placeholders(belief: Belief) -> dict[str, list[SlurmJob]]:
+def placeholders(slurm_view: SlurmView) -> dict[str, list[SlurmJob]]:
     """Return our own jobs that stand for pods of others, by node."""
     found: dict[str, list[SlurmJob]] = {}
-    for job in belief.jobs.values():
-        if read_mark(job.comment).stand == PLACEHOLDER and not job.is_over:
+    for job in slurm_view.jobs.values():
+        if read_mark(job.comment).state == PLACEHOLDER and not job.is_over:
             for name in job.on or job.required:
                 found.setdefault(name, []).append(job)
     return found
 
 
-def _placeholders(belief: Belief, truth: Truth) -> Iterator[Action]:
+def _placeholders(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
     """Have exactly as many GPUs of every node occupied in Slurm as pods of others have."""
-    foreign, standing = foreign_gpus(truth), placeholders(belief)
-    for name in sorted({*foreign, *standing} & set(belief.nodes)):
-        wanted = min(foreign.get(name, 0), belief.nodes[name].gpus)
+    foreign, standing = foreign_gpus(cluster_view), placeholders(slurm_view)
+    for name in sorted({*foreign, *standing} & set(slurm_view.nodes)):
+        wanted = min(foreign.get(name, 0), slurm_view.nodes[name].gpus)
         has = 0
         for job in standing.get(name, []):
             if has + job.gpus_per_node > wanted:
-                yield Vacate(job)
+                yield CancelPlaceholder(job)
             else:
                 has += job.gpus_per_node
         if wanted > has:
-            yield Occupy(name, wanted - has)
+            yield SubmitPlaceholder(name, wanted - has)

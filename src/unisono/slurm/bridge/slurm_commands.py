@@ -27,11 +27,11 @@ class SlurmRefused(UnisonoError):
     """Slurm answered, and said no."""
 
 
-class SlurmSilent(UnisonoError):
+class SlurmUnreachable(UnisonoError):
     """Slurm did not answer: it is down, restarting or not installed here."""
 
 
-class Programs:
+class SlurmCommands:
     """The programs of one Slurm."""
 
     def __init__(self, conf: Path | None = None) -> None:
@@ -55,12 +55,14 @@ class Programs:
                 env=self._environment,
             )
         except FileNotFoundError as error:
-            raise SlurmSilent(f"there is no program {program}; is Slurm installed here?") from error
+            raise SlurmUnreachable(
+                f"there is no program {program}; is Slurm installed here?"
+            ) from error
         try:
             async with asyncio.timeout(PATIENCE_S):
                 printed, complained = await process.communicate(stdin.encode())
         except TimeoutError as error:
-            raise SlurmSilent(f"{program} did not answer within {PATIENCE_S:g} s") from error
+            raise SlurmUnreachable(f"{program} did not answer within {PATIENCE_S:g} s") from error
         finally:
             if process.returncode is None:
                 process.kill()
@@ -73,5 +75,5 @@ class Programs:
 def _trouble(program: str, complained: str) -> UnisonoError:
     words = " ".join(complained.split()) or "it gave no reason"
     if any(phrase in complained for phrase in _SILENT):
-        return SlurmSilent(f"{program}: {words}")
+        return SlurmUnreachable(f"{program}: {words}")
     return SlurmRefused(f"{program}: {words}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from unisono.slurm.bridge.slurm_commands import Programs, SlurmSilent
+from unisono.slurm.bridge.slurm_commands import SlurmCommands, SlurmUnreachable
 from unisono.slurm.host_list import expand
 
 Json = Mapping[str, Any]
@@ -136,19 +136,19 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
         return not self.is_drained and not self.is_down
 
 
-class Belief(msgspec.Struct, frozen=True):
+class SlurmView(msgspec.Struct, frozen=True):
     """Jobs by key and nodes by name."""
 
     jobs: Mapping[str, SlurmJob] = {}
     nodes: Mapping[str, SlurmNode] = {}
 
 
-async def read_jobs(programs: Programs) -> dict[str, SlurmJob]:
+async def read_jobs(programs: SlurmCommands) -> dict[str, SlurmJob]:
     """Ask for every job that Slurm still knows."""
     return jobs_of(_answered(await programs("squeue", "--json", "--all")))
 
 
-async def read_nodes(programs: Programs) -> dict[str, SlurmNode]:
+async def read_nodes(programs: SlurmCommands) -> dict[str, SlurmNode]:
     """Ask for every node; since 23.02 scontrol has them, before that sinfo."""
     version = re.search(r"(\d+)\.(\d+)", await programs("sinfo", "--version"))
     if version is not None and int(version[1]) < 23:
@@ -164,20 +164,20 @@ def _answered(printed: str) -> Json:
     try:
         answer: Json = msgspec.json.decode(printed)
     except msgspec.DecodeError as error:
-        raise SlurmSilent(f"what Slurm printed is no JSON: {error}") from error
+        raise SlurmUnreachable(f"what Slurm printed is no JSON: {error}") from error
     if answer.get("errors"):
-        raise SlurmSilent(f"Slurm answered with errors: {json.dumps(answer['errors'])}")
+        raise SlurmUnreachable(f"Slurm answered with errors: {json.dumps(answer['errors'])}")
     return answer
 
 
-async def read_config(programs: Programs) -> dict[str, str]:
+async def read_config(programs: SlurmCommands) -> dict[str, str]:
     """Ask for Slurm's settings, by their names."""
     lines = (await programs("scontrol", "show", "config")).splitlines()
     pairs = (line.partition("=") for line in lines if "=" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-async def cluster_name(programs: Programs) -> str:
+async def cluster_name(programs: SlurmCommands) -> str:
     """Ask what a Slurm is called."""
     return (await read_config(programs)).get("ClusterName", "")
 

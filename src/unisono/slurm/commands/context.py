@@ -1,15 +1,14 @@
-"""What a program of Slurm knows of its surroundings, and what becomes of a call."""
+"""What a Slurm command is given (user, time, files, API client), and what it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from unisono.slurm.client import Quick
+from unisono.slurm.client import ApiClient
 from unisono.slurm.getopt import BadOption, Given, Option, parse
 from unisono.slurm.lite_typing import Any, NamedTuple
 from unisono.slurm.states import read_states
 
-JOBS = "/apis/unisono.dev/v1/slurmjobs"
 # What every program takes besides its own.
 COMMON = (
     Option("version", "V", "nothing"),
@@ -27,20 +26,20 @@ class Outcome(NamedTuple):
     code: int = 0
 
 
-class Start(NamedTuple):
-    """When a job would start (0: nobody knows), on which nodes, and why not now."""
+class PlannedStart(NamedTuple):
+    """When a job would start (0: unknown), on which nodes, and why not now."""
 
     at: float
     nodes: tuple[str, ...] = ()
     why: str = ""
 
 
-def _nobody(api: Quick, job: Mapping[str, Any], now: float) -> Start:
-    return Start(0.0, (), "there is nobody to ask")
+def _no_estimate(api: ApiClient, job: Mapping[str, Any], now: float) -> PlannedStart:
+    return PlannedStart(0.0, (), "start times cannot be estimated here")
 
 
-class Around(NamedTuple):
-    """Who calls, from where, when; and how to reach the API."""
+class Context(NamedTuple):
+    """The calling user, host, directory, time and environment, and how to reach the API."""
 
     user: str
     user_id: int
@@ -49,16 +48,16 @@ class Around(NamedTuple):
     directory: str
     environment: Mapping[str, str]
     now: float
-    connect: Callable[[Mapping[str, str]], Quick]  # takes the options that choose a cluster
+    connect: Callable[[Mapping[str, str]], ApiClient]  # takes the options that choose a cluster
     read: Callable[[str], str]  # a file; "-" is stdin
-    dry_run: Callable[[Quick, dict[str, Any], float], Start] = _nobody
+    dry_run: Callable[[ApiClient, dict[str, Any], float], PlannedStart] = _no_estimate
     pause: Callable[[float], float] = lambda seconds: 0.0  # returns the time afterwards
     save: Callable[[str, str], None] = lambda path, text: None
     say: Callable[[str], None] = lambda text: None  # at once, where there is more to come
 
 
-class Answered(Exception):
-    """What was asked needs no cluster; the message is all that is printed."""
+class PrintAndEnd(Exception):
+    """The call needs no cluster: print the message and end with 0."""
 
 
 # The Slurm whose options, columns and words these programs have.
@@ -79,14 +78,14 @@ def path_of(namespace: str, name: str) -> str:
     return f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs/{name}"
 
 
-def understood(program: str, arguments: Sequence[str], known: Mapping[str, Option]) -> Given:
+def parse_arguments(program: str, arguments: Sequence[str], known: Mapping[str, Option]) -> Given:
     """Read arguments; refuse in the words of Slurm's programs."""
     try:
         given = parse(arguments, known)
     except BadOption as trouble:
         raise Refused(f'{trouble}\nTry "{program} --help" for more information') from None
     if "version" in given.options:
-        raise Answered(VERSION)
+        raise PrintAndEnd(VERSION)
     return given
 
 

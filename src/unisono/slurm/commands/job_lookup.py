@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from unisono.slurm.client import Quick
-from unisono.slurm.commands.context import JOBS
+from unisono.slurm.client import ApiClient
+from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
 from unisono.slurm.sbatch.arrays import Array, BadArray, read_array
 
@@ -48,7 +48,7 @@ def called(word: str) -> Called | None:
     return Called(int(found[1]), tasks, found[3] or "")
 
 
-def find(api: Quick, one: Called) -> Found:
+def find(api: ApiClient, one: Called) -> Found:
     """Return the objects that are meant; an array's own number means all of it."""
     selector = f"unisono.dev%2Fslurm-job%3D{one.identity}"
     own = decoded(api.call("GET", f"{JOBS}?labelSelector={selector}"))

@@ -7,18 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from unisono.slurm.client import Quick, QuickTrouble
-from unisono.slurm.commands.context import VERSION, Answered, Around, Outcome, Refused
+from unisono.kinds.digits import whole_number
+from unisono.slurm.client import ApiClient, ClientError
+from unisono.slurm.commands.context import (
+    VERSION,
+    Context,
+    Outcome,
+    PlannedStart,
+    PrintAndEnd,
+    Refused,
+    path_of,
+)
 from unisono.slurm.getopt import BadOption
-from unisono.slurm.labels import CONF, NAMESPACE
+from unisono.slurm.labels import CONF, DEPENDS_ON, NAMESPACE
 from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
+from unisono.slurm.states import is_over
 
 if TYPE_CHECKING:
     from unisono.slurm.sbatch.arrays import Array
+
 
 Json = dict[str, Any]
 
@@ -34,7 +45,7 @@ _NOT_A_SCRIPT = (
 _USAGE = "Usage: sbatch [OPTIONS...] [script [args...]]; unisono's documentation lists the options"
 
 
-class Wish(NamedTuple):
+class Submission(NamedTuple):
     """A call, read."""
 
     options: dict[str, str]
@@ -44,51 +55,47 @@ class Wish(NamedTuple):
     warnings: list[str]
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Submit a job."""
-    wish = read_wish(arguments, around)
-    if wish is None:
+    submission = read_submission(arguments, context)
+    if submission is None:
         return Outcome(f"{_USAGE}\n")
-    api = around.connect(wish.options)
-    if "test-only" in wish.options:
-        from unisono.slurm.commands.sbatch_start import tested
-
-        return tested(api, wish, around)
-    job, cluster, warnings = submit(api, wish, around)
-    said = [f"sbatch: warning: {one}\n" for one in (*wish.warnings, *warnings)]
+    api = context.connect(submission.options)
+    if "test-only" in submission.options:
+        return test_only(api, submission, context)
+    job, cluster, warnings = submit(api, submission, context)
+    said = [f"sbatch: warning: {one}\n" for one in (*submission.warnings, *warnings)]
     identity = job["spec"]["jobId"]
-    if "parsable" in wish.options:
-        clusters = f";{cluster}" if "clusters" in wish.options else ""
+    if "parsable" in submission.options:
+        clusters = f";{cluster}" if "clusters" in submission.options else ""
         text = f"{identity}{clusters}\n"
     else:
-        text = "" if "quiet" in wish.options else f"Submitted batch job {identity}\n"
+        text = "" if "quiet" in submission.options else f"Submitted batch job {identity}\n"
     code = 0
-    if "wait" in wish.options:
-        from unisono.slurm.commands.sbatch_wait import wait_for
-
-        code = wait_for(api, job, around)
+    if "wait" in submission.options:
+        code = wait_for(api, job, context)
     return Outcome(text, "".join(said), code)
 
 
-def read_wish(arguments: Sequence[str], around: Around) -> Wish | None:
+def read_submission(arguments: Sequence[str], context: Context) -> Submission | None:
     """Return what is to be submitted; None if only help was asked for."""
     try:
         line = given(arguments)
         if "help" in line.options or "usage" in line.options:
             return None
         if "version" in line.options:
-            raise Answered(VERSION)
-        text, command, rest = _script(line.options, line.words, around)
+            raise PrintAndEnd(VERSION)
+        text, command, rest = _script(line.options, line.words, context)
         inside = of_script(text, lenient="lenient" in line.options)
     except BadOption as trouble:
         said = f'{trouble}\nTry "sbatch --help" for more information'
         raise Refused(said, _USED_WRONGLY) from None
-    options = together(inside.options, of_environment(around.environment), line.options)
-    return Wish(options, text, command, rest, [*line.warnings, *inside.warnings])
+    options = together(inside.options, of_environment(context.environment), line.options)
+    return Submission(options, text, command, rest, [*line.warnings, *inside.warnings])
 
 
 def _script(
-    options: Mapping[str, str], words: list[str], around: Around
+    options: Mapping[str, str], words: list[str], context: Context
 ) -> tuple[str, str, list[str]]:
     if "wrap" in options:
         if words:
@@ -97,13 +104,13 @@ def _script(
         return text, options.get("job-name") or "wrap", []
     path, rest = (words[0], words[1:]) if words else ("-", [])
     try:
-        text = around.read(path)
+        text = context.read(path)
     except OSError:
         raise Refused(f"Unable to open file {path}") from None
     check_script(text)
     if path == "-":
         return text, "sbatch", list(rest)
-    return text, path if path.startswith("/") else f"{around.directory}/{path}", list(rest)
+    return text, path if path.startswith("/") else f"{context.directory}/{path}", list(rest)
 
 
 def check_script(text: str) -> None:
@@ -121,26 +128,24 @@ def check_script(text: str) -> None:
         )
 
 
-def submit(api: Quick, wish: Wish, around: Around) -> tuple[Json, str, list[str]]:
+def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Json, str, list[str]]:
     """Store a job; return it, the name of the cluster, and warnings."""
     stored = api.find(MAP)
     rules = rules_of(stored)
     try:
-        if "," in wish.options.get("partition", ""):
-            from unisono.slurm.commands.sbatch_start import first_to_start
-
-            wish, _ = first_to_start(api, wish, around, rules, 0)
-        made, job, who, warnings = prepare(api, wish, around, rules, 0)
+        if "," in submission.options.get("partition", ""):
+            submission, _ = first_to_start(api, submission, context, rules, 0)
+        made, job, who, warnings = prepare(api, submission, context, rules, 0)
         identity = _next_id(api, stored, job.array.size if job.array is not None else 1)
         job = job._replace(identity=identity)
         made, _ = job_object(job, who, _place_of(made))
     except BadRequest as trouble:
-        raise refusal(str(trouble), wish.options) from None
+        raise refusal(str(trouble), submission.options) from None
     namespace = made["metadata"]["namespace"]
     try:
         created = api.create(f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs", made)
         api.create(f"/api/v1/namespaces/{namespace}/secrets", secret_object(created, job, who))
-    except QuickTrouble as trouble:
+    except ClientError as trouble:
         raise Refused(f"{_FAILED}{trouble}") from None
     return created, rules.cluster, warnings
 
@@ -171,10 +176,10 @@ _AT_SUBMISSION = frozenset(
 
 
 def prepare(
-    api: Quick, wish: Wish, around: Around, rules: Rules, identity: int
+    api: ApiClient, submission: Submission, context: Context, rules: Rules, identity: int
 ) -> tuple[Json, Job, Submitter, list[str]]:
     """Return a job's object, and what it was made of; nothing is stored."""
-    options = wish.options
+    options = submission.options
     _check(options, rules)
     partition = _partition(options, rules)
     where = _place(api, options, partition, rules)
@@ -184,21 +189,21 @@ def prepare(
     job = Job(
         identity=identity,
         options=_settled(options, partition, site, rules),
-        script=wish.script,
-        command=wish.command,
-        arguments=wish.arguments,
+        script=submission.script,
+        command=submission.command,
+        arguments=submission.arguments,
         layout=layout_of(options, site, size),
         array=array,
         depends_on=_dependency(api, options, where.namespace, array),
     )
     who = Submitter(
-        user=around.user,
-        user_id=around.user_id,
-        group_id=around.group_id,
-        host=around.host,
-        directory=around.directory,
-        environment=around.environment,
-        now=around.now,
+        user=context.user,
+        user_id=context.user_id,
+        group_id=context.group_id,
+        host=context.host,
+        directory=context.directory,
+        environment=context.environment,
+        now=context.now,
         cluster=rules.cluster,
     )
     made, warnings = job_object(job, who, where)
@@ -256,7 +261,7 @@ def _partition(options: Mapping[str, str], rules: Rules) -> PartitionRules | Non
 
 
 def _place(
-    api: Quick, options: Mapping[str, str], partition: PartitionRules | None, rules: Rules
+    api: ApiClient, options: Mapping[str, str], partition: PartitionRules | None, rules: Rules
 ) -> Place:
     namespace = options.get("namespace") or api.namespace
     if partition is not None:
@@ -271,7 +276,7 @@ def _place(
 
 
 def _size(
-    api: Quick, options: Mapping[str, str], partition: PartitionRules | None, rules: Rules
+    api: ApiClient, options: Mapping[str, str], partition: PartitionRules | None, rules: Rules
 ) -> NodeSize:
     """Return how large nodes are, if the shape of the job depends on it."""
     needs = (
@@ -332,7 +337,9 @@ def _array(options: Mapping[str, str], rules: Rules) -> Array | None:
         raise BadRequest(str(trouble)) from None
 
 
-def _dependency(api: Quick, options: Mapping[str, str], namespace: str, array: Array | None) -> str:
+def _dependency(
+    api: ApiClient, options: Mapping[str, str], namespace: str, array: Array | None
+) -> str:
     if not options.get("dependency"):
         return ""
     from unisono.slurm.sbatch.dependencies import dependency
@@ -340,7 +347,7 @@ def _dependency(api: Quick, options: Mapping[str, str], namespace: str, array: A
     return dependency(api, options["dependency"], namespace, array)
 
 
-def _next_id(api: Quick, stored: Json | None, count: int) -> int:
+def _next_id(api: ApiClient, stored: Json | None, count: int) -> int:
     """Take the next number, and as many more as an array has tasks; nobody else gets them."""
     for _ in range(_TRIES):
         if stored is None:
@@ -353,7 +360,7 @@ def _next_id(api: Quick, stored: Json | None, count: int) -> int:
         }
         try:
             api.patch(MAP, changes)
-        except QuickTrouble as trouble:
+        except ClientError as trouble:
             if trouble.status != 409:
                 raise Refused(f"{_FAILED}{trouble}") from None
             stored = api.find(MAP)
@@ -362,7 +369,7 @@ def _next_id(api: Quick, stored: Json | None, count: int) -> int:
     raise Refused(f"{_FAILED}Slurm temporarily unable to accept job, sleeping and retrying")
 
 
-def _counter(api: Quick) -> Json:
+def _counter(api: ApiClient) -> Json:
     made = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -370,8 +377,91 @@ def _counter(api: Quick) -> Json:
     }
     try:
         return api.create(MAPS, made)
-    except QuickTrouble as trouble:
+    except ClientError as trouble:
         found = api.find(MAP) if trouble.status == 409 else None
         if found is None:
             raise Refused(f"{_FAILED}{trouble}") from None
         return found
+
+
+# ---- `--test-only`, several partitions, `--wait` ---------------------------------------------
+
+
+def test_only(api: ApiClient, submission: Submission, context: Context) -> Outcome:
+    """Say when a job would start; nothing is stored."""
+    stored = api.find(MAP)
+    last = int(((stored or {}).get("metadata") or {}).get("annotations", {}).get(LAST_ID) or 0)
+    try:
+        submission, start = first_to_start(api, submission, context, rules_of(stored), last + 1)
+        made, job, _, _ = prepare(api, submission, context, rules_of(stored), last + 1)
+    except BadRequest as trouble:
+        raise Refused(f"allocation failure: {trouble}") from None
+    if not start.at:
+        raise Refused(f"allocation failure: {start.why}")
+    from unisono.slurm.host_list import fold
+    from unisono.slurm.times import shown
+
+    cpus = sum(group.cpus * group.nodes for group in job.layout.groups)
+    nodes = f" on nodes {fold(start.nodes)}" if start.nodes else ""
+    partition = made["spec"]["options"].get("partition") or "default"
+    text = (
+        f"sbatch: Job {last + 1} to start at {shown(start.at)} using {cpus} processors{nodes}"
+        f" in partition {partition}\n"
+    )
+    return Outcome("", text)
+
+
+def first_to_start(
+    api: ApiClient, submission: Submission, context: Context, rules: Rules, identity: int
+) -> tuple[Submission, PlannedStart]:
+    """Return the submission to the partition in which it starts first, and that start."""
+    found: list[tuple[float, Submission, PlannedStart]] = []
+    trouble: BadRequest | None = None
+    for one in _by_partition(submission):
+        try:
+            made, job, _, _ = prepare(api, one, context, rules, identity)
+        except BadRequest as refused:
+            trouble = trouble or refused
+            continue
+        start = context.dry_run(api, _as_one_job(made, job.array), context.now)
+        found.append((start.at or float("inf"), one, start))
+    if not found:
+        assert trouble is not None, "there is at least one partition to try"
+        raise trouble
+    _, chosen, start = min(found, key=lambda each: each[0])  # of equals the first named
+    return chosen, start
+
+
+def _by_partition(submission: Submission) -> list[Submission]:
+    names = [one for one in submission.options.get("partition", "").split(",") if one]
+    if len(names) < 2:
+        return [submission]
+    return [
+        submission._replace(options={**submission.options, "partition": name}) for name in names
+    ]
+
+
+def _as_one_job(made: Json, array: Array | None) -> Json:
+    """Return the first task of an array, for whoever wants to know when it would start."""
+    annotations = made["metadata"]["annotations"]
+    if array is not None and DEPENDS_ON in annotations:
+        from unisono.slurm.sbatch.arrays import for_task
+
+        annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], array.at(0))
+    made["spec"].pop("array", None)
+    return made
+
+
+def wait_for(api: ApiClient, job: Json, context: Context) -> int:
+    """Wait for the end of a job; return its exit code."""
+    path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
+    while True:
+        found = api.find(path)
+        if found is None:
+            return 1
+        status = found.get("status") or {}
+        if is_over(status.get("state", "")):
+            code, _, signal = str(status.get("exitCode") or "1:0").partition(":")
+            killed_by = whole_number(signal)
+            return whole_number(code) or (128 + killed_by if killed_by else 0)
+        context.pause(1.0)

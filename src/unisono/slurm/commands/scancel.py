@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.slurm.client import Quick, QuickTrouble
+from unisono.slurm.client import ApiClient, ClientError
 from unisono.slurm.commands.context import (
     COMMON,
-    JOBS,
-    Around,
+    Context,
     Outcome,
     Refused,
+    parse_arguments,
     path_of,
     states_wanted,
-    understood,
 )
 from unisono.slurm.commands.job_lookup import Found, called, find
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
+from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
 from unisono.slurm.states import is_over
 
@@ -48,9 +48,9 @@ _FILTERS = ("account", "name", "jobname", "partition", "qos", "state", "user", "
 _ENDS = ("", "KILL", "TERM", "9", "15", "SIGKILL", "SIGTERM")
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Stop jobs."""
-    given = understood("scancel", arguments, _OPTIONS)
+    given = parse_arguments("scancel", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]\n")
@@ -60,17 +60,17 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     if not given.words and not filters:
         raise Refused("No job identification provided")
     _states(filters)  # a word that is no state stops nobody by mistake
-    api = around.connect(options)
+    api = context.connect(options)
     if given.words:
-        return _by_number(api, given.words, filters, around)
+        return _by_number(api, given.words, filters, context)
     for job in decoded(api.call("GET", JOBS)):
-        if not job["spec"].get("task") and not _is_over(job) and _matches(job, filters, around):
-            _stop(api, job, around)
+        if not job["spec"].get("task") and not _is_over(job) and _matches(job, filters, context):
+            _stop(api, job, context)
     return Outcome()
 
 
 def _by_number(
-    api: Quick, words: Sequence[str], filters: Mapping[str, str], around: Around
+    api: ApiClient, words: Sequence[str], filters: Mapping[str, str], context: Context
 ) -> Outcome:
     trouble: list[str] = []
     for word in (part for text in words for part in text.split(",") if part):
@@ -91,13 +91,13 @@ def _by_number(
             trouble.append(f"scancel: error: {message}")
             continue
         for job in found.jobs:
-            if not _is_over(job) and _matches(job, filters, around):
-                _stop(api, job, around)
+            if not _is_over(job) and _matches(job, filters, context):
+                _stop(api, job, context)
         _skip(api, found)
     return Outcome("", "".join(f"{line}\n" for line in trouble), 1 if trouble else 0)
 
 
-def _skip(api: Quick, found: Found) -> None:
+def _skip(api: ApiClient, found: Found) -> None:
     """Take tasks off an array that are no jobs yet."""
     if found.array is None or not found.waiting:
         return
@@ -108,12 +108,12 @@ def _skip(api: Quick, found: Found) -> None:
     api.patch(path, {"spec": {"array": {"cancelled": listed}}})
 
 
-def _stop(api: Quick, job: Json, around: Around) -> None:
+def _stop(api: ApiClient, job: Json, context: Context) -> None:
     metadata = job["metadata"]
     path = path_of(metadata["namespace"], metadata["name"])
     try:
-        api.patch(path, {"spec": {"stop": f"cancel:{around.user_id}"}})
-    except QuickTrouble as trouble:
+        api.patch(path, {"spec": {"stop": f"cancel:{context.user_id}"}})
+    except ClientError as trouble:
         if trouble.status != 404:
             raise
 
@@ -126,9 +126,9 @@ def _states(filters: Mapping[str, str]) -> set[str] | None:
     return states_wanted(filters.get("state", ""), "Invalid job state specified: {}")
 
 
-def _matches(job: Json, filters: Mapping[str, str], around: Around) -> bool:
-    row = Row(job, around.now)
-    if "me" in filters and row.user != around.user:
+def _matches(job: Json, filters: Mapping[str, str], context: Context) -> bool:
+    row = Row(job, context.now)
+    if "me" in filters and row.user != context.user:
         return False
     states = _states(filters)
     if states is not None and row.state not in states:

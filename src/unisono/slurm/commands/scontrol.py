@@ -1,29 +1,37 @@
-"""`scontrol`: hold, release, requeue and change jobs and nodes; `scontrol_show` shows them."""
+"""`scontrol`: hold, release, requeue and update jobs, update nodes, write a job's script.
+
+`scontrol show` is in `scontrol_show`.
+"""
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.slurm.client import Quick
+from unisono.kinds.digits import whole_number
+from unisono.slurm.client import ApiClient
 from unisono.slurm.commands.context import (
     COMMON,
     VERSION,
-    Answered,
-    Around,
+    Context,
     Outcome,
+    PrintAndEnd,
     Refused,
+    parse_arguments,
     path_of,
-    understood,
 )
 from unisono.slurm.commands.job_lookup import called, find
-from unisono.slurm.commands.scontrol_update import job_changes, node_changes
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
+from unisono.slurm.labels import GRANTED_OPTION
 from unisono.slurm.listing import decoded
+from unisono.slurm.nodes import REASON
+from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.states import is_over
+from unisono.slurm.times import BadTime, parse_time, written
 
 Json = dict[str, Any]
 
@@ -49,9 +57,9 @@ _ELSEWHERE = {
 _INVALID = "Invalid job id specified"
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Do what the first word says."""
-    given = understood("scontrol", arguments, _OPTIONS)
+    given = parse_arguments("scontrol", arguments, _OPTIONS)
     if "help" in given.options or not given.words:
         return Outcome("Usage: scontrol [OPTIONS] show|hold|release|requeue|update …\n")
     verb, *rest = given.words
@@ -59,22 +67,20 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         case "show":
             from unisono.slurm.commands.scontrol_show import show
 
-            return show(rest, given.options, around)
+            return show(rest, given.options, context)
         case "write":
-            from unisono.slurm.commands.scontrol_write import write
-
-            return write(rest, given.options, around)
+            return write(rest, given.options, context)
         case "version":
-            raise Answered(VERSION)
+            raise PrintAndEnd(VERSION)
         case "reconfigure":
             return Outcome()  # what the administrator sets is read with every job
         case "hold" | "uhold" | "release" | "requeue" | "requeuehold":
-            return _told(verb.lower(), rest, given.options, around)
+            return _told(verb.lower(), rest, given.options, context)
         case "update":
-            return _update(rest, given.options, around)
+            return _update(rest, given.options, context)
         case "ping":
-            around.connect(given.options).get("/version")
-            return Outcome(f"Slurmctld(primary) at {around.host} is UP\n")
+            context.connect(given.options).get("/version")
+            return Outcome(f"Slurmctld(primary) at {context.host} is UP\n")
         case _ if verb.lower() in _ELSEWHERE:
             return Outcome("", f"{verb} is not possible here: {_ELSEWHERE[verb.lower()]}\n", 1)
         case _:
@@ -84,10 +90,10 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
 # ---- hold, release, requeue, update ------------------------------------------------------------
 
 
-def _told(verb: str, words: Sequence[str], options: Mapping[str, str], around: Around) -> Outcome:
+def _told(verb: str, words: Sequence[str], options: Mapping[str, str], context: Context) -> Outcome:
     if not words:
         raise Refused(f"too few arguments for keyword:{verb}")
-    api = around.connect(options)
+    api = context.connect(options)
     trouble: list[str] = []
     for word in (part for text in words for part in text.split(",") if part):
         one = called(word.removeprefix("jobid=").removeprefix("JobId="))
@@ -96,13 +102,13 @@ def _told(verb: str, words: Sequence[str], options: Mapping[str, str], around: A
             trouble.append(f"{_INVALID} for job {word}\n")
             continue
         for job in found.jobs:
-            wrong = _tell(api, verb, job, around)
+            wrong = _tell(api, verb, job, context)
             if wrong:
                 trouble.append(f"{wrong} for job {word}\n")
     return Outcome("", "".join(trouble), 1 if trouble else 0)
 
 
-def _tell(api: Quick, verb: str, job: Json, around: Around) -> str:
+def _tell(api: ApiClient, verb: str, job: Json, context: Context) -> str:
     """Tell one job; return what is wrong."""
     state = (job.get("status") or {}).get("state") or "PENDING"
     path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
@@ -112,11 +118,11 @@ def _tell(api: Quick, verb: str, job: Json, around: Around) -> str:
             return "Job is no longer pending execution"
         held = annotations.get("unisono.dev/hold", "")
         if verb == "release":
-            if held == "admin" and around.user_id != 0:
+            if held == "admin" and context.user_id != 0:
                 return "Access/permission denied"
             value: str | None = None
         else:
-            value = "admin" if verb == "hold" and around.user_id == 0 else "user"
+            value = "admin" if verb == "hold" and context.user_id == 0 else "user"
         api.patch(path, {"metadata": {"annotations": {"unisono.dev/hold": value}}})
         if verb == "release" and held == "admin":
             _free(api, job)
@@ -131,7 +137,7 @@ def _tell(api: Quick, verb: str, job: Json, around: Around) -> str:
     return ""
 
 
-def _free(api: Quick, job: Json) -> None:
+def _free(api: ApiClient, job: Json) -> None:
     """Take an administrator's hold off the Workload, where the job's owner could not."""
     workloads = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{job['metadata']['namespace']}/workloads"
     for one in decoded(api.call("GET", workloads)):
@@ -143,10 +149,10 @@ def _free(api: Quick, job: Json) -> None:
             api.patch(f"{workloads}/{metadata['name']}", freed)
 
 
-def _update(words: Sequence[str], options: Mapping[str, str], around: Around) -> Outcome:
+def _update(words: Sequence[str], options: Mapping[str, str], context: Context) -> Outcome:
     pairs = [word.partition("=")[::2] for word in words]
     said = {key.lower(): value for key, value in pairs}
-    api = around.connect(options)
+    api = context.connect(options)
     if "nodename" in said:
         for name in expand(said["nodename"]):
             path = f"/api/v1/nodes/{name}"
@@ -154,7 +160,7 @@ def _update(words: Sequence[str], options: Mapping[str, str], around: Around) ->
             if found is None:
                 raise Refused(f"Invalid node name specified for node {name}")
             try:
-                api.patch(path, node_changes(said, around.user, around.now))
+                api.patch(path, node_changes(said, context.user, context.now))
             except BadRequest as trouble:
                 raise Refused(str(trouble)) from None
         return Outcome()
@@ -168,9 +174,121 @@ def _update(words: Sequence[str], options: Mapping[str, str], around: Around) ->
             raise Refused("Job has already finished")
         path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
         try:
-            changes = job_changes(said, job, around.now)
+            changes = job_changes(said, job, context.now)
         except BadRequest as trouble:
             raise Refused(str(trouble)) from None
         if changes:
             api.patch(path, changes)
     return Outcome()
+
+
+# Keys of scontrol that are options of sbatch, and annotations where decisions read them.
+_CHANGED_OPTIONS = {
+    "account": "account",
+    "qos": "qos",
+    "nice": "nice",
+    "priority": "priority",
+    "comment": "comment",
+    "dependency": "dependency",
+    "features": "constraint",
+}
+_TURN = ("account", "qos", "nice", "priority")
+
+
+def job_changes(said: Mapping[str, str], job: Json, now: float) -> Json:
+    """Return the patch of a job; raise BadRequest for what cannot be changed."""
+    options: Json = {}
+    annotations: Json = {}
+    spec: Json = {}
+    for key, value in said.items():
+        if key in ("jobid", "job"):
+            continue
+        if key in ("timelimit", "time"):
+            text = _limit(value, job)
+            options["time"] = annotations["unisono.dev/time-limit"] = text
+            if "time-min" in (job["spec"].get("options") or {}):  # it is no longer open
+                options |= {"time-min": None, GRANTED_OPTION: None}
+                annotations["unisono.dev/time-min"] = None
+        elif key in ("starttime", "eligibletime", "deadline"):
+            name = "deadline" if key == "deadline" else "begin"
+            try:
+                at = parse_time(value, now)
+            except BadTime:
+                raise BadRequest("Invalid time specification") from None
+            options[name] = value
+            annotations[f"unisono.dev/{name}"] = written(at)
+        elif key in ("jobname", "name"):
+            spec["jobName"] = value
+        elif key == "partition":
+            options["partition"] = annotations["unisono.dev/partition"] = value
+            _must_wait(job)
+        elif key in ("arraytaskthrottle",):
+            at_once = whole_number(value)
+            if at_once is None or not job["spec"].get("array"):
+                raise BadRequest("Invalid job array specification")
+            spec["array"] = {"limit": at_once}
+        elif key in _CHANGED_OPTIONS:
+            name = _CHANGED_OPTIONS[key]
+            if name in ("dependency", "constraint"):
+                raise BadRequest(f"{key} cannot be changed once a job is submitted")
+            options[name] = value
+            if name in _TURN:
+                annotations[f"unisono.dev/{name}"] = value
+        else:
+            raise BadRequest(f"Update of this parameter is not supported: {key}")
+    made: Json = {}
+    if annotations:
+        made["metadata"] = {"annotations": annotations}
+        if "unisono.dev/partition" in annotations:
+            queue = annotations["unisono.dev/partition"].lower()
+            made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue}
+    if options:
+        spec["options"] = options
+    return made | ({"spec": spec} if spec else {})
+
+
+def _limit(value: str, job: Json) -> str:
+    """Return a new time limit; `+10` and `-10` change the one that there is."""
+    if value[:1] not in "+-":
+        return limit_text(value)
+    before = int(limit_text((job["spec"].get("options") or {}).get("time", "0")))
+    return str(max(1, before + int(value[0] + limit_text(value[1:]))))
+
+
+def _must_wait(job: Json) -> None:
+    if (job.get("status") or {}).get("state") not in (None, "", "PENDING"):
+        raise BadRequest("Job is no longer pending execution")
+
+
+def node_changes(said: Mapping[str, str], user: str, now: float) -> Json:
+    """Return the patch of a node that is drained or resumed; a reason is a must, as in Slurm."""
+    state = said.get("state", "").upper()
+    if state in ("DRAIN", "DOWN", "FAIL"):
+        reason = said.get("reason", "")
+        if not reason:
+            raise BadRequest("You must specify a reason when DRAINING a node. Request denied")
+        note = f"{reason.replace('|', '/')}|{user}|{written(now)}"
+        return {"spec": {"unschedulable": True}, "metadata": {"annotations": {REASON: note}}}
+    if state in ("RESUME", "IDLE", "UNDRAIN"):
+        return {"spec": {"unschedulable": None}, "metadata": {"annotations": {REASON: None}}}
+    raise BadRequest(f"Invalid input: State={state}; nodes can be drained and resumed")
+
+
+def write(words: Sequence[str], options: Mapping[str, str], context: Context) -> Outcome:
+    """Write the script of a job to a file; `-` prints it."""
+    if len(words) < 2 or words[0] != "batch_script":
+        return Outcome("", f"invalid write argument: {' '.join(words)}\n", 1)
+    api = context.connect(options)
+    one = called(words[1])
+    found = find(api, one) if one is not None else None
+    if found is None or not (found.jobs or found.array):
+        return Outcome("", "job script retrieval failed: Invalid job id specified\n", 1)
+    job = found.jobs[0] if found.jobs else found.array or {}
+    name, namespace = job["spec"].get("script", ""), job["metadata"]["namespace"]
+    secret = api.find(f"/api/v1/namespaces/{namespace}/secrets/{name}") or {}
+    script = binascii.a2b_base64((secret.get("data") or {}).get("script") or "").decode()
+    path = words[2] if len(words) > 2 else f"slurm-{words[1]}.sh"
+    if path == "-":
+        return Outcome(script)
+    context.save(path, script)
+    return Outcome(f"batch script for job {words[1]} written to {path}\n")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from unisono.slurm.client import Quick, QuickTrouble
-from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, understood
+from unisono.slurm.client import ApiClient, ClientError
+from unisono.slurm.commands.context import COMMON, Context, Outcome, parse_arguments
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
+from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded, turns
 from unisono.slurm.states import STARTED
 from unisono.slurm.times import dated
@@ -26,15 +27,15 @@ _CYCLE = re.compile(_NAME + r'_(sum|count)\{phase="total"\} (\S+)')
 _BUCKET = re.compile(_NAME + r'_bucket\{phase="total",le="(\S+)"\} (\S+)')
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print it."""
-    options = understood("sdiag", arguments, _OPTIONS).options
+    options = parse_arguments("sdiag", arguments, _OPTIONS).options
     if "help" in options:
         return Outcome("Usage: sdiag [-a] [--json]\n")
-    api = around.connect(options)
+    api = context.connect(options)
     told = turns(api)
     cycles = _cycles(api)
-    rows = [Row(job, around.now) for job in decoded(api.call("GET", JOBS))]
+    rows = [Row(job, context.now) for job in decoded(api.call("GET", JOBS))]
     jobs = [row for row in rows if not row.array]
     counts = {
         "submitted": len(jobs),
@@ -53,7 +54,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         statistics |= {"schedule_queue_length": told.get("queue", 0)}
         statistics |= {f"schedule_cycle_{name}": value for name, value in cycles.items()}
         return Outcome(json.dumps({"errors": [], "statistics": statistics}) + "\n")
-    at = f"{dated(around.now)} ({int(around.now)})"
+    at = f"{dated(context.now)} ({int(context.now)})"
     since = f"{dated(told['at'] / 1000)} ({told['at'] // 1000})" if told.get("at") else "Unknown"
     lines = [
         _LINE,
@@ -73,14 +74,14 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     return Outcome("\n".join(lines) + "\n")
 
 
-def _cycles(api: Quick) -> dict[str, int]:
+def _cycles(api: ApiClient) -> dict[str, int]:
     """Return how long cycles take at most (rounded up to a bucket) and on average.
 
     In microseconds; nothing where the figures of the scheduler are not to be had from the API.
     """
     try:
         text = api.call("GET", "/metrics").decode(errors="replace")
-    except QuickTrouble:
+    except ClientError:
         return {}
     found = dict(_CYCLE.findall(text))
     count = float(found.get("count", 0))

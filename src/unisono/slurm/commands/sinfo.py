@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unisono.slurm.commands.context import COMMON, Around, Outcome, Refused, understood
+from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.conf import minutes_of
 from unisono.slurm.formats import BadFormat, Known, elapsed, read_format, read_long_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand, fold
 from unisono.slurm.listing import decoded
-from unisono.slurm.nodes import NodeRow, node_rows
-from unisono.slurm.partition_rows import partitions_of
+from unisono.slurm.nodes import NodeRow, node_rows, partitions_of
 from unisono.slurm.site import MAP
 from unisono.slurm.times import dated, shown
 
@@ -71,20 +70,20 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int) else 0.0
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print partitions and nodes."""
-    given = understood("sinfo", arguments, _OPTIONS)
+    given = parse_arguments("sinfo", arguments, _OPTIONS)
     options = given.options
     if "help" in options or "usage" in options:
         return Outcome("Usage: sinfo [OPTIONS]; unisono's documentation lists them\n")
-    api = around.connect(options)
+    api = context.connect(options)
     nodes = node_rows(
         decoded(api.call("GET", "/api/v1/nodes")), decoded(api.call("GET", "/api/v1/pods"))
     )
     partitions = partitions_of(api.find(MAP), nodes)
     if "json" in options:
         return Outcome(_json(nodes, partitions))
-    form, by = _form(options, around.environment)
+    form, by = _form(options, context.environment)
     try:
         columns, after = (
             read_long_format(options["Format"], NAMES)
@@ -95,7 +94,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         raise Refused(str(trouble).replace("job", "node")) from None
     lines = _lines(partitions, options, by, reasons="list-reasons" in options)
     heads = "noheader" not in options
-    date = f"{dated(around.now)}\n" if "long" in options and heads else ""
+    date = f"{dated(context.now)}\n" if "long" in options and heads else ""
     return Outcome(date + table(columns, lines, heads=heads, after=after))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, Refused, understood
+from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.formats import BadFormat, Known, read_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
+from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded, turns
 
 LONG = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
@@ -42,13 +43,13 @@ class Line(NamedTuple):
     weights: Mapping[str, Any]
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print priorities."""
-    given = understood("sprio", arguments, _OPTIONS)
+    given = parse_arguments("sprio", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: sprio [OPTIONS]; unisono's documentation lists them\n")
-    api = around.connect(options)
+    api = context.connect(options)
     told = turns(api)
     weights = told.get("weights")
     if weights is None:
@@ -58,7 +59,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     else:
         jobs = {str(job["spec"]["jobId"]): job for job in decoded(api.call("GET", JOBS))}
         lines = [
-            _line(identity, parts, jobs[identity], told, around)
+            _line(identity, parts, jobs[identity], told, context)
             for identity, parts in (told.get("factors") or {}).items()
             if identity in jobs
         ]
@@ -70,11 +71,11 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     return Outcome(table(columns, lines, heads="noheader" not in options, after=after))
 
 
-def _line(identity: str, parts: list[Any], job: Any, told: Any, around: Around) -> Line:
+def _line(identity: str, parts: list[Any], job: Any, told: Any, context: Context) -> Line:
     *numbers, tres = parts
     named = dict(zip(_PARTS, numbers, strict=True))
     priority = int((told.get("priorities") or {}).get(identity, 0))
-    return Line(Row(job, around.now), priority, named, tres, told["weights"])
+    return Line(Row(job, context.now), priority, named, tres, told["weights"])
 
 
 def _chosen(lines: list[Line], options: Mapping[str, str]) -> list[Line]:

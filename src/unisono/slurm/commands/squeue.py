@@ -6,15 +6,137 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, Refused, understood
-from unisono.slurm.commands.squeue_columns import LETTERS, NAMES
-from unisono.slurm.formats import BadFormat, Known, read_format, read_long_format, table
+from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
+from unisono.slurm.file_names import output_files
+from unisono.slurm.formats import BadFormat, Known, elapsed, read_format, read_long_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
-from unisono.slurm.jobs import Row, rows_of
+from unisono.slurm.jobs import Row, rows_of, time_text
+from unisono.slurm.labels import JOBS
 from unisono.slurm.states import read_states
 from unisono.slurm.times import dated
+
+
+def _left(row: Row) -> str:
+    limit = row.limit_seconds
+    return elapsed(limit - row.elapsed) if limit is not None else "UNLIMITED"
+
+
+def _memory(row: Row) -> str:
+    groups: Any = row.spec.get("groups") or ({},)
+    containers: Any = (((groups[0].get("template") or {}).get("spec") or {}).get("containers")) or (
+        {},
+    )
+    asked = (containers[0].get("resources") or {}).get("requests") or {}
+    return str(asked.get("memory") or "0").removesuffix("i")
+
+
+def _option(name: str, default: str = "(null)") -> Any:
+    return lambda row: str(row.options.get(name) or default)
+
+
+def _output(place: int) -> Any:
+    def shows(row: Row) -> str:
+        name = output_files(row.spec, int(row.status.get("restarts") or 0))[place]
+        name = (name or output_files(row.spec, 0)[0]).replace(
+            "\x01", (row.status.get("nodes") or ["%N"])[0]
+        )
+        return name if name.startswith("/") else f"{row.spec.get('workDir', '')}/{name}"
+
+    return shows
+
+
+def _exclusive(row: Row) -> str:
+    return "NO" if "exclusive" in row.options else "OK"
+
+
+def _gres(row: Row) -> str:
+    for key, text in (("gres", ""), ("gpus-per-node", "gpu:")):
+        if row.options.get(key):
+            return f"gres:{text}{row.options[key]}"
+    return "N/A"
+
+
+LETTERS: Mapping[str, Known] = {
+    "a": Known("ACCOUNT", lambda row: row.account),
+    "A": Known("JOBID", lambda row: str(row.identity)),
+    "b": Known("TRES_PER_NODE", _gres),
+    "B": Known("EXEC_HOST", lambda row: (row.status.get("nodes") or ["n/a"])[0]),
+    "c": Known("MIN_CPUS", _option("mincpus", "1")),
+    "C": Known("CPUS", lambda row: str(row.cpus)),
+    "d": Known("MIN_TMP_DISK", _option("tmp", "0")),
+    "D": Known("NODES", lambda row: str(row.node_count)),
+    "e": Known("END_TIME", lambda row: row.end),
+    "E": Known("DEPENDENCY", _option("dependency")),
+    "f": Known("FEATURES", _option("constraint")),
+    "F": Known("ARRAY_JOB_ID", lambda row: str(row.array_id)),
+    "g": Known("GROUP", lambda row: row.group),
+    "G": Known("GROUP", lambda row: str(row.spec.get("groupId", 0))),
+    "H": Known("SOCKETS_PER_NODE", _option("sockets-per-node", "*")),
+    "h": Known("OVER_SUBSCRIBE", _exclusive),
+    "i": Known("JOBID", lambda row: row.label),
+    "I": Known("CORES_PER_SOCKET", _option("cores-per-socket", "*")),
+    "J": Known("THREADS_PER_CORE", _option("threads-per-core", "*")),
+    "j": Known("NAME", lambda row: row.name),
+    "k": Known("COMMENT", _option("comment")),
+    "K": Known("ARRAY_TASK_ID", lambda row: row.task),
+    "l": Known("TIME_LIMIT", lambda row: row.limit),
+    "L": Known("TIME_LEFT", _left),
+    "m": Known("MIN_MEMORY", _memory),
+    "M": Known("TIME", lambda row: elapsed(row.elapsed)),
+    "n": Known("REQ_NODES", _option("nodelist", "")),
+    "N": Known("NODELIST", lambda row: row.nodes),
+    "o": Known("COMMAND", lambda row: row.command),
+    "O": Known("CONTIGUOUS", lambda row: str(int("contiguous" in row.options))),
+    "p": Known("PRIORITY", lambda row: f"{row.priority / 2**32:.14f}"),
+    "P": Known("PARTITION", lambda row: row.partition),
+    "q": Known("QOS", lambda row: row.qos),
+    "Q": Known("PRIORITY", lambda row: str(row.priority)),
+    "r": Known("REASON", lambda row: row.reason),
+    "R": Known("NODELIST(REASON)", lambda row: row.place),
+    "s": Known("", lambda row: ""),
+    "S": Known("START_TIME", lambda row: row.start),
+    "t": Known("ST", lambda row: row.short_state),
+    "T": Known("STATE", lambda row: row.state),
+    "u": Known("USER", lambda row: row.user),
+    "U": Known("UID", lambda row: str(row.spec.get("userId", 0))),
+    "v": Known("RESERVATION", _option("reservation")),
+    "V": Known("SUBMIT_TIME", lambda row: time_text(row.submitted)),
+    "w": Known("WCKEY", _option("wckey")),
+    "W": Known("LICENSES", _option("licenses")),
+    "x": Known("EXC_NODES", _option("exclude", "")),
+    "X": Known("CORE_SPEC", _option("core-spec", "N/A")),
+    "y": Known("NICE", lambda row: str(row.options.get("nice") or 0)),
+    "Y": Known("SCHEDNODES", lambda row: row.planned_nodes or "(null)"),
+    "z": Known("S:C:T", lambda row: "*:*:*"),
+    "Z": Known("WORK_DIR", lambda row: str(row.spec.get("workDir") or "")),
+}
+
+
+def _named(pairs: str) -> dict[str, Known]:
+    return {
+        name: LETTERS[letter] for name, _, letter in (one.partition("=") for one in pairs.split())
+    }
+
+
+NAMES: Mapping[str, Known] = {
+    **_named(
+        "account=a jobid=A batchhost=B mincpus=c numcpus=C numnodes=D endtime=e dependency=E "
+        "feature=f arrayjobid=F jobarrayid=i name=j comment=k arraytaskid=K timelimit=l timeleft=L "
+        "minmemory=m timeused=M reqnodes=n nodelist=N command=o prioritylong=Q priority=p "
+        "partition=P qos=q reason=r reasonlist=R starttime=S statecompact=t state=T username=u "
+        "userid=U reservation=v submittime=V wckey=w licenses=W exc_nodes=x nice=y schednodes=Y "
+        "workdir=Z groupid=g oversubscribe=h mintmpdisk=d tres-per-node=b"
+    ),
+    "stdout": Known("STDOUT", _output(0)),
+    "stderr": Known("STDERR", _output(1)),
+    "restartcnt": Known("RESTART_COUNT", lambda row: str(row.status.get("restarts") or 0)),
+    "requeue": Known("REQUEUE", lambda row: "0" if "no-requeue" in row.options else "1"),
+    "exit_code": Known("EXIT_CODE", lambda row: str(row.status.get("exitCode") or "0:0")),
+    "numtasks": Known("TASKS", lambda row: str(row.spec.get("tasks", 1))),
+}
+
 
 Json = dict[str, Any]
 
@@ -63,29 +185,29 @@ _OPTIONS = options_table(
 )
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """List jobs."""
-    given = understood("squeue", _jobs_apart(arguments), _OPTIONS)
+    given = parse_arguments("squeue", _jobs_apart(arguments), _OPTIONS)
     options = given.options
     if "help" in options or "usage" in options:
         return Outcome("Usage: squeue [OPTIONS]; unisono's documentation lists them\n")
     if options.get("iterate"):
-        return _again_and_again(arguments, options["iterate"], around)
-    api = around.connect(options)
+        return _again_and_again(arguments, options["iterate"], context)
+    api = context.connect(options)
     from unisono.slurm.listing import decoded, priorities, slim_jobs
 
-    reads = decoded if _needs_templates(options, around.environment) else slim_jobs
+    reads = decoded if _needs_templates(options, context.environment) else slim_jobs
     jobs = reads(api.call("GET", JOBS))
     rows = rows_of(
         jobs,
-        around.now,
+        context.now,
         priorities=priorities(api),
         splits_arrays="array" in options or "array-unique" in options,
     )
     states = _states(options)
     found = [row for row in rows if states is None or row.state in states]
     if options.keys() & _FILTERS:
-        found = [row for row in found if _is_wanted(row, options, around)]
+        found = [row for row in found if _is_wanted(row, options, context)]
     chosen = _sorted(found, options)
     if "json" in options:
         from unisono.slurm.json_output import jobs_json
@@ -98,7 +220,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     if "steps" in options:
         return Outcome(_steps(chosen, options, heads="noheader" not in options))
     try:
-        columns, after = _columns(options, around.environment)
+        columns, after = _columns(options, context.environment)
     except BadFormat as trouble:
         raise Refused(str(trouble)) from None
     wanted = _numbers(options.get("jobs", ""))
@@ -107,18 +229,18 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
             return Outcome("", "slurm_load_jobs error: Invalid job id specified\n", 1)
     heads = "noheader" not in options
     text = table(columns, chosen, heads=heads, after=after)
-    return Outcome((f"{dated(around.now)}\n" if "long" in options and heads else "") + text)
+    return Outcome((f"{dated(context.now)}\n" if "long" in options and heads else "") + text)
 
 
-def _again_and_again(arguments: Sequence[str], every: str, around: Around) -> Outcome:
+def _again_and_again(arguments: Sequence[str], every: str, context: Context) -> Outcome:
     """List jobs every so many seconds, until somebody has seen enough."""
     if not whole_number(every):
         raise Refused(f"invalid iterate value {every}")
     rest = [*arguments, "--iterate="]
     while True:
-        outcome = run(rest, around)
-        around.say(f"{dated(around.now)}\n{outcome.text}\n")
-        around = around._replace(now=around.pause(float(every)))
+        outcome = run(rest, context)
+        context.say(f"{dated(context.now)}\n{outcome.text}\n")
+        context = context._replace(now=context.pause(float(every)))
 
 
 def _steps(rows: Sequence[Row], options: Mapping[str, str], *, heads: bool) -> str:
@@ -166,11 +288,11 @@ def _columns(options: Mapping[str, str], environment: Mapping[str, str]) -> Any:
     return read_format(text, LETTERS)
 
 
-def _is_wanted(row: Row, options: Mapping[str, str], around: Around) -> bool:
+def _is_wanted(row: Row, options: Mapping[str, str], context: Context) -> bool:
     numbers = _numbers(options.get("jobs", ""))
     if numbers and row.identity not in numbers and row.array_id not in numbers:
         return False
-    users = {*_listed(options.get("user", "")), *([around.user] if "me" in options else [])}
+    users = {*_listed(options.get("user", "")), *([context.user] if "me" in options else [])}
     if users and row.user not in users and str(row.spec.get("userId")) not in users:
         return False
     if options.get("nodelist"):

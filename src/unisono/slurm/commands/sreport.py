@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from unisono.slurm.commands.context import COMMON, JOBS, Around, Outcome, Refused, understood
+from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
+from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
 from unisono.slurm.nodes import node_rows
 from unisono.slurm.site import MAP, rules_of
-from unisono.slurm.times import BadMoment, moment, shown
+from unisono.slurm.times import BadTime, parse_time, shown
 
 _OPTIONS = options_table(
     Option("noheader", "n", "nothing"),
@@ -28,16 +29,16 @@ _USAGE = (
 _DAY = 86_400
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print a report; of yesterday, if no time is given."""
-    given = understood("sreport", arguments, _OPTIONS)
+    given = parse_arguments("sreport", arguments, _OPTIONS)
     words = [word for word in given.words if "=" not in word]
     said = dict(word.lower().partition("=")[::2] for word in given.words if "=" in word)
     if "help" in given.options or len(words) < 2:
         return Outcome(_USAGE, code=0 if "help" in given.options else 1)
-    start, end = _window(said, around.now)
-    api = around.connect(given.options)
-    rows = [Row(job, around.now) for job in decoded(api.call("GET", JOBS))]
+    start, end = _window(said, context.now)
+    api = context.connect(given.options)
+    rows = [Row(job, context.now) for job in decoded(api.call("GET", JOBS))]
     rows = [row for row in rows if not row.array]
     cluster = rules_of(api.find(MAP)).cluster
     what = "gpu" if "gpu" in given.options.get("tres", "") else "cpu"
@@ -69,11 +70,15 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
 def _window(said: Mapping[str, str], now: float) -> tuple[float, float]:
     midnight = now - now % _DAY
     try:
-        start = moment(said["start"], now) if "start" in said else midnight - _DAY
+        start = parse_time(said["start"], now) if "start" in said else midnight - _DAY
         end = (
-            moment(said["end"], now) if "end" in said else midnight if "start" not in said else now
+            parse_time(said["end"], now)
+            if "end" in said
+            else midnight
+            if "start" not in said
+            else now
         )
-    except BadMoment as text:
+    except BadTime as text:
         raise Refused(f"Invalid time specification: {text}") from None
     if end <= start:
         raise Refused("the end is not after the start")

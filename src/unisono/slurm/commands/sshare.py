@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unisono.slurm.commands.context import COMMON, Around, Outcome, Refused, understood
+from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.listing import turns
@@ -56,19 +56,19 @@ class Share(NamedTuple):
     level: float | str | None
 
 
-def run(arguments: Sequence[str], around: Around) -> Outcome:
+def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print the tree."""
-    given = understood("sshare", arguments, _OPTIONS)
+    given = parse_arguments("sshare", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: sshare [OPTIONS]; unisono's documentation lists them\n")
-    told = turns(around.connect(options))
+    told = turns(context.connect(options))
     if told.get("weights") is None:
         raise Refused("there is no SchedulingPolicy: nobody has shares")
     shares = [Share(*one) for one in told.get("shares") or ()]
     is_classic = bool(told["weights"].get("classic"))
     columns = _columns(options, is_classic=is_classic)
-    lines = [_cells(one, is_classic=is_classic) for one in _chosen(shares, options, around.user)]
+    lines = [_cells(one, is_classic=is_classic) for one in _chosen(shares, options, context.user)]
     heads = "noheader" not in options
     if "parsable2" in options or "parsable" in options:
         end = "|" if "parsable" in options else ""

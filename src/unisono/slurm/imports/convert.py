@@ -135,9 +135,9 @@ def _policy(conf: Conf, report: Report) -> Json:
     resolution = parameters.get("bf_resolution", "")
     if whole_number(resolution) is not None:
         backfill["resolution"] = f"{resolution}s"
-    tested = whole_number(parameters.get("bf_max_job_test", ""))
-    if tested is not None:
-        backfill["mostTested"] = tested
+    test_only = whole_number(parameters.get("bf_max_job_test", ""))
+    if test_only is not None:
+        backfill["mostTested"] = test_only
     known = {"bf_window", "bf_resolution", "bf_max_job_test", "bf_job_part_count_reserve"}
     for name, value in parameters.items():
         if name in known:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unisono.kinds.digits import is_digits
-from unisono.slurm.client import Quick
-from unisono.slurm.commands.context import JOBS
+from unisono.slurm.client import ApiClient
+from unisono.slurm.labels import JOBS
 from unisono.slurm.lite_typing import Any
 from unisono.slurm.sbatch.arrays import Array, read_array
 from unisono.slurm.sbatch.layout import BadRequest
@@ -16,7 +16,7 @@ _MOST_AWAITED = 1000
 _DEPENDENCIES = ("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
 
 
-def dependency(api: Quick, text: str, namespace: str, array: Array | None) -> str:
+def dependency(api: ApiClient, text: str, namespace: str, array: Array | None) -> str:
     """Return a dependency with names of objects instead of numbers of jobs.
 
     `aftercorr` of an array on an array stays, with the other's name, until a task is made; of
@@ -49,7 +49,7 @@ def dependency(api: Quick, text: str, namespace: str, array: Array | None) -> st
     return join.join(terms)
 
 
-def _corresponding(api: Quick, number: str, namespace: str, array: Array | None) -> str:
+def _corresponding(api: ApiClient, number: str, namespace: str, array: Array | None) -> str:
     """Return the name of an array that has every task of ours; empty if it is no array."""
     found = _array_of(api, number, namespace)
     if array is None or found is None or "_" in number:
@@ -60,17 +60,17 @@ def _corresponding(api: Quick, number: str, namespace: str, array: Array | None)
     return str(found["metadata"]["name"])
 
 
-def _array_of(api: Quick, number: str, namespace: str) -> Json | None:
+def _array_of(api: ApiClient, number: str, namespace: str) -> Json | None:
     found = _jobs_of(api, number.partition("_")[0], namespace)
     return next((one for one in found if one["spec"].get("array")), None)
 
 
-def _jobs_of(api: Quick, identity: str, namespace: str) -> list[Json]:
+def _jobs_of(api: ApiClient, identity: str, namespace: str) -> list[Json]:
     found = api.get(f"{JOBS}?labelSelector=unisono.dev%2Fslurm-job%3D{identity}")["items"]
     return [one for one in found if one["metadata"]["namespace"] == namespace]
 
 
-def _names_of(api: Quick, number: str, namespace: str) -> list[str]:
+def _names_of(api: ApiClient, number: str, namespace: str) -> list[str]:
     """Return the names of the objects of a job, which must exist; of an array, all of its tasks."""
     identity, _, index = number.partition("_")
     own = _jobs_of(api, identity, namespace)

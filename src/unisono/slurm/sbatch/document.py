@@ -150,11 +150,11 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
 
 
 def _moment(name: str, text: str, now: float) -> str:
-    from unisono.slurm.times import BadMoment, moment, written
+    from unisono.slurm.times import BadTime, parse_time, written
 
     try:
-        return written(moment(text, now))
-    except BadMoment:
+        return written(parse_time(text, now))
+    except BadTime:
         raise BadRequest(f"Invalid --{name} specification") from None
 
 
