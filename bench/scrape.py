@@ -12,10 +12,10 @@ from typing import Any
 
 from bench.harness import Finding, Note, Scale, repeated, row, seconds, target
 from unisono.kube.mapping import POD
-from unisono.monitor.books import NODE, fill
+from unisono.monitor.cache import NODE, fill
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.exposition import classic
-from unisono.monitor.metrics.page import ALL, Compat, Figures
+from unisono.monitor.metrics.registry import ALL, Compat, MetricsRegistry
 
 SIZES: dict[Scale, tuple[int, ...]] = {"full": (10, 100, 1_000), "quick": (10, 100), "tiny": (2,)}
 NOW = 1_767_571_200.0
@@ -28,7 +28,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     """Scrape larger and larger clusters."""
     for nodes in SIZES[scale]:
         figures = _figures(nodes, ALL)
-        exporter = Exporter(figures.books, dict, clock=lambda: NOW)
+        exporter = Exporter(figures.cache, dict, clock=lambda: NOW)
         size = len(_telemetry(exporter))
         taken = repeated(partial(seconds, partial(_telemetry, exporter)), samples=5)
         telemetry = row("GPU telemetry", nodes, "nodes", taken, "s")
@@ -48,15 +48,15 @@ def _telemetry(exporter: Exporter) -> str:
     return exporter.frame().text()
 
 
-def _page(figures: Figures) -> str:
+def _page(figures: MetricsRegistry) -> str:
     return classic(figures.families())
 
 
-def _figures(nodes: int, compat: Collection[Compat]) -> Figures:
-    figures = Figures(clock=lambda: NOW, version="", mode="bench", compat=compat)
-    fill(figures.books, NODE, (_node(f"p5-48xlarge-{number}") for number in range(nodes)))
+def _figures(nodes: int, compat: Collection[Compat]) -> MetricsRegistry:
+    figures = MetricsRegistry(clock=lambda: NOW, version="", mode="bench", compat=compat)
+    fill(figures.cache, NODE, (_node(f"p5-48xlarge-{number}") for number in range(nodes)))
     busy = range(max(1, nodes * 4 // 5))
-    fill(figures.books, POD, (_pod(number, f"p5-48xlarge-{number}") for number in busy))
+    fill(figures.cache, POD, (_pod(number, f"p5-48xlarge-{number}") for number in busy))
     return figures
 
 

@@ -22,7 +22,7 @@ from tools.sample.site import TOKEN, Served, served
 from tools.sample.world import Sample, sample
 from unisono.cli.clock import seconds_now
 from unisono.kube.mapping import POD
-from unisono.monitor.books import NODE, WORKLOAD
+from unisono.monitor.cache import NODE, WORKLOAD
 
 SIZES: dict[Scale, tuple[int, int]] = {
     "full": (1_000, 10_000),
@@ -131,7 +131,7 @@ async def _lateness(tab: Tab, there: Served, shown: Sample, number: int) -> floa
     some = next(iter(shown.objects[NODE].values()))
     node = {**some, "metadata": {**some["metadata"], "name": name, "uid": name}}
     began = seconds_now()
-    there.books.heard(NODE, None, node)
+    there.cache.observe(NODE, None, node)
     return float(await appears) / 1000 - began
 
 
@@ -184,7 +184,7 @@ def _change(there: Served, shown: Sample, number: int) -> None:
     pods = list(shown.objects[POD].values())
     pod = pods[number * 7 % len(pods)]
     phase = "Running" if number % 2 else "Succeeded"
-    there.books.heard(POD, pod, {**pod, "status": {**pod["status"], "phase": phase}})
+    there.cache.observe(POD, pod, {**pod, "status": {**pod["status"], "phase": phase}})
     gang = next(iter(shown.objects[WORKLOAD].values()))
     name = f"newcomer-{number % 50}"
     newcomer = {
@@ -193,4 +193,4 @@ def _change(there: Served, shown: Sample, number: int) -> None:
         "status": {},
     }
     is_new = number // 50 % 2 == 0
-    there.books.heard(WORKLOAD, None if is_new else newcomer, newcomer if is_new else None)
+    there.cache.observe(WORKLOAD, None if is_new else newcomer, newcomer if is_new else None)

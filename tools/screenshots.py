@@ -53,8 +53,8 @@ async def show(tab: Tab, there: Served, page: str) -> None:
 
 def a_gang(there: Served) -> str:
     """Return the page of a gang that waits with a date."""
-    there.board.refresh()
-    one = next(one for one in there.board.waiting if one.waits.start and one.pods > 1)
+    there.dashboard.refresh()
+    one = next(one for one in there.dashboard.waiting if one.waits.start and one.pods > 1)
     return f"/workloads/{one.namespace}/{one.name}"
 
 

@@ -1,4 +1,4 @@
-"""What every module of the package must be: explained, in a layer, and imported."""
+"""What every module of the package must be: pending_reason, in a layer, and imported."""
 
 from __future__ import annotations
 
@@ -98,7 +98,6 @@ NOT_YET_LAYERED = {
     "unisono.cli",
     "unisono.control",
     "unisono.control.scheduler",
-    "unisono.monitor",
 }
 PACKAGES = [_name_of(path) for path in MODULES if path.name == "__init__.py"]
 

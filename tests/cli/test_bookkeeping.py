@@ -15,12 +15,12 @@ from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.meters import Measured, PrometheusMeter
 from unisono.kinds.overriding import override
 from unisono.kube.mapping import POD
-from unisono.monitor.books import NODE, WORKLOAD, fill
-from unisono.monitor.ledger.keeper import Use
+from unisono.monitor.cache import NODE, WORKLOAD, fill
+from unisono.monitor.ledger.recorder import GpuUse
 from unisono.monitor.ledger.rows import PodRow
 from unisono.monitor.ledger.store import LedgerStore
-from unisono.monitor.metrics.page import Figures
-from unisono.monitor.series import PrometheusTrouble, Series
+from unisono.monitor.metrics.registry import MetricsRegistry
+from unisono.monitor.series import PrometheusError, Series
 
 TEN = "2026-01-01T10:00:00Z"
 
@@ -28,7 +28,7 @@ TEN = "2026-01-01T10:00:00Z"
 class Meter:
     """Says the same whenever it is asked, or fails."""
 
-    def __init__(self, uses: Mapping[str, Use], *, fails: bool = False) -> None:
+    def __init__(self, uses: Mapping[str, GpuUse], *, fails: bool = False) -> None:
         self.uses = uses
         self.fails = fails
         self.asked = 0
@@ -36,17 +36,17 @@ class Meter:
     async def measure(self, store: LedgerStore, *, has_pods: bool) -> Measured | None:
         self.asked += 1
         if self.fails:
-            raise PrometheusTrouble("not there")
+            raise PrometheusError("not there")
         uses, self.uses = self.uses, {}
         return Measured(uses, 777)
 
 
-def figures() -> Figures:
-    made = Figures(clock=lambda: 0.0, version="1", mode="cluster")
-    fill(made.books, NODE, [objects.node("n1")])
-    fill(made.books, WORKLOAD, [objects.workload("gang", QuotaReserved=TEN)])
-    fill(made.books, POD, [objects.pod("p", "n1")])
-    made.books.settle()  # as when thousands of objects are there already
+def figures() -> MetricsRegistry:
+    made = MetricsRegistry(clock=lambda: 0.0, version="1", mode="cluster")
+    fill(made.cache, NODE, [objects.node("n1")])
+    fill(made.cache, WORKLOAD, [objects.workload("gang", QuotaReserved=TEN)])
+    fill(made.cache, POD, [objects.pod("p", "n1")])
+    made.cache.refresh()  # as when thousands of objects are there already
     return made
 
 
@@ -54,7 +54,7 @@ async def synced() -> None:
     """Return at once: everything is there."""
 
 
-async def kept(path: Path, meter: Meter, complaints: list[str], about: Figures) -> None:
+async def kept(path: Path, meter: Meter, complaints: list[str], about: MetricsRegistry) -> None:
     async with bookkeeping(path, about, meter, synced, complain=complaints.append):
         while meter.asked < 3:
             await asyncio.sleep(0.005)
@@ -76,8 +76,8 @@ def rows(path: Path) -> list[PodRow]:
 def test_what_was_there_before_is_recorded_and_measured(tmp_path: Path) -> None:
     path, complaints = tmp_path / "ledger.db", list[str]()
     there = figures()
-    (uid,) = (one.uid for one in there.books.pods.values())
-    use = Use(busy=5.0, tensor=1.0, covered=10.0, idle_devices=0, peak_mib=7)
+    (uid,) = (one.uid for one in there.cache.pods.values())
+    use = GpuUse(busy=5.0, tensor=1.0, covered=10.0, idle_devices=0, peak_mib=7)
     asyncio.run(kept(path, Meter({uid: use}), complaints, there))
     (row,) = rows(path)
     assert (row.uid, row.busy, row.covered, row.peak_mib) == (uid, 5.0, 10.0, 7)
@@ -91,11 +91,11 @@ def test_what_was_there_before_is_recorded_and_measured(tmp_path: Path) -> None:
 def test_a_pod_that_is_over_is_still_measured(tmp_path: Path) -> None:
     path, complaints = tmp_path / "ledger.db", list[str]()
     there = figures()
-    (uid,) = (one.uid for one in there.books.pods.values())
+    (uid,) = (one.uid for one in there.cache.pods.values())
     asyncio.run(kept(path, Meter({}), complaints, there))
     pod = objects.pod("p", "n1")
-    there.books.heard(POD, pod, None)
-    use = Use(busy=5.0, tensor=1.0, covered=10.0, idle_devices=0, peak_mib=7)
+    there.cache.observe(POD, pod, None)
+    use = GpuUse(busy=5.0, tensor=1.0, covered=10.0, idle_devices=0, peak_mib=7)
 
     class Late(Meter):
         @override

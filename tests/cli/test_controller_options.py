@@ -12,7 +12,7 @@ from unisono.cli.controller import _names, _web, parser
 from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.trouble import BadConfig
-from unisono.web.hosts import Hosts
+from unisono.web.allowed_hosts import Hosts
 
 
 @pytest.mark.parametrize("where", ["0.0.0.0:8081", "10.0.0.7:8081", "[::]:8081", ":8081", "gpu:81"])

@@ -16,7 +16,7 @@ import pytest
 from unisono.apiserver.storage.database import Database
 from unisono.cli.instance import Instance
 from unisono.cli.main import OUTSIDE_FAILED, main
-from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
+from unisono.monitor.ledger.store import LedgerError, LedgerStore
 
 
 def _made(folder: Path) -> Path:
@@ -115,7 +115,7 @@ def test_a_damaged_ledger_says_so_when_it_is_read(tmp_path: Path) -> None:
     for start in range(4096, len(content), 4096):
         content[start : start + 4096] = bytes(4096)
     path.write_bytes(content)
-    with pytest.raises(LedgerTrouble, match=r"ledger\.db .*move it away"):
+    with pytest.raises(LedgerError, match=r"ledger\.db .*move it away"):
         LedgerStore(path).seen()
 
 

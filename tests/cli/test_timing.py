@@ -12,7 +12,7 @@ from unisono.cli.timing import Timed
 from unisono.control.assembly import embedded
 from unisono.control.live import Crashes
 from unisono.engine.cycle import plan
-from unisono.monitor.metrics.page import Figures
+from unisono.monitor.metrics.registry import MetricsRegistry
 
 RACK = "example.com/rack"
 
@@ -23,7 +23,7 @@ def in_rack(name: str, rack: str) -> Json:
     return made
 
 
-def values(figures: Figures, name: str, suffix: str = "") -> dict[tuple[str, ...], float]:
+def values(figures: MetricsRegistry, name: str, suffix: str = "") -> dict[tuple[str, ...], float]:
     """Return what a family says, by the values of its labels."""
     return {
         tuple(sample.labels.values()): sample.value
@@ -34,7 +34,7 @@ def values(figures: Figures, name: str, suffix: str = "") -> dict[tuple[str, ...
     }
 
 
-def measured(world: World, timed: Timed) -> Figures:
+def measured(world: World, timed: Timed) -> MetricsRegistry:
     return figures_of(world.view, world.driver, timed, Crashes(), mode="test")
 
 

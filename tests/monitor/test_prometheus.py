@@ -13,7 +13,7 @@ import pytest
 
 from unisono.kinds.overriding import override
 from unisono.monitor.prometheus import Prometheus
-from unisono.monitor.series import PrometheusTrouble, Series
+from unisono.monitor.series import PrometheusError, Series
 
 
 class _Server(HTTPServer):
@@ -83,12 +83,12 @@ def test_it_asks_with_a_token_that_is_read_anew(server: _Server, tmp_path: Path)
 )
 def test_what_is_wrong_is_said(server: _Server, code: int, body: bytes, complaint: str) -> None:
     server.code, server.body = code, body
-    with pytest.raises(PrometheusTrouble, match=complaint):
+    with pytest.raises(PrometheusError, match=complaint):
         Prometheus(url_of(server)).query("up", 1)
 
 
 def test_nobody_there_and_no_token(server: _Server, tmp_path: Path) -> None:
-    with pytest.raises(PrometheusTrouble, match="cannot be asked"):
+    with pytest.raises(PrometheusError, match="cannot be asked"):
         Prometheus("http://127.0.0.1:1").query("up", 1)
-    with pytest.raises(PrometheusTrouble, match="no token in"):
+    with pytest.raises(PrometheusError, match="no token in"):
         Prometheus(url_of(server), token_file=tmp_path / "none").query("up", 1)

@@ -15,7 +15,7 @@ import yaml
 from tools.dashboards.__main__ import FOLDER
 from tools.dashboards.boards import BOARDS
 from tools.dashboards.build import json_of
-from unisono.monitor.dashboards.files import config_maps, dashboards, provisioned
+from unisono.monitor.dashboards import config_maps, dashboards, provisioned
 from unisono.monitor.dcgm.fields import FIELDS
 from unisono.monitor.rules.alerts import ALERTS
 from unisono.monitor.rules.files import alertmanager, prometheus_rule, rule_file, scrape_config

@@ -30,7 +30,7 @@ from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
 from unisono.kube.trouble import NotFound, UnknownKind
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore
 

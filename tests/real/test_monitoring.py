@@ -18,11 +18,11 @@ import yaml
 from tests.monitor.test_rules import expressions, plain
 from tests.real.alertmanager import Receiver, alerting, receiving
 from tests.real.prometheus import Prometheus, eventually, needs_prometheus, promtool, running
-from unisono.monitor.dashboards.files import dashboards
-from unisono.monitor.ledger.measured import measured
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.dashboards import dashboards
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow
 from unisono.monitor.ledger.store import LedgerStore
+from unisono.monitor.ledger.utilization import measured
 from unisono.monitor.prometheus import Prometheus as Asked
 from unisono.monitor.rules.files import alertmanager, rule_file
 

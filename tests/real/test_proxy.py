@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.real.control_plane import free_ports
-from tests.web.test_serve import SIGNED_IN, TOKEN, CookieDoor, site
+from tests.web.test_server import SIGNED_IN, TOKEN, CookieDoor, site
 from unisono.apiserver.access.tls import fresh_certificate
 from unisono.cli.clock import seconds_now
-from unisono.web.hosts import Hosts
-from unisono.web.serve import serving
+from unisono.web.allowed_hosts import Hosts
+from unisono.web.server import serving
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

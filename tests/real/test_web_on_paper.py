@@ -14,7 +14,7 @@ from tools.browser import Tab, browsing, find_browser
 from tools.sample.site import TOKEN, Served, served
 from tools.sample.world import Sample, sample
 from tools.screenshots import MOST_BYTES, NOW, PICTURES, a_gang, show, take
-from unisono.monitor.books import NODE, WORKLOAD
+from unisono.monitor.cache import NODE, WORKLOAD
 
 pytestmark = [
     pytest.mark.real,
@@ -47,13 +47,13 @@ def run(story: Story, folder: Path, shown: Sample | None = None) -> None:
 
 
 def place(there: Served, page: str) -> str:
-    there.board.refresh()
+    there.dashboard.refresh()
     if page == "GANG":
         return a_gang(there)
     if page == "RUNNING":
-        one = next(one for one in there.board.running if one.pods > 1 and one.ready)
+        one = next(one for one in there.dashboard.running if one.pods > 1 and one.ready)
         return f"/workloads/{one.namespace}/{one.name}"
-    return f"/nodes/{next(iter(there.board.nodes()))}" if page == "NODE" else page
+    return f"/nodes/{next(iter(there.dashboard.nodes()))}" if page == "NODE" else page
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
@@ -81,7 +81,7 @@ def test_every_page_can_be_used_by_everybody(
 
 def test_pages_say_what_the_board_says(tmp_path: Path) -> None:
     async def story(tab: Tab, there: Served) -> None:
-        board = there.board
+        board = there.dashboard
         await show(tab, there, "/")
         text = await tab.run("document.getElementById('page').innerText")
         held = sum(row["held"] for row in board.nodes().values())
@@ -106,7 +106,7 @@ def test_pages_say_what_the_board_says(tmp_path: Path) -> None:
         assert await tab.run(cells) == held
         await show(tab, there, "/queues")
         assert await tab.run("document.querySelectorAll('.queue').length") == len(
-            board.books.queues
+            board.cache.queues
         )
         await show(tab, there, "/timeline")
         drawn = "document.querySelectorAll('.bar').length"
@@ -119,14 +119,14 @@ def test_what_happens_appears_without_reloading(tmp_path: Path) -> None:
     async def story(tab: Tab, there: Served) -> None:
         await show(tab, there, "/map")
         await tab.run("window.isTheSame = true")
-        there.books.heard(NODE, None, objects.node("newcomer"))
+        there.cache.observe(NODE, None, objects.node("newcomer"))
         await tab.until("document.querySelector('[data-key=newcomer]')")
         await tab.run("location.hash = '#/workloads'")
         await tab.until("document.body.dataset.drawn === 'workloads'")
         await tab.run("document.getElementById('search').focus()")
         await tab.write("latecom")
         await tab.until("document.body.innerText.includes('None that matches')")
-        there.books.heard(WORKLOAD, None, objects.workload("latecomer"))
+        there.cache.observe(WORKLOAD, None, objects.workload("latecomer"))
         await tab.until("document.querySelector('tbody tr')")
         # Who types goes on typing, in the same document.
         assert await tab.run("document.activeElement.id") == "search"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.monitor import objects
 from unisono.kube.mapping import POD, Kind
-from unisono.monitor.books import (
+from unisono.monitor.cache import (
     CLUSTER_QUEUE,
     COHORT,
     LOCAL_QUEUE,
@@ -17,14 +17,14 @@ from unisono.monitor.books import (
     NODE_CLAIM,
     NODE_POOL,
     WORKLOAD,
-    Books,
+    ClusterCache,
     fill,
 )
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
-from unisono.web.board import Board
+from unisono.web.auth import HIDDEN, Permissions, everything
+from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages
-from unisono.web.shown import Json, Shown, Told
-from unisono.web.sight import HIDDEN, Sight, everything
+from unisono.web.view_models import Json, PageModel, PageUpdates
 from unisono.web.views import timeline as views_of_time
 from unisono.web.views.timeline import Past
 
@@ -58,9 +58,9 @@ RUNNING = objects.workload(
 
 
 @pytest.fixture
-def books() -> Books:
+def cache() -> ClusterCache:
     """Return two nodes, one of them in quarantine; a gang that runs and one that waits."""
-    made = Books()
+    made = ClusterCache()
     broken = objects.node("n2", 4)
     broken["spec"] = {"taints": [{"key": "unisono.dev/quarantine", "value": "Xid79"}]}
     fill(made, NODE, (objects.node("n1", 4), broken))
@@ -74,20 +74,22 @@ def books() -> Books:
     return made
 
 
-def show(books: Books, sight: Sight = OWNER, *, past: Past | None = None, **asked: str) -> Shown:
+def show(
+    cache: ClusterCache, permissions: Permissions = OWNER, *, past: Past | None = None, **asked: str
+) -> PageModel:
     def look(kind: Kind, name: str, namespace: str) -> Json | None:
         return {"gang": RUNNING, "late": waiting()}.get(name) if kind == WORKLOAD else None
 
     async def read(since: int, until: int) -> Past:
         return past or Past()
 
-    board = Board(books, look)
-    board.refresh()
-    return asyncio.run(Pages(board, now=lambda: NOW, past=read).show(asked, sight))
+    dashboard = Dashboard(cache, look)
+    dashboard.refresh()
+    return asyncio.run(Pages(dashboard, now=lambda: NOW, past=read).show(asked, permissions))
 
 
-def test_the_overview_has_gpus_heads_and_troubles(books: Books) -> None:
-    shown = show(books, page="overview")
+def test_the_overview_has_gpus_heads_and_troubles(cache: ClusterCache) -> None:
+    shown = show(cache, page="overview")
     gpus = shown.head["gpus"]
     assert (gpus["there"], gpus["held"], gpus["free"], gpus["down"]) == (8, 3, 1, 4)
     (head,) = shown.head["heads"]
@@ -101,35 +103,35 @@ def test_the_overview_has_gpus_heads_and_troubles(books: Books) -> None:
     assert list(shown.rows) == ["team-a/gang"]
 
 
-def test_queues_have_their_cohorts_and_what_is_used(books: Books) -> None:
-    row = show(books, page="queues").rows["cq"]
+def test_queues_have_their_cohorts_and_what_is_used(cache: ClusterCache) -> None:
+    row = show(cache, page="queues").rows["cq"]
     assert row["cohorts"] == ["all", "small"]
     (flavor,) = row["flavors"]
     assert (flavor["used"], flavor["nominal"], flavor["borrowed"]) == (8, 16, 0)
     assert (row["runs"], row["waits"], row["wanted"]) == (1, 1, 8)
 
 
-def test_a_circle_of_cohorts_ends(books: Books) -> None:
+def test_a_circle_of_cohorts_ends(cache: ClusterCache) -> None:
     above = {"metadata": {"name": "all", "uid": "d"}, "spec": {"parentName": "small"}}
-    fill(books, COHORT, (above,))
-    assert show(books, page="queues").rows["cq"]["cohorts"] == ["all", "small"]
+    fill(cache, COHORT, (above,))
+    assert show(cache, page="queues").rows["cq"]["cohorts"] == ["all", "small"]
 
 
-def test_workloads_are_narrowed_and_counted(books: Books) -> None:
-    fill(books, WORKLOAD, (objects.workload(f"w{at}") for at in range(240)))
-    first = show(books, page="workloads", state="waits")
+def test_workloads_are_narrowed_and_counted(cache: ClusterCache) -> None:
+    fill(cache, WORKLOAD, (objects.workload(f"w{at}") for at in range(240)))
+    first = show(cache, page="workloads", state="waits")
     assert (first.head["found"], first.head["pages"], len(first.rows)) == (241, 3, 100)
-    last = show(books, page="workloads", state="waits", at="3")
+    last = show(cache, page="workloads", state="waits", at="3")
     assert len(last.rows) == 41
     assert not set(first.rows) & set(last.rows)
-    found = show(books, page="workloads", q="LATE kim")
+    found = show(cache, page="workloads", q="LATE kim")
     assert list(found.rows) == ["team-a/late"]
-    assert show(books, page="workloads", queue="other").head["found"] == 0
-    assert show(books, page="workloads", at="x").head["page"] == 1
+    assert show(cache, page="workloads", queue="other").head["found"] == 0
+    assert show(cache, page="workloads", at="x").head["page"] == 1
 
 
-def test_a_gang_tells_why_it_waits_and_what_would_change_it(books: Books) -> None:
-    head = show(books, page="gang", namespace="team-a", name="late").head
+def test_a_gang_tells_why_it_waits_and_what_would_change_it(cache: ClusterCache) -> None:
+    head = show(cache, page="gang", namespace="team-a", name="late").head
     assert head["facts"] == [
         {"fact": "QuotaExhausted", "says": "4 GPUs short", "changes": "4 GPUs freed"}
     ]
@@ -137,8 +139,8 @@ def test_a_gang_tells_why_it_waits_and_what_would_change_it(books: Books) -> Non
     assert (head["promised"], head["limit"]) == (True, 3600)
 
 
-def test_a_gang_that_runs_has_its_times_and_members(books: Books) -> None:
-    shown = show(books, page="gang", namespace="team-a", name="gang")
+def test_a_gang_that_runs_has_its_times_and_members(cache: ClusterCache) -> None:
+    shown = show(cache, page="gang", namespace="team-a", name="gang")
     times = shown.head["times"]
     assert times["nodes"] - times["quota"] == 30
     assert times["ready"] - times["nodes"] == 30
@@ -146,13 +148,13 @@ def test_a_gang_that_runs_has_its_times_and_members(books: Books) -> None:
     assert shown.head["facts"] == []
 
 
-def test_the_map_has_who_holds_each_gpu(books: Books) -> None:
-    rows = show(books, page="map").rows
+def test_the_map_has_who_holds_each_gpu(cache: ClusterCache) -> None:
+    rows = show(cache, page="map").rows
     assert rows["n1"]["by"] == [("team-a/gang", 3), ("", 1)]
     assert rows["n2"]["bad"] == "quarantine: Xid79"
 
 
-def test_nodes_tell_of_pools_purchases_and_idleness(books: Books) -> None:
+def test_nodes_tell_of_pools_purchases_and_idleness(cache: ClusterCache) -> None:
     pool = {
         "metadata": {"name": "gpu", "uid": "pool"},
         "spec": {"disruption": {"consolidateAfter": "10m"}, "template": {}},
@@ -161,19 +163,19 @@ def test_nodes_tell_of_pools_purchases_and_idleness(books: Books) -> None:
     idle["metadata"]["annotations"]["unisono.dev/idle-since"] = "2026-01-01T10:58:00Z"
     coming = claim("c2")
     coming["metadata"]["annotations"]["unisono.dev/gang"] = "team-a/late"
-    fill(books, NODE_POOL, (pool,))
-    fill(books, NODE_CLAIM, (idle, coming))
-    shown = show(books, page="nodes")
+    fill(cache, NODE_POOL, (pool,))
+    fill(cache, NODE_CLAIM, (idle, coming))
+    shown = show(cache, page="nodes")
     assert shown.rows["n2"]["idleUntil"] == NOW + 480
     assert shown.rows["n1"]["by"] == [["team-a/gang", 3]]
     (one,) = shown.head["claims"]
     assert (one["name"], one["for"], one["state"]) == ("c2", "team-a/late", "launching")
     assert shown.head["pools"][0]["keeps"] == 600
     assert shown.head["idleCost"] == 55.04
-    assert show(books, page="nodes", q="nothing").rows == {}
-    alone = show(books, page="node", name="n1").head
+    assert show(cache, page="nodes", q="nothing").rows == {}
+    alone = show(cache, page="node", name="n1").head
     assert (alone["held"], alone["by"][0]) == (3, "team-a/gang")
-    assert show(books, page="node", name="none").head == {"absent": True}
+    assert show(cache, page="node", name="none").head == {"absent": True}
 
 
 def claim(name: str, node: str = "") -> Json:
@@ -220,9 +222,9 @@ def old_try(number: int, *, ended: float, outcome: str = "Finished") -> Workload
     )
 
 
-def test_the_timeline_has_past_present_and_plans(books: Books) -> None:
+def test_the_timeline_has_past_present_and_plans(cache: ClusterCache) -> None:
     past = Past((old_try(1, ended=NOW - 60), old_try(2, ended=NOW - 7200, outcome="Preempted")))
-    shown = show(books, past=past, page="timeline", span="14400")
+    shown = show(cache, past=past, page="timeline", span="14400")
     kinds = {bar["name"]: bar["kind"] for bar in shown.rows.values()}
     assert kinds == {"o1": "over", "o2": "left", "gang": "runs", "late": "planned"}
     planned = next(bar for bar in shown.rows.values() if bar["kind"] == "planned")
@@ -232,26 +234,26 @@ def test_the_timeline_has_past_present_and_plans(books: Books) -> None:
 
 @pytest.mark.parametrize(("most", "planned"), [(2, 1), (1, 1), (1, 0)])
 def test_neither_plans_nor_what_ran_push_the_others_out(
-    books: Books, most: int, planned: int, monkeypatch: pytest.MonkeyPatch
+    cache: ClusterCache, most: int, planned: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views_of_time, "MOST_BARS", most)
     monkeypatch.setattr(views_of_time, "_MOST_PLANNED", planned)
     past = Past(tuple(old_try(number, ended=NOW - 60) for number in range(9)))
-    shown = show(books, past=past, page="timeline", span="14400")
+    shown = show(cache, past=past, page="timeline", span="14400")
     kinds = [bar["kind"] for bar in shown.rows.values()]
     assert len(kinds) == most
     assert kinds.count("planned") == planned
     assert shown.head["left"] == 11 - most
 
 
-def test_a_time_that_is_over_does_not_move(books: Books) -> None:
+def test_a_time_that_is_over_does_not_move(cache: ClusterCache) -> None:
     past = Past((old_try(1, ended=NOW - 60), old_try(2, ended=NOW - 7200)))
-    shown = show(books, past=past, page="timeline", span="3600", end=str(int(NOW - 6000)))
+    shown = show(cache, past=past, page="timeline", span="3600", end=str(int(NOW - 6000)))
     assert [bar["name"] for bar in shown.rows.values()] == ["o2"]
     assert (shown.head["until"], shown.head["live"]) == (NOW - 6000, False)
 
 
-def test_lanes_of_nodes_show_parts_of_gangs(books: Books) -> None:
+def test_lanes_of_nodes_show_parts_of_gangs(cache: ClusterCache) -> None:
     row = old_try(1, ended=NOW - 60)
     pods = tuple(
         PodRow(
@@ -267,7 +269,7 @@ def test_lanes_of_nodes_show_parts_of_gangs(books: Books) -> None:
         )
         for rank in range(2)
     )
-    shown = show(books, past=Past((row,), pods), page="timeline", by="node", span="14400")
+    shown = show(cache, past=Past((row,), pods), page="timeline", by="node", span="14400")
     lanes = {bar["lane"]: bar for bar in shown.rows.values() if bar["kind"] != "planned"}
     assert (lanes["n2"]["gpus"], lanes["n2"]["key"]) == (4, "team-a/old-1")
     assert (lanes["n1"]["kind"], lanes["n1"]["gpus"]) == ("runs", 3)
@@ -276,22 +278,24 @@ def test_lanes_of_nodes_show_parts_of_gangs(books: Books) -> None:
 # ---- who may see what ----------------------------------------------------------------------------
 
 
-def test_others_gangs_are_seen_only_as_taken(books: Books) -> None:
-    sight = Sight(name="lee", workloads=frozenset({"team-b"}), nodes=True, queues=True)
-    overview = show(books, sight, page="overview")
+def test_others_gangs_are_seen_only_as_taken(cache: ClusterCache) -> None:
+    permissions = Permissions(name="lee", workloads=frozenset({"team-b"}), nodes=True, queues=True)
+    overview = show(cache, permissions, page="overview")
     assert overview.rows == {}
     assert overview.head["users"] == []
     assert overview.head["heads"][0]["head"] is None
-    assert show(books, sight, page="map").rows["n1"]["by"] == [(HIDDEN, 3), ("", 1)]
-    assert show(books, sight, page="nodes").rows["n1"]["by"] == [[HIDDEN, 3]]
-    assert show(books, sight, page="node", name="n1").rows == {}
-    assert show(books, sight, page="workloads").head["found"] == 0
-    assert show(books, sight, page="queues").rows["cq"]["head"] is None
-    assert show(books, sight, page="gang", namespace="team-a", name="gang").head == {"absent": True}
-    assert show(books, sight, page="timeline").rows == {}
-    bars = show(books, sight, page="timeline", by="node").rows.values()
+    assert show(cache, permissions, page="map").rows["n1"]["by"] == [(HIDDEN, 3), ("", 1)]
+    assert show(cache, permissions, page="nodes").rows["n1"]["by"] == [[HIDDEN, 3]]
+    assert show(cache, permissions, page="node", name="n1").rows == {}
+    assert show(cache, permissions, page="workloads").head["found"] == 0
+    assert show(cache, permissions, page="queues").rows["cq"]["head"] is None
+    assert show(cache, permissions, page="gang", namespace="team-a", name="gang").head == {
+        "absent": True
+    }
+    assert show(cache, permissions, page="timeline").rows == {}
+    bars = show(cache, permissions, page="timeline", by="node").rows.values()
     assert {(bar["key"], bar["name"], bar["user"]) for bar in bars} == {(HIDDEN, "", "")}
-    everything_told = json.dumps([show(books, sight, page=page).head for page in PAGES])
+    everything_told = json.dumps([show(cache, permissions, page=page).head for page in PAGES])
     assert "gang" not in everything_told.replace("gangs", "")
     assert "late" not in everything_told
 
@@ -299,20 +303,20 @@ def test_others_gangs_are_seen_only_as_taken(books: Books) -> None:
 PAGES = ("overview", "queues", "workloads", "map", "nodes", "timeline")
 
 
-def test_what_may_not_be_listed_is_not_shown(books: Books) -> None:
-    nobody = Sight(name="lee")
-    assert show(books, nobody, page="overview").head["gpus"] is None
-    assert show(books, nobody, page="queues").head == {
+def test_what_may_not_be_listed_is_not_shown(cache: ClusterCache) -> None:
+    nobody = Permissions(name="lee")
+    assert show(cache, nobody, page="overview").head["gpus"] is None
+    assert show(cache, nobody, page="queues").head == {
         "denied": "list clusterqueues.kueue.x-k8s.io"
     }
     for page in ("map", "nodes", "node"):
-        assert show(books, nobody, page=page).head == {"denied": "list nodes"}
-    assert show(books, nobody, page="timeline", by="node").head == {"denied": "list nodes"}
+        assert show(cache, nobody, page=page).head == {"denied": "list nodes"}
+    assert show(cache, nobody, page="timeline", by="node").head == {"denied": "list nodes"}
 
 
-def test_members_need_the_right_to_list_pods(books: Books) -> None:
-    sight = Sight(name="lee", workloads=frozenset({"team-a"}))
-    shown = show(books, sight, page="gang", namespace="team-a", name="gang")
+def test_members_need_the_right_to_list_pods(cache: ClusterCache) -> None:
+    permissions = Permissions(name="lee", workloads=frozenset({"team-a"}))
+    shown = show(cache, permissions, page="gang", namespace="team-a", name="gang")
     assert shown.head["members"] == 1
     assert shown.rows == {}
 
@@ -321,13 +325,13 @@ def test_members_need_the_right_to_list_pods(books: Books) -> None:
 
 
 def test_only_what_changed_is_sent_again() -> None:
-    told = Told()
+    told = PageUpdates()
     one, two = {"n": 1}, {"n": 2}
-    assert told.news(Shown({"a": 1}, {"x": one, "y": two})) == {
+    assert told.news(PageModel({"a": 1}, {"x": one, "y": two})) == {
         "head": {"a": 1},
         "order": ["x", "y"],
         "set": {"x": one, "y": two},
     }
-    assert told.news(Shown({"a": 1}, {"x": one, "y": {"n": 2}})) is None
-    assert told.news(Shown({"a": 1}, {"x": one, "y": {"n": 3}})) == {"set": {"y": {"n": 3}}}
-    assert told.news(Shown({"a": 2}, {"x": one})) == {"head": {"a": 2}, "order": ["x"]}
+    assert told.news(PageModel({"a": 1}, {"x": one, "y": {"n": 2}})) is None
+    assert told.news(PageModel({"a": 1}, {"x": one, "y": {"n": 3}})) == {"set": {"y": {"n": 3}}}
+    assert told.news(PageModel({"a": 2}, {"x": one})) == {"head": {"a": 2}, "order": ["x"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unisono.monitor.exposition import Family
-from unisono.monitor.metrics.page import ALL, Figures
+from unisono.monitor.metrics.registry import ALL, MetricsRegistry
 
 _HEAD = """\
 # Every metric
@@ -20,9 +20,9 @@ figures are in [controller](controller.md#health-and-figures).
 
 def page() -> str:
     """Return the page."""
-    plain = list(Figures(clock=lambda: 0.0, version="", mode="").families())
+    plain = list(MetricsRegistry(clock=lambda: 0.0, version="", mode="").families())
     known = {one.name for one in plain}
-    every = Figures(clock=lambda: 0.0, version="", mode="", compat=ALL).families()
+    every = MetricsRegistry(clock=lambda: 0.0, version="", mode="", compat=ALL).families()
     others = [one for one in every if one.name not in known]
     return (
         f"{_HEAD}\n{_table(plain)}\n## Names of other projects\n\n"

@@ -23,7 +23,7 @@ from unisono.engine.model.names import (
     WorkloadKey,
 )
 from unisono.kube.mapping import POD, Kind
-from unisono.monitor.books import (
+from unisono.monitor.cache import (
     CLUSTER_QUEUE,
     COHORT,
     LOCAL_QUEUE,
@@ -31,13 +31,13 @@ from unisono.monitor.books import (
     NODE_CLAIM,
     NODE_POOL,
     WORKLOAD,
-    Books,
+    ClusterCache,
     fill,
 )
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
-from unisono.monitor.report.figures import Rows, report
-from unisono.monitor.report.written import as_json
+from unisono.monitor.report.build import Rows, report
+from unisono.monitor.report.formats import as_json
 from unisono.web.pages import File
 from unisono.web.views.timeline import Past
 
@@ -75,9 +75,9 @@ class Sample:
         """Return an object."""
         return self.objects.get(kind, {}).get((namespace, name))
 
-    def books(self) -> Books:
-        """Return books of it all."""
-        made = Books()
+    def cache(self) -> ClusterCache:
+        """Return cache of it all."""
+        made = ClusterCache()
         for kind in (
             NODE,
             CLUSTER_QUEUE,
@@ -101,9 +101,9 @@ class Sample:
     async def report(self, since: int, until: int, form: str) -> File:
         """Return a report of a time, from what a ledger would have."""
         nodes, queues = [], []
-        books = self.books()
-        books.settle()
-        for node in books.nodes.values():
+        cache = self.cache()
+        cache.refresh()
+        for node in cache.nodes.values():
             nodes.append(
                 NodeRow(
                     uid=node.uid,
@@ -118,7 +118,7 @@ class Sample:
                     is_up=node.is_ready,
                 )
             )
-        for queue in books.queues.values():
+        for queue in cache.queues.values():
             for one in queue.quotas:
                 queues.append(
                     QueueRow(

@@ -81,7 +81,7 @@ def _asked(instance: Instance) -> list[Json]:
 def _lines(alerts: list[Json], now: float) -> list[tuple[str, ...]]:
     from datetime import datetime
 
-    from unisono.monitor.report.written import lasting
+    from unisono.monitor.report.formats import lasting
 
     lines: list[tuple[str, ...]] = []
     of_name: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """The ledger of a cluster, written every quarter of a minute.
 
-    what happens ──▶ books ──▶ keeper ──▶ rows ──▶ the file
+    what happens ──▶ cache ──▶ keeper ──▶ rows ──▶ the file
     how busy devices were ──▶ meter ──────▲
 
 What cannot be written stays for the next time; a full disk costs reports, never a job.
@@ -16,11 +16,11 @@ from typing import Protocol
 
 from unisono.cli.clock import seconds_now
 from unisono.cli.meters import Measured
-from unisono.monitor.ledger.keeper import Keeper, Use, with_use
+from unisono.monitor.ledger.recorder import GpuUse, LedgerRecorder, with_use
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
-from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
-from unisono.monitor.metrics.page import Figures
-from unisono.monitor.series import PrometheusTrouble
+from unisono.monitor.ledger.store import LedgerError, LedgerStore
+from unisono.monitor.metrics.registry import MetricsRegistry
+from unisono.monitor.series import PrometheusError
 
 _EVERY_SECONDS = 15.0
 # Beyond that, rows that could not be written are given up: memory matters more.
@@ -38,7 +38,7 @@ class Meter(Protocol):
 @contextlib.asynccontextmanager
 async def bookkeeping(
     ledger: Path,
-    figures: Figures,
+    figures: MetricsRegistry,
     meter: Meter | None,
     synced: Callable[[], Awaitable[None]],
     *,
@@ -48,16 +48,16 @@ async def bookkeeping(
     """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`."""
     try:
         store = LedgerStore(ledger)
-        books = _Bookkeeping(store, Keeper(figures.books), meter, complain, afterwards)
-        books.resume()
-    except LedgerTrouble as trouble:
+        cache = _Bookkeeping(store, LedgerRecorder(figures.cache), meter, complain, afterwards)
+        cache.resume()
+    except LedgerError as trouble:
         complain(f"usage is not recorded: {trouble}")
         yield
         return
-    books.on_measured = figures.spending.measured
+    cache.on_measured = figures.cost.measured
     try:
         async with asyncio.TaskGroup() as tasks:
-            work = tasks.create_task(books.run(synced))
+            work = tasks.create_task(cache.run(synced))
             try:
                 yield
             finally:
@@ -65,14 +65,14 @@ async def bookkeeping(
     except BaseExceptionGroup as several:  # whoever works here wants the one reason why it ended
         raise several.exceptions[0] from several.exceptions[0].__cause__
     finally:
-        books.close()
+        cache.close()
 
 
 class _Bookkeeping:
     def __init__(
         self,
         store: LedgerStore,
-        keeper: Keeper,
+        keeper: LedgerRecorder,
         meter: Meter | None,
         complain: Callable[[str], None],
         afterwards: Callable[[LedgerStore], Awaitable[None]] | None,
@@ -85,7 +85,7 @@ class _Bookkeeping:
         self._unwritten: list[Row] = []
         self._complaints: dict[str, str] = {}  # by what does not work; told once
         self._is_whole = False
-        self.on_measured: Callable[[Mapping[str, Use]], None] = lambda uses: None
+        self.on_measured: Callable[[Mapping[str, GpuUse]], None] = lambda uses: None
 
     def resume(self) -> None:
         """Go on where the last one stopped."""
@@ -118,7 +118,7 @@ class _Bookkeeping:
         trouble_with = "reports are not written"
         try:
             await report(self._store)
-        except (LedgerTrouble, OSError) as trouble:
+        except (LedgerError, OSError) as trouble:
             self._tell(trouble_with, trouble)
         else:
             self._complaints.pop(trouble_with, None)
@@ -130,7 +130,7 @@ class _Bookkeeping:
             self._keeper.settle(now)
             try:
                 self._store.write((*self._unwritten, *self._keeper.pending()), int(now))
-            except (LedgerTrouble, OSError) as trouble:
+            except (LedgerError, OSError) as trouble:
                 self._tell("usage is not recorded", trouble)
         self._store.close()
 
@@ -140,7 +140,7 @@ class _Bookkeeping:
         try:
             # In a thread: a slow disk must not hold up decisions.
             await asyncio.to_thread(self._store.write, self._unwritten, int(now), measured)
-        except (LedgerTrouble, OSError) as trouble:
+        except (LedgerError, OSError) as trouble:
             self._tell("usage is not recorded", trouble)
             del self._unwritten[:-_MOST_UNWRITTEN]
             return False
@@ -153,7 +153,7 @@ class _Bookkeeping:
         trouble_with = "nobody knows how busy GPUs are"
         try:
             found = await meter.measure(self._store, has_pods=self._keeper.has_pods)
-        except (PrometheusTrouble, LedgerTrouble) as trouble:
+        except (PrometheusError, LedgerError) as trouble:
             self._tell(trouble_with, trouble)
             return
         self._complaints.pop(trouble_with, None)
@@ -162,7 +162,7 @@ class _Bookkeeping:
             over = self._keeper.used(found.uses)
             try:
                 rows = list(self._store.pods(over))
-            except LedgerTrouble as trouble:
+            except LedgerError as trouble:
                 self._tell("usage is not recorded", trouble)
                 return
             self._unwritten.extend([with_use(row, over[row.uid]) for row in rows])

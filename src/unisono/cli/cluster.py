@@ -63,7 +63,7 @@ from unisono.provision.offerings import OfferingsReader
 
 if TYPE_CHECKING:
     from unisono.cli.cluster_web import ClusterWeb
-    from unisono.monitor.metrics.page import Figures
+    from unisono.monitor.metrics.registry import MetricsRegistry
     from unisono.monitor.prometheus import Prometheus
 
 # Shorter than the 30 seconds that Kubernetes gives a pod to end.
@@ -312,14 +312,14 @@ class _Replica:
             since=since,
             home=self._choices.namespace,
         )
-        figures.books.on_unread = lambda what, why: self._journal.warning(
+        figures.cache.on_unreadable = lambda what, why: self._journal.warning(
             "no figures of an object", about=what, error=repr(why)
         )
         self._observed.figures = figures
         async with self._recorded(figures):
             await asyncio.Event().wait()  # until the work is done, and we are cancelled
 
-    def _recorded(self, figures: Figures) -> AbstractAsyncContextManager[None]:
+    def _recorded(self, figures: MetricsRegistry) -> AbstractAsyncContextManager[None]:
         """Keep the ledger, if somebody wants one."""
         ledger, prometheus = self._choices.ledger, self._choices.prometheus
         if ledger is None:

@@ -24,12 +24,12 @@ from unisono.kube.mapping import Kind
 from unisono.kube.store import Delta
 from unisono.kube.tls import ServerCertificate
 from unisono.kube.trouble import BadConfig
-from unisono.monitor.books import FOLLOWED, Books
-from unisono.web.board import Board
-from unisono.web.hosts import Hosts
+from unisono.monitor.cache import FOLLOWED, ClusterCache
+from unisono.web.allowed_hosts import Hosts
+from unisono.web.cluster_auth import ClusterAuthenticator
+from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages
-from unisono.web.reviews import ClusterDoor
-from unisono.web.serve import Site, serving
+from unisono.web.server import Site, serving
 
 if TYPE_CHECKING:
     from unisono.cli.cluster import WebChoices
@@ -47,7 +47,7 @@ class ClusterWeb:
         self._client = client
         self._ledger = ledger
         self._reuse = reuse
-        self._books = Books()
+        self._cache = ClusterCache()
         self._is_leading = False
         for kind, informer in live.informers.items():
             if kind in FOLLOWED:
@@ -57,7 +57,7 @@ class ClusterWeb:
         """Hear of everything from a driver, as others do."""
 
         def heard(kind: Kind, difference: Difference) -> None:
-            self._books.heard(kind, difference.old, difference.new)
+            self._cache.observe(kind, difference.old, difference.new)
 
         driver.listeners.append(heard)
         self._is_leading = True
@@ -66,16 +66,18 @@ class ClusterWeb:
         self, choices: WebChoices, names: Iterable[str], clock: Clock, journal: Journal
     ) -> None:
         """Serve the page until cancelled; `names` are those of this host."""
-        board = Board(self._books, self._view.find)
+        dashboard = Dashboard(self._cache, self._view.find)
         past = LedgerPast(self._ledger) if self._ledger is not None else None
         pages = Pages(
-            board,
+            dashboard,
             now=seconds_now,
             past=past.read if past is not None else None,
             report=past.report if past is not None else None,
             reuse=self._reuse,
         )
-        door = ClusterDoor(self._client.variant(most_tries=2), board.namespaces, now=seconds_now)
+        door = ClusterAuthenticator(
+            self._client.variant(most_tries=2), dashboard.namespaces, now=seconds_now
+        )
         host, port = choices.listen
         hosts = Hosts(host, names)
         site = Site(pages, door, now=seconds_now, ticks=cpu_seconds, hosts=hosts)
@@ -89,7 +91,7 @@ class ClusterWeb:
         def heard(delta: Delta[Packed]) -> None:
             if not self._is_leading:
                 for difference in self._view.unpacked(kind, (delta,)):
-                    self._books.heard(kind, difference.old, difference.new)
+                    self._cache.observe(kind, difference.old, difference.new)
 
         return heard
 

@@ -226,7 +226,7 @@ def _web(arguments: argparse.Namespace) -> WebChoices | None:
     from unisono.cli.cluster import WebChoices
     from unisono.engine.model.errors import InvalidManifest
     from unisono.kube.tls import ServerCertificate
-    from unisono.web.hosts import is_loopback
+    from unisono.web.allowed_hosts import is_loopback
 
     chain, key = arguments.web_tls_cert, arguments.web_tls_key
     if arguments.web is None:

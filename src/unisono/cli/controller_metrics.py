@@ -20,7 +20,7 @@ from unisono.kube.candidate import Candidate
 from unisono.monitor.exposition import Family, Sample, negotiated, single
 
 if TYPE_CHECKING:  # loaded by whoever leads, after its first decision
-    from unisono.monitor.metrics.page import Figures
+    from unisono.monitor.metrics.registry import MetricsRegistry
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -33,7 +33,7 @@ class Observed:
     candidate: Candidate
     counts: Counts
     driver: Driver | None = None  # only who leads has one
-    figures: Figures | None = None  # only who leads counts
+    figures: MetricsRegistry | None = None  # only who leads counts
     crashes: int = 0
     is_trusted: asyncio.Event | None = None  # only who is a webhook must be
     health: Health | None = None  # only who leads plans

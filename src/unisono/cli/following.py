@@ -20,9 +20,9 @@ from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.kube.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
-from unisono.monitor.books import FOLLOWED, NODE_CLAIM, fill
-from unisono.monitor.metrics.machines import Offering
-from unisono.monitor.metrics.page import Compat, Figures
+from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
+from unisono.monitor.metrics.provisioning import Offering
+from unisono.monitor.metrics.registry import Compat, MetricsRegistry
 from unisono.monitor.metrics.scheduler import SchedulerHealth
 from unisono.provision.keys import SYSTEM
 from unisono.provision.offerings import OfferingsReader
@@ -37,7 +37,7 @@ def figures_of(
     *,
     mode: str,
     compat: Collection[Compat] = (),
-) -> Figures:
+) -> MetricsRegistry:
     """Return figures that follow a cluster from now on."""
     figures = _following(view, driver, timed, crashes, mode=mode, compat=compat)
     for _ in _filling(figures, view):
@@ -54,7 +54,7 @@ async def figures_by_turns(
     mode: str,
     since: float,
     home: str,
-) -> Figures:
+) -> MetricsRegistry:
     """Return the same, also of what came `since` then; others have their turns meanwhile.
 
     In the namespace `home` is written what was refused by those who sell machines.
@@ -75,8 +75,8 @@ def _following(
     compat: Collection[Compat] = (),
     since: float | None = None,
     home: str = SYSTEM,
-) -> Figures:
-    figures = Figures(
+) -> MetricsRegistry:
+    figures = MetricsRegistry(
         clock=seconds_now,
         version=__version__,
         mode=mode,
@@ -84,26 +84,26 @@ def _following(
         price=catalogue_price,
         since=since,
     )
-    books = figures.books
+    cache = figures.cache
 
     def heard(kind: Kind, difference: Difference) -> None:
-        books.heard(kind, difference.old, difference.new)
-        figures.machines.heard(kind, difference.old, difference.new)
+        cache.observe(kind, difference.old, difference.new)
+        figures.provisioning.observe(kind, difference.old, difference.new)
 
     driver.listeners.append(heard)
     if view.has(NODE_CLAIM):
-        figures.machines.offerings = lambda: tuple(_offerings(view, home))
-    figures.machines.most_usd_hour = lambda: timed.most_usd_hour
-    timed.cycles, timed.placements = figures.cycles, figures.placing.placements
+        figures.provisioning.offerings = lambda: tuple(_offerings(view, home))
+    figures.provisioning.most_usd_hour = lambda: timed.most_usd_hour
+    timed.cycles, timed.placements = figures.cycles, figures.placement.placements
     driver.on_attended = timed.attended
-    figures.placing.largest = lambda: largest_gangs(timed.state)
-    figures.placing.cached = lambda: _cached(timed.state)
+    figures.placement.largest = lambda: largest_gangs(timed.state)
+    figures.placement.cached = lambda: _cached(timed.state)
     scheduler, gangs = driver.controllers.get("scheduler"), driver.controllers.get("gangs")
     if isinstance(scheduler, Scheduler):
         scheduler.estimates.works_out = timed.estimates
         figures.health = lambda: _health(scheduler, crashes)
     if isinstance(gangs, GangController):
-        figures.placing.rollbacks = lambda: gangs.rollbacks
+        figures.placement.rollbacks = lambda: gangs.rollbacks
     return figures
 
 
@@ -130,14 +130,14 @@ def _cached(state: ClusterState | None) -> tuple[int, int]:
     return placement_of(state).hits_and_misses
 
 
-def _filling(figures: Figures, view: View) -> Iterator[None]:
+def _filling(figures: MetricsRegistry, view: View) -> Iterator[None]:
     """Read what is there already, as it is when its turn comes; yield now and then."""
     for kind in FOLLOWED:
         keys = view.keys(kind) if view.has(kind) else []
         for first in range(0, len(keys), MOST_TOLD):
             turn = keys[first : first + MOST_TOLD]
             some = (view.get(kind, one.name, one.namespace) for one in turn)
-            fill(figures.books, kind, (one for one in some if one is not None))
+            fill(figures.cache, kind, (one for one in some if one is not None))
             yield
 
 

@@ -13,7 +13,7 @@ from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-    from unisono.monitor.dcgm.faults import Fault
+    from unisono.monitor.gpu_faults import Fault
 
 Json = dict[str, Any]
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _change(client: Client, given: argparse.Namespace) -> int:
     from unisono.control.names import NODE
-    from unisono.monitor.dcgm.faults import ANNOTATION, EVERY, faults_of, text_of
+    from unisono.monitor.gpu_faults import ANNOTATION, EVERY, faults_of, text_of
 
     node = await client.get(NODE, given.node)
     if not (node["spec"].get("providerID") or _OURS).startswith(_OURS):
@@ -106,7 +106,7 @@ def _fault(given: argparse.Namespace) -> Fault:
     from msgspec import structs
 
     from unisono.cli.clock import RealClock
-    from unisono.monitor.dcgm.faults import Fault
+    from unisono.monitor.gpu_faults import Fault
 
     if not 0 < given.slow <= 1:
         raise InvalidManifest("--slow", f"{given.slow} is not between 0 and 1")
@@ -132,13 +132,13 @@ def _fault(given: argparse.Namespace) -> Fault:
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
     from unisono.control.names import NODE, POD
-    from unisono.monitor.dcgm.faults import fault_at, faults_of
-    from unisono.monitor.dcgm.holders import Holders
+    from unisono.monitor.dcgm.assignments import DeviceAssignments
+    from unisono.monitor.gpu_faults import fault_at, faults_of
     from unisono.monitor.records import pod_record
 
     nodes = (await client.list(NODE)).items
     pods = [pod_record(one) for one in (await client.list(POD)).items]
-    holders = Holders().give_out(one for one in pods if one.node and not one.is_over)
+    holders = DeviceAssignments().give_out(one for one in pods if one.node and not one.is_over)
     found: list[Json] = []
     for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"])):
         metadata = node["metadata"]

@@ -10,11 +10,11 @@ import numpy as np
 
 from unisono.cli.clock import seconds_now
 from unisono.monitor.dcgm.exporter import Exporter, Frame
-from unisono.monitor.ledger.keeper import Use
-from unisono.monitor.ledger.measured import Asks, measured
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
+from unisono.monitor.ledger.recorder import GpuUse
 from unisono.monitor.ledger.rows import PodRow
 from unisono.monitor.ledger.store import LedgerStore
+from unisono.monitor.ledger.utilization import Asks, measured
 
 _IDLE = 0.05  # a device that is less busy than that is not used
 # What is younger than that may not have been scraped yet.
@@ -30,7 +30,7 @@ _MOST_BACK_SECONDS = 7 * 86_400
 class Measured(NamedTuple):
     """What devices did, by the uid of their pod; `until` when, where that has to be remembered."""
 
-    uses: Mapping[str, Use]
+    uses: Mapping[str, GpuUse]
     until: int = 0
 
 
@@ -72,7 +72,7 @@ class PrometheusMeter:
         return Measured(uses, period.until)
 
 
-def uses(frame: Frame, seconds: float) -> dict[str, Use]:
+def uses(frame: Frame, seconds: float) -> dict[str, GpuUse]:
     """Return what the devices of each pod did for so many seconds."""
     devices = frame.devices
     of_pod, rows, count = devices.pod_of, devices.at_work, len(devices.pods)
@@ -87,4 +87,4 @@ def uses(frame: Frame, seconds: float) -> dict[str, Use]:
         peaks.astype(int).tolist(),
         strict=True,
     )
-    return {uid: Use(*one) for uid, one in zip(devices.pods, columns, strict=True)}
+    return {uid: GpuUse(*one) for uid, one in zip(devices.pods, columns, strict=True)}

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace) -> Mapping[str, str]:
-    from unisono.monitor.dashboards import files as dashboards
+    from unisono.monitor import dashboards
     from unisono.monitor.rules import files as rules
 
     runbooks = arguments.runbooks or rules.RUNBOOKS

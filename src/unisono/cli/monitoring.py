@@ -25,15 +25,15 @@ from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
 from unisono.cli.timing import Timed
 from unisono.cli.watching import watching
 from unisono.cli.weekly import reports_of
-from unisono.monitor.alerting.watch import Watch
+from unisono.monitor.alerting.evaluator import AlertEvaluator
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.fields import Extent
 from unisono.monitor.exposition import classic, negotiated
-from unisono.monitor.metrics.page import ALL, Figures
-from unisono.web.board import Board
-from unisono.web.door import TokenDoor
+from unisono.monitor.metrics.registry import ALL, MetricsRegistry
+from unisono.web.auth import TokenAuthenticator
+from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages as WebPages
-from unisono.web.serve import CannotServe, Site, serving
+from unisono.web.server import CannotServe, Site, serving
 
 # Where NVIDIA's exporter listens; ours is next to it.
 GPU_PORT = 9400
@@ -66,7 +66,7 @@ async def monitored(
     health = at_work.scheduler.health
     cluster.api.surface.checks["scheduler"] = lambda: health.why_unhealthy(seconds_now())
     cluster.api.surface.ready_checks["scheduler"] = lambda: health.why_not_ready(seconds_now())
-    figures.books.on_unread = lambda what, why: _complain(f"no figures of {what}: {why!r}")
+    figures.cache.on_unreadable = lambda what, why: _complain(f"no figures of {what}: {why!r}")
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
     exporter = exporter_of(figures, extent)
     async with contextlib.AsyncExitStack() as stack:
@@ -86,7 +86,7 @@ async def monitored(
         watch = await stack.enter_async_context(watching(figures, exporter))
         exposed = _exposed(figures, exporter, watch, port=port)
         pages = await stack.enter_async_context(exposed)
-        web = _web(Board(figures.books, at_work.view.find), instance, port, reuse)
+        web = _web(Dashboard(figures.cache, at_work.view.find), instance, port, reuse)
         address = await stack.enter_async_context(web)
         yield {**pages, "web": address}
 
@@ -95,15 +95,15 @@ def _complain(text: str) -> None:
     print(f"unisono: warning: {text}", file=sys.stderr)
 
 
-def exporter_of(figures: Figures, extent: Extent | None = None) -> Exporter:
+def exporter_of(figures: MetricsRegistry, extent: Extent | None = None) -> Exporter:
     """Return the telemetry of a cluster's GPUs."""
-    books = figures.books
-    return Exporter(books, lambda: books.faults, clock=seconds_now, extent=extent)
+    cache = figures.cache
+    return Exporter(cache, lambda: cache.faults, clock=seconds_now, extent=extent)
 
 
 @contextlib.asynccontextmanager
 async def _exposed(
-    figures: Figures, exporter: Exporter, watch: Watch, *, port: int | None
+    figures: MetricsRegistry, exporter: Exporter, watch: AlertEvaluator, *, port: int | None
 ) -> AsyncIterator[dict[str, str]]:
     """Answer on loopback while the block lasts; without a port, on the usual ones if free."""
 
@@ -129,13 +129,15 @@ async def _exposed(
 
 @contextlib.asynccontextmanager
 async def _web(
-    board: Board, instance: Instance, port: int | None, reuse: float
+    dashboard: Dashboard, instance: Instance, port: int | None, reuse: float
 ) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address signs in whoever opens it."""
     token = instance.web_token()
     ledger = LedgerPast(instance.ledger)
-    pages = WebPages(board, now=seconds_now, past=ledger.read, report=ledger.report, reuse=reuse)
-    site = Site(pages, TokenDoor(token), now=seconds_now, ticks=cpu_seconds)
+    pages = WebPages(
+        dashboard, now=seconds_now, past=ledger.read, report=ledger.report, reuse=reuse
+    )
+    site = Site(pages, TokenAuthenticator(token), now=seconds_now, ticks=cpu_seconds)
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:
         try:

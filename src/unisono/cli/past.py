@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
-from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
+from unisono.monitor.ledger.store import LedgerError, LedgerStore
 from unisono.web.pages import File
 from unisono.web.views.timeline import Past
 
@@ -41,7 +41,7 @@ class LedgerPast:
     def _read(self, since: int, until: int) -> Past:
         try:
             store = LedgerStore(self._path, is_read_only=True)
-        except LedgerTrouble:
+        except LedgerError:
             return Past()
         try:
             return Past(

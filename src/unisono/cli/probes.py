@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from unisono.engine.model.errors import UnisonoError
 from unisono.net.listener import bound, listening, streams
-from unisono.web.hosts import Hosts
+from unisono.web.allowed_hosts import Hosts
 
 _MOST_HEADER_BYTES = 8_192
 _PATIENCE_S = 5.0

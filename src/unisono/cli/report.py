@@ -14,7 +14,7 @@ from unisono.cli.instance import Instance, default_directory
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
-    from unisono.monitor.ledger.periods import Period
+    from unisono.monitor.ledger.accounts import Period
     from unisono.monitor.report.advice import Gpu
     from unisono.monitor.report.model import Report
 
@@ -108,7 +108,7 @@ def read(ledger: Path, period: Period, only: argparse.Namespace | None = None) -
     """Return the report of a period."""
     from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
     from unisono.monitor.ledger.store import LedgerStore
-    from unisono.monitor.report.figures import Only, Rows, report
+    from unisono.monitor.report.build import Only, Rows, report
 
     store = LedgerStore(ledger, is_read_only=True)
 
@@ -157,9 +157,8 @@ def weekly(made: Report, folder: Path) -> list[Path]:
 
 
 def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
-    from unisono.monitor.report import written as words
-    from unisono.monitor.report.html import html
-    from unisono.monitor.report.mail import mail
+    from unisono.monitor.report import formats as words
+    from unisono.monitor.report.html import html, mail
     from unisono.monitor.report.opencost import opencost
     from unisono.monitor.report.sreport import sreport
 
@@ -195,7 +194,7 @@ def _ledger(arguments: argparse.Namespace) -> Path:
 
 def _period(arguments: argparse.Namespace) -> Period:
     from unisono.cli.clock import seconds_now
-    from unisono.monitor.ledger.periods import Period
+    from unisono.monitor.ledger.accounts import Period
 
     now = int(seconds_now())
     if arguments.whole:

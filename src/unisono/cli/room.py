@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unisono.engine.state.cluster import ClusterState
 from unisono.monitor.metrics.nodes import SIZES
-from unisono.monitor.metrics.placing import Largest
+from unisono.monitor.metrics.placement import Largest
 
 _EVERYWHERE = "cluster"
 

@@ -7,25 +7,25 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from unisono.cli.clock import seconds_now
-from unisono.monitor.alerting.conditions import Seen
-from unisono.monitor.alerting.watch import Watch
+from unisono.monitor.alerting.conditions import Observation
+from unisono.monitor.alerting.evaluator import AlertEvaluator
 from unisono.monitor.dcgm.exporter import Exporter
-from unisono.monitor.metrics.nodes import Idle
-from unisono.monitor.metrics.page import Figures
+from unisono.monitor.metrics.nodes import IdleNodes
+from unisono.monitor.metrics.registry import MetricsRegistry
 
 _EVERY_SECONDS = 15.0
 
 
 @contextlib.asynccontextmanager
-async def watching(figures: Figures, exporter: Exporter) -> AsyncIterator[Watch]:
+async def watching(figures: MetricsRegistry, exporter: Exporter) -> AsyncIterator[AlertEvaluator]:
     """Look while the block lasts."""
-    watch, idle, books = Watch(), Idle(), figures.books
+    watch, idle, cache = AlertEvaluator(), IdleNodes(), figures.cache
 
     async def look() -> None:
         while True:
             frame = exporter.frame()
             now = seconds_now()
-            watch.look(Seen(books, frame, idle.of(books, now), now, figures.health()))
+            watch.look(Observation(cache, frame, idle.of(cache, now), now, figures.health()))
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with asyncio.TaskGroup() as tasks:

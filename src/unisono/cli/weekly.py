@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from unisono.cli.clock import seconds_now
 from unisono.cli.instance import Instance
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.store import LedgerStore
 
 _REPORTS_AT = timedelta(hours=7)

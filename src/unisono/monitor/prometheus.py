@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from unisono.kinds.overriding import override
-from unisono.monitor.series import PrometheusTrouble, Series
+from unisono.monitor.series import PrometheusError, Series
 
 # Tens of thousands of pods; more is not an answer to a question of ours.
 _MOST_BYTES = 64 << 20
@@ -62,11 +62,11 @@ class Prometheus:
                 body = answer.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             said = error.read(4 * _MOST_WORDS).decode(errors="replace")[:_MOST_WORDS]
-            raise PrometheusTrouble(f"{self._url} answers {error.code}: {said}") from error
+            raise PrometheusError(f"{self._url} answers {error.code}: {said}") from error
         except (OSError, http.client.HTTPException) as error:
-            raise PrometheusTrouble(f"{self._url} cannot be asked: {error}") from error
+            raise PrometheusError(f"{self._url} cannot be asked: {error}") from error
         if len(body) > _MOST_BYTES:
-            raise PrometheusTrouble(f"{self._url} answers with more than {_MOST_BYTES >> 20} MiB")
+            raise PrometheusError(f"{self._url} answers with more than {_MOST_BYTES >> 20} MiB")
         return self._read(body)
 
     def _login(self) -> Mapping[str, str]:
@@ -75,7 +75,7 @@ class Prometheus:
         try:
             token = self._token_file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeError) as error:
-            raise PrometheusTrouble(f"no token in {self._token_file}: {error}") from error
+            raise PrometheusError(f"no token in {self._token_file}: {error}") from error
         return {"Authorization": f"Bearer {token}"}
 
     def _read(self, body: bytes) -> list[Series]:
@@ -87,4 +87,4 @@ class Prometheus:
             ]
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             message = f"{self._url} does not answer like a Prometheus"
-            raise PrometheusTrouble(message) from error
+            raise PrometheusError(message) from error

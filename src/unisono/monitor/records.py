@@ -1,6 +1,6 @@
-"""The little of each object that figures need, read once for every version of it.
+"""What metrics, the ledger and the page need of each object, read once per version of it.
 
-Times are seconds since 1970, 0 for what has not happened. GPUs are whole devices of any maker.
+Times are seconds since 1970, 0 for what has not happened. GPUs are whole devices of any vendor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds.device_faults import device_in, fault, fault_of
@@ -19,8 +19,7 @@ from unisono.kinds.digits import whole_number
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
-from unisono.monitor.dcgm.faults import faults_of
-from unisono.monitor.explained import Explained, explained
+from unisono.monitor.gpu_faults import faults_of
 
 Json = Mapping[str, Any]
 
@@ -137,7 +136,7 @@ class WorkloadRecord:
     preemption: str  # why it was preempted last; empty if it never was
     evictions: tuple[tuple[str, int], ...]  # how often it had to leave, by reason
     priority: int
-    waits: Explained  # why, if it does
+    waits: PendingReason  # why, if it does
     saved: float  # when its last checkpoint was written
     limit: int  # how many seconds it said it would run at most; 0 if it did not
 
@@ -297,7 +296,7 @@ def workload_record(workload: Json) -> WorkloadRecord:
         preemption=str((preempted or {}).get("reason") or ""),
         evictions=tuple((str(one["reason"]), int(one["count"])) for one in stats),
         priority=int(spec.get("priority") or 0),
-        waits=explained(conditions),
+        waits=pending_reason(conditions),
         saved=_saved(annotations.get(PROGRESS)),
         limit=_limit_seconds(annotations.get(TIME_LIMIT)),
     )
@@ -450,3 +449,54 @@ def _number(text: str | None) -> float:
         return float(text or 0)
     except ValueError:
         return 0.0
+
+
+_EXPLANATION = "unisono.dev/Explanation"
+_TIMES = ("Planned", "Expected")
+# Reasons that do not go away by waiting. A deactivated workload is left out: that is on purpose.
+_NEVER = ("ExceedsMaxQuota", "Misconfigured")
+
+
+class PendingReason(NamedTuple):
+    """What refuses it, in words and as a stage; what would change that; when it starts."""
+
+    stage: str = ""
+    says: str = ""
+    changes: tuple[str, ...] = ()
+    start: float = 0.0  # at the latest, or as far as anybody knows; 0: unknown
+    is_promised: bool = False  # a date that is kept free for it, not only an estimate
+    limit: float = 0.0  # how long it is expected to run then; 0: unknown
+    reason: str = ""  # of its condition QuotaReserved
+
+    @property
+    def is_never(self) -> bool:
+        """Whether it cannot start however long it waits: it, or its queue, has to be changed."""
+        return self.reason in _NEVER
+
+
+def pending_reason(conditions: Iterable[Mapping[str, Any]] | None) -> PendingReason:
+    """Read the conditions of a workload."""
+    found = {one["type"]: one for one in conditions or ()}
+    reserved = found.get("QuotaReserved")
+    if reserved is not None and reserved["status"] == "True":
+        return PendingReason()
+    says = str((reserved or {}).get("message") or "")
+    reason = str((reserved or {}).get("reason") or "")
+    try:
+        told = json.loads(found[_EXPLANATION]["message"])
+        facts = [one for one in told["facts"] if isinstance(one, dict)]
+        dated = [one for one in facts if one.get("fact") in _TIMES]
+        first = min(dated, key=lambda one: float(one["start"]), default={})
+        changes = [str(one["changes"]) for one in facts if one.get("changes")]
+        return PendingReason(
+            str(told["stage"]),
+            says,
+            tuple(dict.fromkeys(changes)),
+            start=float(first.get("start") or 0) / 1000,
+            is_promised=first.get("fact") == "Planned",
+            limit=float(first.get("limit_ms") or 0) / 1000,
+            reason=reason,
+        )
+    except (KeyError, ValueError, TypeError):
+        # There is no explanation, or one in the form of another version.
+        return PendingReason(reason, says, reason=reason)

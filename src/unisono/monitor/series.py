@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unisono.engine.model.errors import UnisonoError
 
 
-class PrometheusTrouble(UnisonoError):
+class PrometheusError(UnisonoError):
     """It cannot be reached, refuses, or does not answer like a Prometheus."""
 
 

@@ -18,7 +18,7 @@ from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds.quantity import Quantity
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.monitor.dcgm.faults import Faults, fault_at, faults_of, problem_of
+from unisono.monitor.gpu_faults import Faults, fault_at, faults_of, problem_of
 
 CONDITION = "GPUProblem"
 _WELL = ("NoGPUProblem", "all GPUs are well")

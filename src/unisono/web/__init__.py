@@ -1,11 +1,11 @@
-"""The web page: what the cluster does, for people; read only.
+"""The web page: the state of the cluster for people; read only.
 
-board.py       lines and sums over the books of `monitor`, kept by changes
-sight.py       what a person may see
-views/         every page as data, from the board and somebody's sight
-pages.py       the pages by name, and the past from whoever keeps it
-shown.py       what became different in a page since it was last sent
-door.py        who comes in
-serve.py       the listener: files, pages, reports, signing in
-assets/        the page itself: plain HTML, CSS and modules of JavaScript, nothing from elsewhere
+dashboard.py     sorted workloads and sums over the cache of `monitor`, kept by changes
+auth.py          permissions of a user, and sign-in with one token
+cluster_auth.py  sign-in with a token of the cluster
+views/           every page as data, from the dashboard and a user's permissions
+pages.py         the pages by name, and the past from the ledger
+view_models.py   a page as data, and what changed in it since it was last sent
+server.py        the listener: files, pages, reports, signing in
+assets/          the page itself: plain HTML, CSS and JavaScript modules, nothing from elsewhere
 """

@@ -1,6 +1,6 @@
 """Every page by its name; pages of the past ask whoever keeps it.
 
-`Pages.show` returns a page for a person. The board is refreshed by whoever serves; what is read
+`Pages.show` returns a page for a person. The dashboard is refreshed by whoever serves; what is read
 from the ledger is kept for a quarter of a minute, because that is how often it is written.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from unisono.web.board import Board
-from unisono.web.shown import Shown
-from unisono.web.sight import Sight
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import PageModel
 from unisono.web.views.gang import gang
 from unisono.web.views.nodes import gpu_map, node, nodes
 from unisono.web.views.overview import overview
@@ -40,7 +40,7 @@ class File(NamedTuple):
 
 # A report of the time between two seconds, in a format.
 WriteReport = Callable[[int, int, str], Awaitable[File]]
-View = Callable[[Board, Mapping[str, str], Sight], Shown]
+View = Callable[[Dashboard, Mapping[str, str], Permissions], PageModel]
 
 
 class Pages:
@@ -48,21 +48,21 @@ class Pages:
 
     def __init__(
         self,
-        board: Board,
+        dashboard: Dashboard,
         *,
         now: Callable[[], float],
         past: ReadPast | None = None,
         report: WriteReport | None = None,
         reuse: float = _REUSE_S,
     ) -> None:
-        """Show this board; without `past` and `report` there is no ledger."""
-        self.board = board
+        """Show this dashboard; without `past` and `report` there is no ledger."""
+        self.dashboard = dashboard
         self.report = report
         self._now = now
         self._past = past
         self._kept: dict[tuple[str, str], tuple[float, Past]] = {}
         # What several look at is made once: by what was asked and what may be seen.
-        self._shown: dict[tuple[object, Sight], tuple[tuple[int, int], Shown]] = {}
+        self._shown: dict[tuple[object, Permissions], tuple[tuple[int, int], PageModel]] = {}
         self._views: dict[str, View] = {
             "overview": overview,
             "queues": queues,
@@ -81,30 +81,30 @@ class Pages:
         """Take in what happened; return what tells whether a page may have become another."""
         # What is shown of a time that goes along becomes another with the time, too.
         is_moving = asked.get("page") == "timeline" and not asked.get("end")
-        return self.board.refresh(), int(self._now() // _MOVES_S) if is_moving else 0
+        return self.dashboard.refresh(), int(self._now() // _MOVES_S) if is_moving else 0
 
-    async def show(self, asked: Mapping[str, str], sight: Sight) -> Shown:
+    async def show(self, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
         """Return a page as it is now."""
-        key = tuple(sorted(asked.items())), sight
+        key = tuple(sorted(asked.items())), permissions
         version = self.version(asked)
         known = self._shown.get(key)
         if known is not None and known[0] == version:
             return known[1]
-        made = await self._make(asked, sight)
+        made = await self._make(asked, permissions)
         self._shown.pop(key, None)
         while len(self._shown) >= _MOST_SHOWN:
             del self._shown[next(iter(self._shown))]
         self._shown[key] = version, made
         return made
 
-    async def _make(self, asked: Mapping[str, str], sight: Sight) -> Shown:
+    async def _make(self, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
         page = asked.get("page", "")
         view = self._views.get(page)
         if view is not None:
-            return view(self.board, asked, sight)
+            return view(self.dashboard, asked, permissions)
         now = self._now()
         past = await self._read(asked, now)
-        return timeline(self.board, asked, sight, now=now, past=past)
+        return timeline(self.dashboard, asked, permissions, now=now, past=past)
 
     async def _read(self, asked: Mapping[str, str], now: float) -> Past:
         if self._past is None:

@@ -8,12 +8,12 @@ import pytest
 
 from tests.monitor import objects
 from unisono.kube.mapping import POD
-from unisono.monitor.books import NODE, Books, fill
-from unisono.monitor.dashboards.files import dashboards
+from unisono.monitor.cache import NODE, ClusterCache, fill
+from unisono.monitor.dashboards import dashboards
 from unisono.monitor.dcgm import exporter as exporting
 from unisono.monitor.dcgm.exporter import Exporter
-from unisono.monitor.dcgm.faults import Fault, Faults, faults_of, problem_of, text_of
 from unisono.monitor.dcgm.fields import LEAN, Extent
+from unisono.monitor.gpu_faults import Fault, Faults, faults_of, problem_of, text_of
 from unisono.monitor.records import time_of
 from unisono.monitor.rules.files import rule_file
 
@@ -27,10 +27,10 @@ class Fleet:
     def __init__(self, extent: Extent | None = None) -> None:
         self.now = TEN
         self.faults: dict[str, Faults] = {}
-        self.books = Books()
-        fill(self.books, NODE, (objects.node("n1", 2), objects.node("n2", 2)))
+        self.cache = ClusterCache()
+        fill(self.cache, NODE, (objects.node("n1", 2), objects.node("n2", 2)))
         self._exporter = Exporter(
-            self.books, lambda: self.faults, clock=lambda: self.now, extent=extent
+            self.cache, lambda: self.faults, clock=lambda: self.now, extent=extent
         )
 
     def text(self) -> str:
@@ -59,7 +59,7 @@ def fleet() -> Fleet:
 
 
 def test_an_idle_device_is_cool_and_a_training_one_is_not(fleet: Fleet) -> None:
-    fill(fleet.books, POD, (objects.pod("p0", "n1", 1),))
+    fill(fleet.cache, POD, (objects.pod("p0", "n1", 1),))
     fleet.run_for(600)
     busy, idle = (
         [
@@ -76,7 +76,7 @@ def test_an_idle_device_is_cool_and_a_training_one_is_not(fleet: Fleet) -> None:
 
 
 def test_labels_name_the_pod_only_where_there_is_one(fleet: Fleet) -> None:
-    fill(fleet.books, POD, (objects.pod("p0", "n1", 1),))
+    fill(fleet.cache, POD, (objects.pod("p0", "n1", 1),))
     held, free = (
         labels
         for field, labels, _ in _LINE.findall(fleet.text())
@@ -96,10 +96,10 @@ def test_devices_of_different_nodes_do_not_collide(fleet: Fleet) -> None:
 
 def test_nobody_loses_devices_while_others_come_and_go(fleet: Fleet) -> None:
     first, second = objects.pod("a", "n1", 1), objects.pod("b", "n1", 1)
-    fill(fleet.books, POD, (first, second))
+    fill(fleet.cache, POD, (first, second))
     fleet.text()
-    fleet.books.heard(POD, first, None)
-    fill(fleet.books, POD, (objects.pod("c", "n1", 1),))
+    fleet.cache.observe(POD, first, None)
+    fill(fleet.cache, POD, (objects.pod("c", "n1", 1),))
     holders = re.findall(
         r'DCGM_FI_DEV_GPU_TEMP\{gpu="(\d)".*Hostname="n1".*pod="(\w)"', fleet.text()
     )
@@ -127,7 +127,7 @@ def test_faults_show(fleet: Fleet, fault: Fault, field: str, expected: float | N
 
 
 def test_heat_costs_clock_and_is_counted(fleet: Fleet) -> None:
-    fill(fleet.books, POD, (objects.pod("p0", "n1", 1),))
+    fill(fleet.cache, POD, (objects.pod("p0", "n1", 1),))
     fleet.faults = {"n1": {"*": Fault(hot=30)}}
     fleet.run_for(600)
     assert fleet.value("DCGM_FI_DEV_SM_CLOCK", "n1", 0) == round(0.6 * 1980)
@@ -154,8 +154,8 @@ def test_a_stock_exporter_lacks_what_it_lacks() -> None:
 def test_counters_go_on_when_nodes_come_and_go(fleet: Fleet) -> None:
     fleet.run_for(300)
     before = fleet.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "n2", 0)
-    fleet.books.heard(NODE, objects.node("n1"), None)
-    fill(fleet.books, NODE, (objects.node("n3", 1),))
+    fleet.cache.observe(NODE, objects.node("n1"), None)
+    fill(fleet.cache, NODE, (objects.node("n3", 1),))
     after = fleet.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "n2", 0)
     assert before == after
     assert fleet.value("DCGM_FI_DEV_GPU_TEMP", "n1", 0) is None
@@ -166,7 +166,7 @@ def test_the_same_run_gives_the_same_text() -> None:
     texts = []
     for _ in range(2):
         fleet = Fleet()
-        fill(fleet.books, POD, (objects.pod("p0", "n1", 1),))
+        fill(fleet.cache, POD, (objects.pod("p0", "n1", 1),))
         fleet.run_for(60)
         texts.append(fleet.text())
     assert texts[0] == texts[1]
@@ -189,7 +189,7 @@ def test_the_worst_fault_is_reported() -> None:
 
 def test_a_lean_page_has_what_rules_and_dashboards_look_at() -> None:
     lean = Fleet("lean")
-    fill(lean.books, POD, (objects.pod("p0", "n1", 1),))
+    fill(lean.cache, POD, (objects.pod("p0", "n1", 1),))
     lines = _LINE.findall(lean.text())
     assert {name for name, _, _ in lines} == LEAN
     looked_at = {
@@ -207,7 +207,7 @@ def test_the_page_of_a_large_cluster_is_lean_and_stays_so(monkeypatch: pytest.Mo
     monkeypatch.setattr(exporting, "_MOST_IN_FULL", 4)
     fleet = Fleet()
     assert "DCGM_FI_DEV_ENC_UTIL" in fleet.text()
-    fill(fleet.books, NODE, (objects.node("n3", 1),))
+    fill(fleet.cache, NODE, (objects.node("n3", 1),))
     assert "DCGM_FI_DEV_ENC_UTIL" not in fleet.text()
-    fleet.books.heard(NODE, objects.node("n3", 1), None)
+    fleet.cache.observe(NODE, objects.node("n3", 1), None)
     assert "DCGM_FI_DEV_ENC_UTIL" not in fleet.text()

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from unisono.monitor.ledger.accounts import CLASSES, STATES, Period, priced
 from unisono.monitor.ledger.attempts import Tries, holds, is_lost
-from unisono.monitor.ledger.periods import CLASSES, STATES, Period, priced
 from unisono.monitor.ledger.rows import NodeRow, PodRow
 
 _DAY = 86_400

@@ -9,21 +9,21 @@ import pytest
 from tests.monitor import objects
 from tests.monitor.objects import Json
 from unisono.kube.mapping import POD
-from unisono.monitor.books import NODE, WORKLOAD, fill
+from unisono.monitor.cache import NODE, WORKLOAD, fill
 from unisono.monitor.dcgm.devices import uuid_of
-from unisono.monitor.metrics.page import Figures
+from unisono.monitor.metrics.registry import MetricsRegistry
 
 Labelled = dict[str, float]
 
 
-def figures_of(*nodes: Json) -> Figures:
-    made = Figures(clock=lambda: 1_767_261_600.0, version="1", mode="test")
-    fill(made.books, NODE, nodes)
-    fill(made.books, WORKLOAD, (objects.workload("gang", Admitted="2026-01-01T10:00:00Z"),))
+def figures_of(*nodes: Json) -> MetricsRegistry:
+    made = MetricsRegistry(clock=lambda: 1_767_261_600.0, version="1", mode="test")
+    fill(made.cache, NODE, nodes)
+    fill(made.cache, WORKLOAD, (objects.workload("gang", Admitted="2026-01-01T10:00:00Z"),))
     return made
 
 
-def samples(figures: Figures, name: str, label: str) -> Labelled:
+def samples(figures: MetricsRegistry, name: str, label: str) -> Labelled:
     return {
         sample.labels[label]: sample.value
         for family in figures.families()
@@ -41,7 +41,7 @@ def test_ranks_are_compared_by_the_median_of_their_steps() -> None:
     figures = figures_of(objects.node("n1"))
     steps = (1.00, 1.01, 0.99, 1.02, 0.98, 1.00, 1.01, 1.25)
     pods = [reporting(f"p{at}", 9.0, one, one) for at, one in enumerate(steps)]
-    fill(figures.books, POD, [*pods, objects.pod("quiet", on="n1"), reporting("new")])
+    fill(figures.cache, POD, [*pods, objects.pod("quiet", on="n1"), reporting("new")])
     times = samples(figures, "unisono_rank_step_seconds", "pod")
     assert times == {f"p{at}": one for at, one in enumerate(steps)}
     scores = samples(figures, "unisono_straggler_score", "pod")
@@ -54,7 +54,7 @@ def test_ranks_that_are_over_have_no_series() -> None:
     figures = figures_of(objects.node("n1"))
     over = reporting("p0", 1.0)
     over["status"]["phase"] = "Succeeded"
-    fill(figures.books, POD, (over,))
+    fill(figures.cache, POD, (over,))
     assert samples(figures, "unisono_rank_step_seconds", "pod") == {}
 
 

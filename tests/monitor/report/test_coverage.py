@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
-from unisono.monitor.report.figures import Rows, report
+from unisono.monitor.report.build import Rows, report
+from unisono.monitor.report.formats import headline_lines, text
 from unisono.monitor.report.model import Report
-from unisono.monitor.report.written import headline_lines, text
 
 HOUR = 3600
 DAY = Period(24 * HOUR, 48 * HOUR)

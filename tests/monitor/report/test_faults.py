@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.monitor.ledger.test_periods import HOUR, node, pod, workload
-from unisono.monitor.ledger.periods import Period
+from tests.monitor.ledger.test_accounts import HOUR, node, pod, workload
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report.faults import faults_of
 

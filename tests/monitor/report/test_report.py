@@ -21,11 +21,10 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
 from unisono.kinds.overriding import override
-from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
-from unisono.monitor.report import written
-from unisono.monitor.report.html import html
-from unisono.monitor.report.mail import mail
+from unisono.monitor.report import formats
+from unisono.monitor.report.html import html, mail
 from unisono.monitor.report.model import Report, Waiting
 from unisono.monitor.report.opencost import opencost
 from unisono.monitor.report.sreport import SREPORTS, sreport
@@ -85,24 +84,24 @@ class _Cells(HTMLParser):
 
 def test_every_format_tells_the_same_to_the_cent(report: Report) -> None:
     """Scenarios 14 and 20."""
-    rows = list(csv.DictReader(io.StringIO(written.as_csv(report))))
-    told = json.loads(written.as_json(report))
+    rows = list(csv.DictReader(io.StringIO(formats.as_csv(report))))
+    told = json.loads(formats.as_json(report))
     cents = sum(round(float(one["cost_usd"]) * 100) for one in rows)
     assert cents == told["headline"]["amounts"]["costCents"] > 0
     assert cents == sum(one["amounts"]["costCents"] for one in told["teams"])
     assert cents == sum(one["amounts"]["costCents"] for one in told["users"])
     page = html(report)
-    assert f"<b>{written.money(cents)}</b>" in page
-    assert written.money(cents) in written.text(report)
-    assert written.money(cents) in written.markdown(report)
+    assert f"<b>{formats.money(cents)}</b>" in page
+    assert formats.money(cents) in formats.text(report)
+    assert formats.money(cents) in formats.markdown(report)
     hours = round(sum(float(one["gpu_hours"]) for one in rows), 2)
     assert hours == pytest.approx(told["headline"]["amounts"]["allocated"])
     cells = _Cells()
     cells.feed(page)
     for team in report.teams:
         line = next(row for row in cells.rows if row[:1] == [team.name])
-        assert line[2] == written.hours(team.amounts.allocated)
-        assert line[-1] == written.money(team.amounts.cost_cents)
+        assert line[2] == formats.hours(team.amounts.allocated)
+        assert line[-1] == formats.money(team.amounts.cost_cents)
 
 
 def test_three_teams_have_their_part(report: Report) -> None:
@@ -120,7 +119,7 @@ def test_the_page_needs_nothing_from_elsewhere(report: Report) -> None:
     assert "<script" not in page
     assert not re.search(r"(src|href)=|url\(|@import", page)
     assert "prefers-color-scheme:dark" in page
-    titles = [one.title for one in written.tables(report) if one.lines]
+    titles = [one.title for one in formats.tables(report) if one.lines]
     assert all(f"<h2>{title}</h2>" in page for title in titles)
 
 
@@ -171,7 +170,7 @@ def test_as_opencost_answers_it_balances(report: Report) -> None:
 def test_who_waits_is_in_the_table_too(ledger: Path) -> None:
     made = read(ledger, Period(WEEK.since, WEEK.since + 86_400))
     made.waiting = (Waiting("a", "w", "Job", "q", "t", "u", 8, 3600),)
-    *_, last = csv.DictReader(io.StringIO(written.as_csv(made)))
+    *_, last = csv.DictReader(io.StringIO(formats.as_csv(made)))
     assert (last["name"], last["outcome"], last["wait_seconds"]) == ("w", "waiting", "3600")
     assert last["cost_usd"] == "0.00"
 
@@ -188,7 +187,7 @@ def test_the_period_before_is_told_as_its_own_report_tells_it(ledger: Path) -> N
 
 def test_names_are_written_safely(ledger: Path, report: Report) -> None:
     report.teams[0].name = "<b>&|"
-    page, text = html(report), written.markdown(report)
+    page, text = html(report), formats.markdown(report)
     assert "<td>&lt;b&gt;&amp;|</td>" in page
     assert "| <b>&\\| |" in text
 
@@ -228,7 +227,7 @@ def test_only_one_team(ledger: Path, report: Report, capsys: pytest.CaptureFixtu
 
 def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
     """Scenario 17."""
-    from unisono.monitor.ledger.settling import settle
+    from unisono.monitor.ledger.settlement import settle
     from unisono.monitor.report.advice import Advisor, Gpu
 
     hour = 3600

@@ -19,7 +19,7 @@ from unisono.cli.timing import Timed
 from unisono.control.live import Crashes
 from unisono.control.names import NODE
 from unisono.engine.cycle import plan
-from unisono.monitor.dcgm.faults import ANNOTATION, Fault, text_of
+from unisono.monitor.gpu_faults import ANNOTATION, Fault, text_of
 
 Json = dict[str, Any]
 _LINE = re.compile(r'^(DCGM_\w+)\{gpu="(\d+)".*?Hostname="([^"]+)".*\} (\S+)$', re.MULTILINE)
@@ -61,8 +61,8 @@ def _tell_of_a_week() -> None:
     """Simulate a week of three teams and write its report."""
     from unisono.cli import report as command
     from unisono.cli.sim.usage import write_ledger
-    from unisono.monitor.ledger.periods import Period
-    from unisono.monitor.report.written import headline_lines
+    from unisono.monitor.ledger.accounts import Period
+    from unisono.monitor.report.formats import headline_lines
 
     sys.stdout.write("\nA week of three teams on eight nodes, simulated, as a report tells it:\n\n")
     folder = Path(tempfile.mkdtemp(prefix="unisono-report-"))

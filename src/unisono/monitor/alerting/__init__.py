@@ -1,7 +1,5 @@
-"""Alerts without a Prometheus: an embedded cluster looks after itself.
+"""Alerts without a Prometheus: an embedded cluster evaluates its own.
 
-conditions.py  what holds now of devices and nodes, by the names of the alert rules
-gangs.py       the same of gangs and queues
-columns.py     since when, for alerts about each of thousands of devices
-watch.py       for how long it has held: pending, then firing
+conditions.py  which conditions of the alert rules hold now, by the names of the rules
+evaluator.py   for how long each has held: pending, then firing
 """

@@ -1,9 +1,7 @@
 """Telemetry of simulated GPUs, as NVIDIA's dcgm-exporter writes it.
 
-faults.py     what somebody injected, as annotations of nodes
-models.py     what is known of GPU models
-holders.py    which pod has which device
-devices.py    how devices behave: columns that move with time
-fields.py     the exporter's fields, and their values from those columns
-exporter.py   the text
+assignments.py  which pod has which device
+devices.py      how devices behave: columns that move with time
+fields.py       the exporter's fields, and their values from those columns
+exporter.py     the text
 """

@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.monitor.dcgm.faults import Fault
-from unisono.monitor.dcgm.holders import Device, Holder
-from unisono.monitor.dcgm.models import Model
+from unisono.monitor.dcgm.assignments import Device, DeviceHolder
+from unisono.monitor.gpu_faults import Fault
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -95,7 +94,7 @@ class Devices:
         self.throttles = np.zeros(count, dtype=bool)
         self.hold({})
 
-    def hold(self, holders: Mapping[Device, Holder]) -> None:
+    def hold(self, holders: Mapping[Device, DeviceHolder]) -> None:
         """Give devices to those who have them from now on."""
         self.holders = tuple(holders.get(one.device) for one in self.places)
         self.held = np.array([one is not None for one in self.holders], dtype=bool)
@@ -177,3 +176,39 @@ def _mixed(number: int) -> int:
 
 def _column(values: Iterable[float]) -> Floats:
     return np.array(list(values), dtype=np.float64)
+
+
+class Model(NamedTuple):
+    """One model."""
+
+    tdp_watts: int
+    sm_mhz: int  # at most
+    memory_mhz: int
+    memory_mib: int
+
+
+_MODELS = {
+    "T4": Model(70, 1590, 5001, 15360),
+    "V100": Model(300, 1530, 877, 16384),
+    "A10G": Model(300, 1710, 6251, 23028),
+    "A10": Model(150, 1695, 6251, 23028),
+    "A100 SXM4 40GB": Model(400, 1410, 1215, 40960),
+    "A100": Model(400, 1410, 1593, 81920),
+    "L40S": Model(350, 2520, 9001, 46068),
+    "L4": Model(72, 2040, 6251, 23034),
+    "H100": Model(700, 1980, 2619, 81559),
+    "H200": Model(700, 1980, 3201, 143771),
+    "B200": Model(1000, 1965, 3996, 183359),
+}
+# Longer names first: an A10G is no A10, an L40S no L4.
+_BY_LENGTH = sorted(_MODELS, key=lambda one: (-len(one), one))
+_UNKNOWN = Model(300, 1500, 5000, 16384)
+
+
+def model_of(product: str) -> Model:
+    """Return what is known of a product.
+
+    >>> model_of("NVIDIA L40S").tdp_watts, model_of("NVIDIA H100 80GB HBM3").sm_mhz
+    (350, 1980)
+    """
+    return next((_MODELS[name] for name in _BY_LENGTH if name in product), _UNKNOWN)

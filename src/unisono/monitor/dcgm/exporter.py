@@ -1,6 +1,6 @@
 """The page of the simulated exporter: one for all nodes, in dcgm-exporter's classic text.
 
-It is made anew for every scrape, from what the books say and from the faults that were injected.
+It is made anew for every scrape, from what the cache say and from the faults that were injected.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from unisono.monitor.books import Books
-from unisono.monitor.dcgm.devices import Devices, Floats, Place
-from unisono.monitor.dcgm.faults import Fault, Faults, fault_at
+from unisono.monitor.cache import ClusterCache
+from unisono.monitor.dcgm.assignments import Device, DeviceAssignments, DeviceHolder
+from unisono.monitor.dcgm.devices import Devices, Floats, Model, Place, model_of
 from unisono.monitor.dcgm.fields import DEV, FIELDS, Extent, Field, is_shown
-from unisono.monitor.dcgm.holders import Device, Holder, Holders
-from unisono.monitor.dcgm.models import Model, model_of
 from unisono.monitor.exposition import escaped
+from unisono.monitor.gpu_faults import Fault, Faults, fault_at
 
 _DRIVER = "570.172.08"
 _WINDOW_MS = 300_000
@@ -31,25 +30,25 @@ class Exporter:
 
     def __init__(
         self,
-        books: Books,
+        cache: ClusterCache,
         faults: Callable[[], Mapping[str, Faults]],
         *,
         clock: Callable[[], float],
         extent: Extent | None = None,
         seed: int = 1,
     ) -> None:
-        """Show the nodes of these books; `faults` are those of each node.
+        """Show the nodes of these cache; `faults` are those of each node.
 
         Without an extent everything is told, until there are so many devices that it would be too
         much; from then on the page stays lean, because series that come and go help nobody.
         """
-        self._books = books
+        self._cache = cache
         self._faults = faults
         self._clock = clock
         self._extent: Extent = extent or "full"
         self._may_be_lean = extent is None
         self._seed = seed
-        self._holders = Holders()
+        self._holders = DeviceAssignments()
         self._seen: tuple[int, frozenset[Device]] = (-1, frozenset())
         self._seen_pods = -1
         self._models: dict[str, str] = {}
@@ -57,12 +56,12 @@ class Exporter:
 
     def frame(self) -> Frame:
         """Return how things are now."""
-        self._books.settle()
+        self._cache.refresh()
         faults = self._by_device(self._faults())
         self._renew(faults)
-        if self._seen_pods != self._books.pods_version:
-            self._seen_pods = self._books.pods_version
-            self._devices.hold(self._holders.give_out(self._books.living()))
+        if self._seen_pods != self._cache.pods_version:
+            self._seen_pods = self._cache.pods_version
+            self._devices.hold(self._holders.give_out(self._cache.pods_on_nodes()))
         now = self._clock()
         self._devices.move(now, faults)
         return Frame(copy.copy(self._devices), self._models, faults, self._extent, now)
@@ -70,7 +69,7 @@ class Exporter:
     def _by_device(self, faults: Mapping[str, Faults]) -> dict[Device, Fault]:
         found: dict[Device, Fault] = {}
         for name, of_node in faults.items():
-            node = self._books.nodes.get(name)
+            node = self._cache.nodes.get(name)
             for index in range(node.gpus if node is not None else 0):
                 fault = fault_at(of_node, index)
                 if fault is not None:
@@ -80,13 +79,13 @@ class Exporter:
     def _renew(self, faults: Mapping[Device, Fault]) -> None:
         """Follow nodes that came and went; a device that fell off the bus has no series."""
         gone = frozenset(device for device, fault in faults.items() if _is_gone(fault))
-        seen = self._books.nodes_version, gone
+        seen = self._cache.nodes_version, gone
         if seen == self._seen:
             return
         self._seen = seen
         places = [
             Place(device, _model(node.model, node.memory_mib))
-            for node in (self._books.nodes[name] for name in sorted(self._books.nodes))
+            for node in (self._cache.nodes[name] for name in sorted(self._cache.nodes))
             if "amd.com" not in node.resource
             for index in range(node.gpus)
             if (device := (node.name, index)) not in gone
@@ -95,7 +94,7 @@ class Exporter:
         renewed.carry_over(self._devices)
         self._devices = renewed
         self._seen_pods = -1  # they have to be given out anew
-        self._models = {name: one.model for name, one in self._books.nodes.items()}
+        self._models = {name: one.model for name, one in self._cache.nodes.items()}
         if self._may_be_lean and len(places) > _MOST_IN_FULL:
             self._extent = "lean"
 
@@ -121,7 +120,7 @@ class Frame:
         parts.extend(self._told(labels))
         return "".join(parts)
 
-    def _labels(self, device: Device, uuid: str, holder: Holder | None) -> str:
+    def _labels(self, device: Device, uuid: str, holder: DeviceHolder | None) -> str:
         """Write the labels of a device and of the pod that has it."""
         if self.extent == "lean":
             written = f'gpu="{device[1]}",UUID="{uuid}",kubernetes_node="{device[0]}"'

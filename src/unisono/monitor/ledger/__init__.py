@@ -1,8 +1,11 @@
-"""Who used which GPUs, when, and at what price: an account that survives restarts.
+"""Which workload used which GPUs, when, and at what price: an account that survives restarts.
 
-rows.py       what is written down
-store.py      the SQLite file
-keeper.py     from what happens in the cluster to rows
-periods.py    the account of a period: its seconds, each in exactly one state
-settling.py   from rows to that; stretches.py, sweeping.py and attempts.py are parts of it
+rows.py         what is written down
+store.py        the SQLite file
+recorder.py     from changes in the cluster to rows
+accounts.py     the account of a period: its GPU-seconds, each in exactly one state
+settlement.py   from rows to an account
+attempts.py     admissions of a workload, and what was lost or held for them
+queue_usage.py  quota, usage and waits by queue
+utilization.py  how busy GPUs were, from a Prometheus
 """

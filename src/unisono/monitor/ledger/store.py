@@ -51,7 +51,7 @@ _TABLE: dict[type[Row], str] = {
 R = TypeVar("R", PodRow, WorkloadRow, NodeRow, QueueRow)
 
 
-class LedgerTrouble(UnisonoError):
+class LedgerError(UnisonoError):
     """The file cannot be used; the message says why."""
 
 
@@ -68,7 +68,7 @@ class LedgerStore:
             self._db.execute("PRAGMA busy_timeout = 5000")
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version > _VERSION:
-                raise LedgerTrouble(f"{path} was written by a newer version of Unisono")
+                raise LedgerError(f"{path} was written by a newer version of Unisono")
             if not is_read_only:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.executescript(_TABLES)
@@ -76,7 +76,7 @@ class LedgerStore:
                 path.chmod(0o600)  # who runs what is not everybody's business
         except (sqlite3.Error, OSError) as error:
             message = f"{path} cannot be used as a ledger: {error}"
-            raise LedgerTrouble(f"{message}; free some space, or move it away") from error
+            raise LedgerError(f"{message}; free some space, or move it away") from error
 
     def write(self, rows: Iterable[Row], seen: int, measured: int = 0) -> None:
         """Write rows, all or none of them, and until when the cluster was followed (measured)."""
@@ -93,7 +93,7 @@ class LedgerStore:
                 if measured:
                     self._db.execute(keep, ("measured", measured))
         except sqlite3.Error as error:
-            raise LedgerTrouble(str(error)) from error
+            raise LedgerError(str(error)) from error
 
     def seen(self) -> int:
         """Return until when the cluster was followed; 0 if it never was."""
@@ -147,7 +147,7 @@ class LedgerStore:
             yield
         except (sqlite3.Error, msgspec.DecodeError) as error:
             message = f"{self._path} is damaged ({error}); move it away to begin a new ledger"
-            raise LedgerTrouble(message) from error
+            raise LedgerError(message) from error
 
 
 def _table(kind: type[Row]) -> str:

@@ -1,1 +1,1 @@
-"""Figures from the books, as families for Prometheus; `page.py` gathers them."""
+"""Figures from the cache, as families for Prometheus; `page.py` gathers them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from unisono.kinds.digits import whole_number
-from unisono.monitor.books import Books
+from unisono.monitor.cache import ClusterCache
 from unisono.monitor.dcgm.devices import uuid_of
 from unisono.monitor.exposition import Family, Sample, single
 from unisono.monitor.records import NodeRecord
@@ -13,24 +13,24 @@ from unisono.monitor.records import NodeRecord
 SIZES = (1, 2, 4, 8)
 
 
-class Idle:
+class IdleNodes:
     """Remembers since when nodes have nothing to do."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._since: dict[str, float] = {}
 
-    def of(self, books: Books, now: float) -> Mapping[str, float]:
+    def of(self, cache: ClusterCache, now: float) -> Mapping[str, float]:
         """Return how long each node that has GPUs has been without a pod that uses one."""
-        used = books.gpus_in_use()
-        idle = [one.name for one in books.nodes.values() if one.gpus and not used.get(one.name)]
+        used = cache.gpus_in_use()
+        idle = [one.name for one in cache.nodes.values() if one.gpus and not used.get(one.name)]
         self._since = {name: self._since.get(name, now) for name in idle}
         return {name: now - at for name, at in self._since.items()}
 
 
-def families(books: Books, idle: Mapping[str, float]) -> Iterator[Family]:
+def families(cache: ClusterCache, idle: Mapping[str, float]) -> Iterator[Family]:
     """Yield what there is to say about nodes."""
-    nodes = [books.nodes[name] for name in sorted(books.nodes)]
+    nodes = [cache.nodes[name] for name in sorted(cache.nodes)]
     yield Family(
         "unisono_node_idle_seconds",
         "gauge",
@@ -55,7 +55,7 @@ def families(books: Books, idle: Mapping[str, float]) -> Iterator[Family]:
         "unisono_fragmentation_ratio",
         "gauge",
         "The part of the free GPUs that gangs of pods of a size cannot use.",
-        _fragmentation(nodes, books.gpus_in_use()),
+        _fragmentation(nodes, cache.gpus_in_use()),
     )
 
 
@@ -85,11 +85,11 @@ def _fragmentation(nodes: Iterable[NodeRecord], used: Mapping[str, int]) -> Iter
             yield Sample({"flavor": model, "size": str(size)}, fragmentation(counts, size))
 
 
-def in_pieces(books: Books) -> dict[str, int]:
+def in_pieces(cache: ClusterCache) -> dict[str, int]:
     """Return how many GPUs are free on open nodes of which others are in use, by model."""
-    used = books.gpus_in_use()
+    used = cache.gpus_in_use()
     found: dict[str, int] = {}
-    for one in books.nodes.values():
+    for one in cache.nodes.values():
         if one.gpus and one.is_open:
             in_use = used.get(one.name, 0)
             left = max(0, one.allocatable - in_use) if in_use else 0

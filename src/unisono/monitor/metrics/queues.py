@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from unisono.monitor.books import Books
+from unisono.monitor.cache import ClusterCache
 from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.records import QueueRecord, WorkloadRecord
 
@@ -20,7 +20,7 @@ Place = tuple[str, str]  # a queue and a flavor
 
 
 @dataclass(slots=True)
-class Tally:
+class QueueCounters:
     """What is used and wanted, by queue and flavor, and workloads by queue and state."""
 
     used: dict[Place, int] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class Tally:
     unstartable: dict[Place, int] = field(default_factory=dict)  # by queue and reason
 
     @staticmethod
-    def of(books: Books) -> Tally:
+    def of(cache: ClusterCache) -> QueueCounters:
         """Count."""
-        tally = Tally()
-        for workload in books.workloads.values():
+        tally = QueueCounters()
+        for workload in cache.workloads.values():
             if not workload.finished:
-                tally._count(workload, books.queue_of(workload))
+                tally._count(workload, cache.queue_of(workload))
         return tally
 
     def _count(self, workload: WorkloadRecord, queue: str) -> None:
@@ -60,9 +60,9 @@ def state_of(workload: WorkloadRecord) -> str:
     return "provisioning" if workload.is_buying else "admitted"
 
 
-def families(books: Books, tally: Tally) -> Iterator[Family]:
+def families(cache: ClusterCache, tally: QueueCounters) -> Iterator[Family]:
     """Yield what there is to say about queues."""
-    queues = [books.queues[name] for name in sorted(books.queues)]
+    queues = [cache.queues[name] for name in sorted(cache.queues)]
     yield Family(
         "unisono_queue_gpus",
         "gauge",
@@ -107,7 +107,7 @@ def families(books: Books, tally: Tally) -> Iterator[Family]:
     )
 
 
-def _gpus(queues: list[QueueRecord], tally: Tally) -> Iterator[Sample]:
+def _gpus(queues: list[QueueRecord], tally: QueueCounters) -> Iterator[Sample]:
     lent = lent_by(queues, tally.used)
     for one in queues:
         for at, quota in enumerate(one.quotas):
@@ -153,7 +153,7 @@ def lent_by(queues: list[QueueRecord], used: Mapping[Place, int]) -> dict[Place,
     return found
 
 
-def _shares(queues: list[QueueRecord], tally: Tally) -> Iterator[Sample]:
+def _shares(queues: list[QueueRecord], tally: QueueCounters) -> Iterator[Sample]:
     by_queue: dict[str, int] = {}
     for (queue, _), gpus in tally.used.items():
         by_queue[queue] = by_queue.get(queue, 0) + gpus

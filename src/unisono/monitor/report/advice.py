@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from unisono.monitor.ledger.periods import Used
+from unisono.monitor.ledger.accounts import Used
 from unisono.monitor.ledger.rows import WorkloadRow
 
 _LEAST_SECONDS = 1800

@@ -1,12 +1,27 @@
-"""The report as one page: no scripts, nothing from elsewhere, light and dark, fit for a mail."""
+"""The report as one HTML page, and as a mail with that page and a table of the jobs.
+
+The page has no scripts and loads nothing; it has light and dark colours and prints well.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
 from html import escape
 
+from unisono.monitor.report.formats import (
+    Line,
+    Table,
+    as_csv,
+    day,
+    headline_lines,
+    hours,
+    money,
+    tables,
+    text,
+)
 from unisono.monitor.report.model import Report, Share
-from unisono.monitor.report.written import Line, Table, day, headline_lines, hours, money, tables
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2733;--soft:#5b6b7b;--line:#d9e0e7;--paper:#fff;
@@ -136,3 +151,15 @@ def _days(report: Report) -> str:
         '<svg viewBox="0 0 960 140" role="img" aria-label="GPU-hours held by day">'
         f"{''.join(drawn)}</svg>"
     )
+
+
+def mail(report: Report, *, sender: str, to: str) -> bytes:
+    """Return the message as a file that mail programs open and servers send."""
+    message = EmailMessage(policy=SMTP)
+    message["Subject"] = f"GPU usage {day(report.since)[:10]} to {day(report.until)[:10]}"
+    message["From"] = sender
+    message["To"] = to
+    message.set_content(text(report))
+    message.add_alternative(html(report), subtype="html")
+    message.add_attachment(as_csv(report), subtype="csv", filename="jobs.csv")
+    return message.as_bytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.monitor.ledger.queues import Waits
+from unisono.monitor.ledger.queue_usage import Waits
 
 
 class Amounts(msgspec.Struct, rename="camel", gc=False):

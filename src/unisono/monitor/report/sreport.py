@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from unisono.monitor.report.formats import Line, aligned, day
 from unisono.monitor.report.model import Job, Report
-from unisono.monitor.report.written import Line, aligned, day
 
 # As sreport bins jobs, by how many GPUs they have: below each, and the last without an end.
 _SIZES = (2, 8, 16, 64)

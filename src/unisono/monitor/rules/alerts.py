@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from unisono.monitor.dcgm.faults import CRITICAL_XIDS
+from unisono.monitor.gpu_faults import CRITICAL_XIDS
 
 Severity = Literal["info", "warning", "critical"]
 

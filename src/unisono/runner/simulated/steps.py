@@ -24,7 +24,7 @@ from unisono.control.view import View
 from unisono.kinds.digits import finite_number, whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.monitor.dcgm.faults import faults_of
+from unisono.monitor.gpu_faults import faults_of
 from unisono.runner.choice import manner_of
 from unisono.runner.simulated.kubelet import Simulation
 

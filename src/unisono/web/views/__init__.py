@@ -1,1 +1,1 @@
-"""The pages as data: functions of the board and of what a person may see."""
+"""The pages as data: functions of the dashboard and of what a person may see."""

@@ -11,11 +11,11 @@ from unisono.control.progress import progress_of
 from unisono.control.purchases import purchase_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
-from unisono.monitor.books import WORKLOAD
+from unisono.monitor.cache import WORKLOAD
 from unisono.monitor.records import PodRecord, WorkloadRecord
-from unisono.web.board import Board
-from unisono.web.shown import Json, Shown
-from unisono.web.sight import Sight
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import Json, PageModel
 from unisono.web.views.rows import workload_row
 
 _MOST_PODS = 512
@@ -23,16 +23,16 @@ _MOST_PLACES = 512
 _DATES = ("Planned", "Expected")
 
 
-def gang(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+def gang(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
     """Return one gang."""
     namespace, name = asked.get("namespace", ""), asked.get("name", "")
-    one = board.workload(namespace, name) if sight.sees(namespace) else None
+    one = dashboard.workload(namespace, name) if permissions.sees(namespace) else None
     if one is None:
-        return Shown({"absent": True})
-    written = board.look(WORKLOAD, name, namespace) or {}
-    pods = sorted(board.pods_of.get(one.key, {}).values(), key=_rank)
+        return PageModel({"absent": True})
+    written = dashboard.look(WORKLOAD, name, namespace) or {}
+    pods = sorted(dashboard.pods_of.get(one.key, {}).values(), key=_rank)
     head = {
-        **workload_row(board, one),
+        **workload_row(dashboard, one),
         "times": {
             "created": one.created,
             "quota": one.reserved,
@@ -43,15 +43,15 @@ def gang(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
         },
         "limit": one.limit or one.waits.limit,
         "changes": one.waits.changes,
-        "inLine": len(board.lines[board.queue_of(one)]) if one.is_waiting else 0,
+        "inLine": len(dashboard.lines[dashboard.queue_of(one)]) if one.is_waiting else 0,
         "evictions": [{"reason": reason, "count": count} for reason, count in one.evictions],
-        "restarts": board.books.restarts.get((one.namespace, one.owner_name), 0),
+        "restarts": dashboard.cache.restarts.get((one.namespace, one.owner_name), 0),
         "members": len(pods),
         "phases": _phases(pods),
         **_from_object(written, one),
     }
-    shown = pods[:_MOST_PODS] if sight.sees_pods(namespace) else []
-    return Shown(
+    shown = pods[:_MOST_PODS] if permissions.sees_pods(namespace) else []
+    return PageModel(
         head,
         {
             pod.name: {

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from unisono.monitor.machines import ClaimRecord, PoolRecord
-from unisono.web.board import FREE, Board
-from unisono.web.shown import Json, Shown
-from unisono.web.sight import Sight
+from unisono.monitor.karpenter_records import ClaimRecord, PoolRecord
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import FREE, Dashboard
+from unisono.web.view_models import Json, PageModel
 from unisono.web.views.workloads import PAGE, number
 
 _MOST_CLAIMS = 200
 _MOST_TYPES = 4
-_DENIED = Shown({"denied": "list nodes"})
+_DENIED = PageModel({"denied": "list nodes"})
 
 
-def gpu_map(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+def gpu_map(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
     """Return every node with who holds its GPUs."""
-    if not sight.nodes:
+    if not permissions.nodes:
         return _DENIED
-    rows = board.nodes()
-    return Shown({}, {name: _on_map(row, sight) for name, row in rows.items()})
+    rows = dashboard.nodes()
+    return PageModel({}, {name: _on_map(row, permissions) for name, row in rows.items()})
 
 
-def _on_map(row: Json, sight: Sight) -> Json:
+def _on_map(row: Json, permissions: Permissions) -> Json:
     """Return the little that the map needs of a node: holders as runs, `[who, how many]`."""
     return {
         "type": row["type"] or row["model"],
         "zone": row["zone"],
         "pool": row["pool"],
         "bad": _bad(row),
-        "by": _runs(row["by"], sight),
+        "by": _runs(row["by"], permissions),
     }
 
 
-def _runs(by: Iterable[tuple[str, str]], sight: Sight) -> list[tuple[str, int]]:
+def _runs(by: Iterable[tuple[str, str]], permissions: Permissions) -> list[tuple[str, int]]:
     return [
-        ("" if holder == FREE else sight.named(*holder), len(list(same)))
+        ("" if holder == FREE else permissions.named(*holder), len(list(same)))
         for holder, same in groupby(by)
     ]
 
@@ -54,18 +54,20 @@ def _bad(row: Json) -> str:
     return ", ".join(said)
 
 
-def nodes(board: Board, asked: Mapping[str, str], sight: Sight, *, reuse: float = 0.0) -> Shown:
+def nodes(
+    dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions, *, reuse: float = 0.0
+) -> PageModel:
     """Return the list of nodes, and what was bought and is being bought."""
-    if not sight.nodes:
+    if not permissions.nodes:
         return _DENIED
     words = asked.get("q", "").lower().split()
     page = number(asked.get("at", ""))
-    rows = board.nodes()
+    rows = dashboard.nodes()
     found = [row for row in rows.values() if all(word in _text(row) for word in words)]
     shown = found[(page - 1) * PAGE : page * PAGE]
-    claims = board.books.claims if sight.machines else {}
+    claims = dashboard.cache.claims if permissions.machines else {}
     by_node = {one.node: one for one in claims.values() if one.node}
-    pools = board.books.pools if sight.machines else {}
+    pools = dashboard.cache.pools if permissions.machines else {}
     head = {
         "found": len(found),
         "page": page,
@@ -74,16 +76,16 @@ def nodes(board: Board, asked: Mapping[str, str], sight: Sight, *, reuse: float 
         "gpus": sum(one["gpus"] for one in rows.values()),
         "cost": round(sum(one["price"] for one in rows.values()), 2),
         "idleCost": round(sum(one["price"] for one in rows.values() if _is_idle(one)), 2),
-        "pools": [_pool(board, pools[name], rows.values()) for name in sorted(pools)],
-        "claims": [_claim(one, sight) for one in _on_their_way(claims.values())],
+        "pools": [_pool(dashboard, pools[name], rows.values()) for name in sorted(pools)],
+        "claims": [_claim(one, permissions) for one in _on_their_way(claims.values())],
     }
-    return Shown(
+    return PageModel(
         head,
         {
             row["name"]: {
                 **{key: row[key] for key in row if key not in ("by", "why", "model")},
                 "bad": _bad(row),
-                "by": [[who, count] for who, count in _gathered(row, sight)],
+                "by": [[who, count] for who, count in _gathered(row, permissions)],
                 "idleUntil": _idle_until(by_node.get(row["name"]), pools, reuse),
                 "idle": _is_idle(row),
             }
@@ -100,16 +102,16 @@ def _is_idle(row: Json) -> bool:
     return bool(row["gpus"]) and not row["held"]
 
 
-def _gathered(row: Json, sight: Sight) -> list[tuple[str, int]]:
+def _gathered(row: Json, permissions: Permissions) -> list[tuple[str, int]]:
     counts: dict[str, int] = {}
     for holder in row["by"]:
         if holder != FREE:
-            who = sight.named(*holder)
+            who = permissions.named(*holder)
             counts[who] = counts.get(who, 0) + 1
     return list(counts.items())
 
 
-def _pool(board: Board, pool: PoolRecord, rows: Iterable[Json]) -> Json:
+def _pool(dashboard: Dashboard, pool: PoolRecord, rows: Iterable[Json]) -> Json:
     own = [one for one in rows if one["pool"] == pool.name]
     return {
         "name": pool.name,
@@ -127,7 +129,7 @@ def _pool(board: Board, pool: PoolRecord, rows: Iterable[Json]) -> Json:
         "cost": round(sum(one["price"] for one in own), 2),
         "coming": sum(
             one.pool == pool.name and one.state in ("launching", "launched")
-            for one in board.books.claims.values()
+            for one in dashboard.cache.claims.values()
         ),
     }
 
@@ -138,7 +140,7 @@ def _on_their_way(claims: Iterable[ClaimRecord]) -> list[ClaimRecord]:
     return sorted(found, key=lambda one: (-one.created, one.name))[:_MOST_CLAIMS]
 
 
-def _claim(one: ClaimRecord, sight: Sight) -> Json:
+def _claim(one: ClaimRecord, permissions: Permissions) -> Json:
     namespace, _, name = one.held_for.partition("/")
     return {
         "name": one.name,
@@ -149,7 +151,7 @@ def _claim(one: ClaimRecord, sight: Sight) -> Json:
         "price": one.price,
         "state": one.state,
         "says": one.says,
-        "for": sight.named(namespace, name) if one.held_for else "",
+        "for": permissions.named(namespace, name) if one.held_for else "",
         "since": one.created,
     }
 
@@ -158,23 +160,29 @@ def _idle_until(claim: ClaimRecord | None, pools: Mapping[str, PoolRecord], reus
     return claim.idle_until(pools.get(claim.pool), reuse) if claim is not None else 0.0
 
 
-def node(board: Board, asked: Mapping[str, str], sight: Sight, *, reuse: float = 0.0) -> Shown:
+def node(
+    dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions, *, reuse: float = 0.0
+) -> PageModel:
     """Return one node, device by device."""
-    if not sight.nodes:
+    if not permissions.nodes:
         return _DENIED
-    row = board.nodes().get(asked.get("name", ""))
+    row = dashboard.nodes().get(asked.get("name", ""))
     if row is None:
-        return Shown({"absent": True})
-    claim = next((one for one in board.books.claims.values() if one.node == row["name"]), None)
-    pods = sorted(board.pods_on(row["name"]), key=lambda one: (one.namespace, one.name))
+        return PageModel({"absent": True})
+    claim = next((one for one in dashboard.cache.claims.values() if one.node == row["name"]), None)
+    pods = sorted(dashboard.pods_on(row["name"]), key=lambda one: (one.namespace, one.name))
     head = {
         **{key: one for key, one in row.items() if key not in ("by", "why")},
         "bad": _bad(row),
-        "by": ["" if one == FREE else sight.named(*one) for one in row["by"]],
-        "idleUntil": _idle_until(claim, board.books.pools, reuse) if sight.machines else 0.0,
-        "heldFor": _claim(claim, sight)["for"] if claim is not None and sight.machines else "",
+        "by": ["" if one == FREE else permissions.named(*one) for one in row["by"]],
+        "idleUntil": _idle_until(claim, dashboard.cache.pools, reuse)
+        if permissions.machines
+        else 0.0,
+        "heldFor": _claim(claim, permissions)["for"]
+        if claim is not None and permissions.machines
+        else "",
     }
-    return Shown(
+    return PageModel(
         head,
         {
             f"{pod.namespace}/{pod.name}": {
@@ -184,6 +192,6 @@ def node(board: Board, asked: Mapping[str, str], sight: Sight, *, reuse: float =
                 "since": pod.started or pod.bound or pod.created,
             }
             for pod in pods
-            if sight.sees_pods(pod.namespace)
+            if permissions.sees_pods(pod.namespace)
         },
     )

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from unisono.monitor.records import WorkloadRecord
-from unisono.web.board import Board
-from unisono.web.shown import Json, Shown
-from unisono.web.sight import Sight
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import Json, PageModel
 from unisono.web.views.rows import key_of, workload_row
 
 _MOST_HEADS = 50
@@ -20,31 +20,33 @@ _MOST_TROUBLES = 6
 _FARTHEST = 5_000
 
 
-def overview(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+def overview(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
     """Return the page."""
-    rows = board.nodes() if sight.nodes else {}
-    running = [one for one in islice(board.running, _FARTHEST) if sight.sees(one.namespace)]
+    rows = dashboard.nodes() if permissions.nodes else {}
+    running = [
+        one for one in islice(dashboard.running, _FARTHEST) if permissions.sees(one.namespace)
+    ]
     latest = running[:_MOST_RUNNING]
-    return Shown(
+    return PageModel(
         {
-            "gpus": _gpus(board, rows.values()) if sight.nodes else None,
+            "gpus": _gpus(dashboard, rows.values()) if permissions.nodes else None,
             "counts": {
-                "waits": len(board.waiting),
-                "runs": len(board.running),
-                "over": len(board.over),
+                "waits": len(dashboard.waiting),
+                "runs": len(dashboard.running),
+                "over": len(dashboard.over),
             },
             "models": _models(rows.values()),
-            "users": _users(board, sight),
-            "heads": _heads(board, sight) if sight.queues else [],
-            "queues": len(board.books.queues),
+            "users": _users(dashboard, permissions),
+            "heads": _heads(dashboard, permissions) if permissions.queues else [],
+            "queues": len(dashboard.cache.queues),
             "nodes": len(rows),
             "troubles": _troubles(rows.values()),
         },
-        {key_of(one): workload_row(board, one) for one in latest},
+        {key_of(one): workload_row(dashboard, one) for one in latest},
     )
 
 
-def _gpus(board: Board, nodes: Iterable[Json]) -> Json:
+def _gpus(dashboard: Dashboard, nodes: Iterable[Json]) -> Json:
     there = held = down = 0
     cost = 0.0
     for one in nodes:
@@ -57,7 +59,7 @@ def _gpus(board: Board, nodes: Iterable[Json]) -> Json:
         "held": held,
         "down": down,
         "free": max(0, there - held - down),
-        "wanted": board.sums.wanted.total(),
+        "wanted": dashboard.sums.wanted.total(),
         "cost": round(cost, 2),
     }
 
@@ -74,34 +76,38 @@ def _models(nodes: Iterable[Json]) -> list[Json]:
     return [{"model": name, "there": there[name], "held": held[name]} for name in sorted(there)]
 
 
-def _users(board: Board, sight: Sight) -> list[Json]:
+def _users(dashboard: Dashboard, permissions: Permissions) -> list[Json]:
     """Return who uses most."""
     found: Counter[str] = Counter()
-    for (namespace, user), gpus in board.sums.by_user.items():
-        if gpus and sight.sees(namespace):
+    for (namespace, user), gpus in dashboard.sums.by_user.items():
+        if gpus and permissions.sees(namespace):
             found[user] += gpus
     ordered = sorted(found.items(), key=lambda one: (-one[1], one[0]))
     return [{"user": user, "gpus": gpus} for user, gpus in ordered[:_MOST_USERS]]
 
 
-def _heads(board: Board, sight: Sight) -> list[Json]:
+def _heads(dashboard: Dashboard, permissions: Permissions) -> list[Json]:
     """Return who is next in every queue, the longest queues first."""
     lines = sorted(
-        ((name, line) for name, line in board.lines.items() if len(line)),
+        ((name, line) for name, line in dashboard.lines.items() if len(line)),
         key=lambda one: (-len(one[1]), one[0]),
     )
     return [
-        {"queue": name or "no queue", "waits": len(line), **_head(board, line.first(), sight)}
+        {
+            "queue": name or "no queue",
+            "waits": len(line),
+            **_head(dashboard, line.first(), permissions),
+        }
         for name, line in lines[:_MOST_HEADS]
     ]
 
 
-def _head(board: Board, one: WorkloadRecord | None, sight: Sight) -> Json:
+def _head(dashboard: Dashboard, one: WorkloadRecord | None, permissions: Permissions) -> Json:
     if one is None:
         return {}
-    if not sight.sees(one.namespace):
+    if not permissions.sees(one.namespace):
         return {"head": None, "start": one.waits.start, "promised": one.waits.is_promised}
-    return {"head": workload_row(board, one)}
+    return {"head": workload_row(dashboard, one)}
 
 
 def _troubles(nodes: Iterable[Json]) -> list[Json]:

@@ -4,47 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.monitor.books import Books
+from unisono.monitor.cache import ClusterCache
 from unisono.monitor.metrics.queues import lent_by
 from unisono.monitor.records import Quota
-from unisono.web.board import Board
-from unisono.web.shown import Json, Shown
-from unisono.web.sight import Sight
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import Json, PageModel
 from unisono.web.views.rows import workload_row
 
 _DEEPEST = 16  # cohorts above each other; a circle ends there
 
 
-def queues(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+def queues(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
     """Return the page."""
-    if not sight.queues:
-        return Shown({"denied": "list clusterqueues.kueue.x-k8s.io"})
-    books = board.books
-    lent = lent_by(list(books.queues.values()), board.sums.used)
+    if not permissions.queues:
+        return PageModel({"denied": "list clusterqueues.kueue.x-k8s.io"})
+    cache = dashboard.cache
+    lent = lent_by(list(cache.queues.values()), dashboard.sums.used)
     rows: dict[str, Json] = {}
-    for name in sorted(books.queues, key=lambda one: (_path(books, one), one)):
-        queue = books.queues[name]
-        line = board.lines.get(name)
+    for name in sorted(cache.queues, key=lambda one: (_path(cache, one), one)):
+        queue = cache.queues[name]
+        line = dashboard.lines.get(name)
         head = line.first() if line is not None else None
-        shown = head if head is not None and sight.sees(head.namespace) else None
-        states = board.sums.states
+        shown = head if head is not None and permissions.sees(head.namespace) else None
+        states = dashboard.sums.states
         rows[name] = {
             "name": name,
-            "cohorts": _path(books, name),
+            "cohorts": _path(cache, name),
             "active": queue.is_active,
             "weight": queue.weight,
             "waits": len(line) if line is not None else 0,
             "runs": states[name, "running"] + states[name, "admitted"],
-            "wanted": board.sums.wanted[name],
-            "flavors": [_flavor(board, name, one, lent) for one in queue.quotas],
-            "head": workload_row(board, shown) if shown is not None else None,
+            "wanted": dashboard.sums.wanted[name],
+            "flavors": [_flavor(dashboard, name, one, lent) for one in queue.quotas],
+            "head": workload_row(dashboard, shown) if shown is not None else None,
         }
-    return Shown({}, rows)
+    return PageModel({}, rows)
 
 
-def _flavor(board: Board, queue: str, quota: Quota, lent: Mapping[tuple[str, str], int]) -> Json:
+def _flavor(
+    dashboard: Dashboard, queue: str, quota: Quota, lent: Mapping[tuple[str, str], int]
+) -> Json:
     place = queue, quota.flavor
-    used = board.sums.used[place]
+    used = dashboard.sums.used[place]
     return {
         "name": quota.flavor,
         "nominal": quota.nominal,
@@ -56,11 +58,11 @@ def _flavor(board: Board, queue: str, quota: Quota, lent: Mapping[tuple[str, str
     }
 
 
-def _path(books: Books, queue: str) -> list[str]:
+def _path(cache: ClusterCache, queue: str) -> list[str]:
     """Return the cohorts of a queue, the topmost first."""
     found: list[str] = []
-    cohort = books.queues[queue].cohort
+    cohort = cache.queues[queue].cohort
     while cohort and cohort not in found and len(found) < _DEEPEST:
         found.insert(0, cohort)
-        cohort = books.cohorts.get(cohort, "")
+        cohort = cache.cohorts.get(cohort, "")
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unisono.monitor.metrics.queues import state_of
 from unisono.monitor.records import WorkloadRecord
-from unisono.web.board import Board
-from unisono.web.shown import Json
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import Json
 
 
 def key_of(one: WorkloadRecord) -> str:
@@ -22,18 +22,18 @@ def state(one: WorkloadRecord) -> str:
     return "runs" if state_of(one) == "running" else "starts"
 
 
-def workload_row(board: Board, one: WorkloadRecord) -> Json:
+def workload_row(dashboard: Dashboard, one: WorkloadRecord) -> Json:
     """Return a workload as lists show it."""
     return {
         "key": key_of(one),
         "job": f"{one.owner_kind.lower()}/{one.owner_name}",
         "state": state(one),
-        "queue": board.queue_of(one),
+        "queue": dashboard.queue_of(one),
         "user": one.user,
         "gpus": one.gpus,
         "pods": one.pods,
         "priority": one.priority,
-        "place": board.place(one),
+        "place": dashboard.place(one),
         "stage": one.waits.stage,
         "says": one.waits.says,
         "start": one.waits.start,

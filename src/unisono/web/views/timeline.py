@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.records import WorkloadRecord
-from unisono.web.board import Board
-from unisono.web.shown import Json, Shown
-from unisono.web.sight import Sight
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import Json, PageModel
 
 # More than that nobody tells apart; those that take most GPU time are shown.
 MOST_BARS = 1_500
@@ -73,34 +73,43 @@ class _Span(NamedTuple):
 
 
 def timeline(
-    board: Board, asked: Mapping[str, str], sight: Sight, *, now: float, past: Past
-) -> Shown:
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    now: float,
+    past: Past,
+) -> PageModel:
     """Return the bars of a time."""
     window = window_of(asked, now)
     by_node = asked.get("by") == "node"
-    if by_node and not sight.nodes:
-        return Shown({"denied": "list nodes"})
-    there = _on_nodes(board, window, past, now) if by_node else _in_queues(board, window, past, now)
+    if by_node and not permissions.nodes:
+        return PageModel({"denied": "list nodes"})
+    there = (
+        _on_nodes(dashboard, window, past, now)
+        if by_node
+        else _in_queues(dashboard, window, past, now)
+    )
     queue = asked.get("queue", "")
     # Of others' gangs on nodes that one may look at, only that the GPUs are taken.
 
     def is_shown(one: _Span) -> bool:
-        is_seen = sight.sees(one.namespace) or isinstance(one.of, _Part)
+        is_seen = permissions.sees(one.namespace) or isinstance(one.of, _Part)
         return is_seen and (not queue or one.queue == queue)
 
-    were, will = list(filter(is_shown, there)), list(filter(is_shown, _planned(board, window)))
+    were, will = list(filter(is_shown, there)), list(filter(is_shown, _planned(dashboard, window)))
     kept = _heaviest(max(_MOST_PLANNED, MOST_BARS - len(were)), will)
     kept += _heaviest(MOST_BARS - len(kept), were)
-    bars = [_bar(board, one, sight) for one in kept]
+    bars = [_bar(dashboard, one, permissions) for one in kept]
     bars.sort(key=lambda bar: (bar["lane"], bar["from"], bar["id"]))
     head = {
         "since": window.since,
         "until": window.until,
         "live": window.is_live,
         "left": len(were) + len(will) - len(kept),
-        "undated": sum(not one.waits.start for one in board.waiting),
+        "undated": sum(not one.waits.start for one in dashboard.waiting),
     }
-    return Shown(head, {bar["id"]: bar for bar in bars})
+    return PageModel(head, {bar["id"]: bar for bar in bars})
 
 
 def _heaviest(most: int, spans: Iterable[_Span]) -> list[_Span]:
@@ -116,8 +125,8 @@ def _weight(window: Window, since: float, until: float, gpus: int) -> float:
 # ---- by queue ------------------------------------------------------------------------------------
 
 
-def _in_queues(board: Board, window: Window, past: Past, now: float) -> Iterator[_Span]:
-    living = {one.uid: one for one in chain(board.running, board.over)}
+def _in_queues(dashboard: Dashboard, window: Window, past: Past, now: float) -> Iterator[_Span]:
+    living = {one.uid: one for one in chain(dashboard.running, dashboard.over)}
     for row in past.tries:
         # The newest try of what is still there is told below, with its newest state.
         one = living.get(row.uid)
@@ -131,21 +140,21 @@ def _in_queues(board: Board, window: Window, past: Past, now: float) -> Iterator
         until = one.finished or now
         if window.touches(one.created, until):
             weight = _weight(window, _began(one), until, one.gpus)
-            yield _Span(weight, one.uid, one.namespace, board.queue_of(one), one)
+            yield _Span(weight, one.uid, one.namespace, dashboard.queue_of(one), one)
 
 
 def _began(one: WorkloadRecord) -> float:
     return one.admitted or one.reserved or one.ready or one.finished
 
 
-def _planned(board: Board, window: Window) -> Iterator[_Span]:
+def _planned(dashboard: Dashboard, window: Window) -> Iterator[_Span]:
     """Yield who waits with a date; the sooner, the more it is worth showing."""
-    for one in board.waiting:
+    for one in dashboard.waiting:
         start = one.waits.start
         if start:
             until = start + (one.waits.limit or one.limit or _HOUR)
             if window.touches(start, until):
-                yield _Span(-start, one.uid, one.namespace, board.queue_of(one), one)
+                yield _Span(-start, one.uid, one.namespace, dashboard.queue_of(one), one)
 
 
 # ---- by node -------------------------------------------------------------------------------------
@@ -173,20 +182,20 @@ class _Part:
         self.failed = self.failed or outcome in ("Failed", "Gone")
 
 
-def _on_nodes(board: Board, window: Window, past: Past, now: float) -> Iterator[_Span]:
-    for part in _parts(board, window, past):
+def _on_nodes(dashboard: Dashboard, window: Window, past: Past, now: float) -> Iterator[_Span]:
+    for part in _parts(dashboard, window, past):
         until = now if part.is_open else part.until
         if window.touches(part.since, until):
-            one = board.workload(part.namespace, part.name)
-            queue = board.queue_of(one) if one is not None else ""
+            one = dashboard.workload(part.namespace, part.name)
+            queue = dashboard.queue_of(one) if one is not None else ""
             weight = _weight(window, part.since, until, part.gpus)
             name = f"{part.node}/{part.namespace}/{part.name}"
             yield _Span(weight, name, part.namespace, queue, part)
 
 
-def _parts(board: Board, window: Window, past: Past) -> Iterable[_Part]:
+def _parts(dashboard: Dashboard, window: Window, past: Past) -> Iterable[_Part]:
     parts: dict[tuple[str, str, str], _Part] = {}
-    living = {pod.uid for name in board.books.nodes for pod in board.pods_on(name)}
+    living = {pod.uid for name in dashboard.cache.nodes for pod in dashboard.pods_on(name)}
     names = {row.uid: row for row in past.tries}
     for row in past.pods:
         if row.uid not in living and row.ended and window.touches(row.bound, row.ended):
@@ -195,8 +204,8 @@ def _parts(board: Board, window: Window, past: Past) -> Iterable[_Part]:
             part = parts.setdefault(key, _Part(*key))
             part.label = gang.owner if gang is not None else row.name
             part.add(row.bound, row.ended, row.gpus, row.outcome)
-    for node in board.books.nodes:
-        for pod in board.pods_on(node):
+    for node in dashboard.cache.nodes:
+        for pod in dashboard.pods_on(node):
             if pod.gpus:
                 key = pod.namespace, pod.workload or pod.name, node
                 gpus = sum(count for _, count in pod.gpus)
@@ -208,12 +217,12 @@ def _parts(board: Board, window: Window, past: Past) -> Iterable[_Part]:
 # ---- bars ----------------------------------------------------------------------------------------
 
 
-def _bar(board: Board, span: _Span, sight: Sight) -> Json:
+def _bar(dashboard: Dashboard, span: _Span, permissions: Permissions) -> Json:
     match span.of:
         case WorkloadRow():
             return _of_row(span.name, span.of)
         case _Part():
-            return _of_part(board, span, span.of, sight)
+            return _of_part(dashboard, span, span.of, permissions)
         case one:
             return _of_record(span, one)
 
@@ -275,13 +284,13 @@ def _latest(one: WorkloadRecord) -> float:
     return began + one.limit if one.limit and began and not one.finished else 0.0
 
 
-def _of_part(board: Board, span: _Span, part: _Part, sight: Sight) -> Json:
-    one = board.workload(part.namespace, part.name)
-    is_mine = sight.sees(part.namespace)
+def _of_part(dashboard: Dashboard, span: _Span, part: _Part, permissions: Permissions) -> Json:
+    one = dashboard.workload(part.namespace, part.name)
+    is_mine = permissions.sees(part.namespace)
     return {
         "id": span.name if is_mine else f"{part.node}/{part.since}/{part.gpus}",
         "lane": part.node,
-        "key": sight.named(part.namespace, part.name),
+        "key": permissions.named(part.namespace, part.name),
         "name": (one.owner_name if one is not None else part.label) if is_mine else "",
         "queue": span.queue if is_mine else "",
         "user": one.user if one is not None and is_mine else "",

@@ -7,31 +7,33 @@ from itertools import chain
 
 from unisono.kinds.digits import whole_number
 from unisono.monitor.records import WorkloadRecord
-from unisono.web.board import Board
-from unisono.web.shown import Shown
-from unisono.web.sight import Sight
+from unisono.web.auth import Permissions
+from unisono.web.dashboard import Dashboard
+from unisono.web.view_models import PageModel
 from unisono.web.views.rows import key_of, workload_row
 
 PAGE = 100
 _LONGEST = 200  # of what is searched for
 
 
-def workloads(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+def workloads(
+    dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions
+) -> PageModel:
     """Return one page of the list."""
-    lines = {"waits": board.waiting, "runs": board.running, "over": board.over}
+    lines = {"waits": dashboard.waiting, "runs": dashboard.running, "over": dashboard.over}
     chosen = asked.get("state", "")
     queue = asked.get("queue", "")
     words = asked.get("q", "")[:_LONGEST].lower().split()
     page = number(asked.get("at", ""))
-    if not words and not queue and sight.workloads is None:
+    if not words and not queue and permissions.workloads is None:
         # Nobody is left out, so nobody has to be looked at but those of the page.
         line = lines.get(chosen)
         if line is not None:
-            return _page(board, line.part((page - 1) * PAGE, PAGE), len(line), page)
+            return _page(dashboard, line.part((page - 1) * PAGE, PAGE), len(line), page)
     everybody: Iterable[WorkloadRecord]
     everybody = lines[chosen] if chosen in lines else chain(*lines.values())
-    found = list(_matching(board, everybody, sight, queue, words))
-    return _page(board, found[(page - 1) * PAGE : page * PAGE], len(found), page)
+    found = list(_matching(dashboard, everybody, permissions, queue, words))
+    return _page(dashboard, found[(page - 1) * PAGE : page * PAGE], len(found), page)
 
 
 def number(text: str) -> int:
@@ -39,31 +41,37 @@ def number(text: str) -> int:
     return max(1, whole_number(text, 10**7) or 1)
 
 
-def _page(board: Board, shown: Iterable[WorkloadRecord], found: int, page: int) -> Shown:
+def _page(
+    dashboard: Dashboard, shown: Iterable[WorkloadRecord], found: int, page: int
+) -> PageModel:
     head = {
         "found": found,
         "page": page,
         "pages": max(1, -(-found // PAGE)),
         "counts": {
-            "waits": len(board.waiting),
-            "runs": len(board.running),
-            "over": len(board.over),
+            "waits": len(dashboard.waiting),
+            "runs": len(dashboard.running),
+            "over": len(dashboard.over),
         },
     }
-    return Shown(head, {key_of(one): workload_row(board, one) for one in shown})
+    return PageModel(head, {key_of(one): workload_row(dashboard, one) for one in shown})
 
 
 def _matching(
-    board: Board, everybody: Iterable[WorkloadRecord], sight: Sight, queue: str, words: list[str]
+    dashboard: Dashboard,
+    everybody: Iterable[WorkloadRecord],
+    permissions: Permissions,
+    queue: str,
+    words: list[str],
 ) -> Iterator[WorkloadRecord]:
-    is_all = sight.workloads is None
+    is_all = permissions.workloads is None
     for one in everybody:
-        if not is_all and not sight.sees(one.namespace):
+        if not is_all and not permissions.sees(one.namespace):
             continue
-        if queue and board.queue_of(one) != queue:
+        if queue and dashboard.queue_of(one) != queue:
             continue
         if words:
-            text = board.text_of(one)
+            text = dashboard.text_of(one)
             if not all(word in text for word in words):
                 continue
         yield one

@@ -1,0 +1,255 @@
+"""What is known of nodes, pods, workloads and queues, kept up to date by changes.
+
+Whoever follows the cluster tells `heard` of every change, which costs next to nothing; the objects
+are read when somebody wants figures, each only in its newest version. What happened in between is
+not lost: objects carry the times of what became of them, and counts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from unisono.kube.mapping import POD, Kind
+from unisono.monitor.gpu_faults import Faults, faults_of
+from unisono.monitor.karpenter_records import ClaimRecord, PoolRecord, claim_record, pool_record
+from unisono.monitor.records import (
+    Json,
+    NodeRecord,
+    PodRecord,
+    QueueRecord,
+    WorkloadRecord,
+    node_record,
+    pod_record,
+    queue_record,
+    workload_record,
+)
+
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+NODE = Kind("v1", "Node")
+WORKLOAD = Kind(_KUEUE, "Workload")
+CLUSTER_QUEUE = Kind(_KUEUE, "ClusterQueue")
+LOCAL_QUEUE = Kind(_KUEUE, "LocalQueue")
+JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet")
+COHORT = Kind(_KUEUE, "Cohort")
+NODE_POOL = Kind("karpenter.sh/v1", "NodePool")
+NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim")
+# In the order in which they are read: a pod's gang is known before the pod, its queue before that.
+FOLLOWED = (
+    NODE,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    COHORT,
+    WORKLOAD,
+    POD,
+    JOB_SET,
+    NODE_POOL,
+    NODE_CLAIM,
+)
+
+# So many objects are kept as they are at most: perhaps nobody ever asks for figures.
+_MOST_HEARD = 512
+
+Key = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class WorkloadChange(NamedTuple):
+    """What became of a workload between two readings."""
+
+    before: WorkloadRecord | None
+    after: WorkloadRecord | None
+
+
+class PodChange(NamedTuple):
+    """What became of a pod between two readings; `is_gone` if it is there no more."""
+
+    before: PodRecord | None
+    after: PodRecord
+    is_gone: bool
+
+
+class ClusterCache:
+    """Holds a record of every object; somebody calls `settle` before reading."""
+
+    def __init__(self, price: Callable[[NodeRecord], float] = lambda _: 0.0) -> None:
+        """Begin with nothing; `price` is of nodes that do not tell theirs, 0 if nobody knows."""
+        self._price = price
+        self.nodes: dict[str, NodeRecord] = {}
+        self.faults: dict[str, Faults] = {}  # that somebody injected into nodes
+        self.nodes_version = 0  # grows when a node comes, goes, or becomes another
+        self.pods: dict[Key, PodRecord] = {}
+        self.pods_version = 0  # grows when a pod comes, goes, or becomes another
+        self.workloads: dict[Key, WorkloadRecord] = {}
+        self.workloads_version = 0  # grows when a workload comes, goes, or becomes another
+        self.queues: dict[str, QueueRecord] = {}
+        self.queues_version = 0  # grows when any queue or cohort becomes another
+        self.cohorts: dict[str, str] = {}  # to the one above; empty for the topmost
+        self.pools: dict[str, PoolRecord] = {}
+        self.claims: dict[str, ClaimRecord] = {}
+        self.local_queues: dict[Key, str] = {}  # to the name of the ClusterQueue
+        self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
+        self.on_workload: list[Callable[[WorkloadChange], None]] = []
+        self.on_pod: list[Callable[[PodChange], None]] = []
+        self.unreadable = 0  # objects that could not be read; the figures go on without them
+        self.on_unreadable: Callable[[str, Exception], None] = lambda what, why: None
+        # By uid: one object may follow another of the same name.
+        self._heard: dict[Kind, dict[str, tuple[Json | None, Json | None]]] = {
+            kind: {} for kind in FOLLOWED
+        }
+
+    def observe(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        """Take note that an object became another."""
+        of_kind = self._heard.get(kind)
+        some = new if new is not None else old
+        if of_kind is None or some is None:
+            return
+        of_kind[some["metadata"]["uid"]] = (old, new)
+        if len(of_kind) >= _MOST_HEARD:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Read what was heard of."""
+        for kind, of_kind in self._heard.items():
+            if of_kind:
+                self._heard[kind] = {}
+                for old, new in of_kind.values():
+                    try:
+                        self._read(kind, old, new)
+                    except Exception as mistake:  # noqa: BLE001 (figures must not end a cluster)
+                        self.unreadable += 1
+                        self.on_unreadable(_named(kind, new if new is not None else old), mistake)
+
+    def _read(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        metadata = (new if new is not None else old or {})["metadata"]
+        key = metadata.get("namespace", ""), metadata["name"]
+        if kind == POD:
+            self._read_pod(key, old, new)
+        elif kind == WORKLOAD:
+            self._read_workload(key, new)
+        elif kind == NODE:
+            self._read_node(key[1], new)
+        elif kind == CLUSTER_QUEUE:
+            self._put_queue(self.queues, key[1], None if new is None else queue_record(new))
+        elif kind == LOCAL_QUEUE:
+            self._put_queue(self.local_queues, key, None if new is None else _cluster_queue(new))
+        elif kind == COHORT:
+            self._put_queue(self.cohorts, key[1], None if new is None else _parent(new))
+        elif kind == NODE_POOL:
+            _put(self.pools, key[1], None if new is None else pool_record(new))
+        elif kind == NODE_CLAIM:
+            _put(self.claims, key[1], None if new is None else claim_record(new))
+        else:
+            _put(self.restarts, key, None if new is None else _restarts(new))
+
+    def _put_queue(self, into: dict[K, V], key: K, value: V | None) -> None:
+        if into.get(key) != value:
+            self.queues_version += 1
+            _put(into, key, value)
+
+    def _read_node(self, name: str, new: Json | None) -> None:
+        record = node_record(new) if new is not None else None
+        faults = faults_of(new["metadata"].get("annotations")) if new is not None else None
+        _put(self.faults, name, faults or None)
+        if record is not None and not record.price:
+            record = replace(record, price=self._price(record))
+        if record != self.nodes.get(name):
+            self.nodes_version += 1
+            _put(self.nodes, name, record)
+
+    def _read_pod(self, key: Key, old: Json | None, new: Json | None) -> None:
+        before = self.pods.get(key)
+        some = new if new is not None else old
+        assert some is not None
+        after = pod_record(some)
+        if before is not None and before.uid != after.uid:
+            before = None
+        # Of pods without GPUs that nobody manages there is nothing to tell.
+        is_worth_keeping = new is not None and (after.gpus or after.workload)
+        kept = after if is_worth_keeping else None
+        if kept != self.pods.get(key):
+            self.pods_version += 1
+            _put(self.pods, key, kept)
+        self._tell_pod(PodChange(before, after, is_gone=new is None))
+
+    def _read_workload(self, key: Key, new: Json | None) -> None:
+        before = self.workloads.get(key)
+        after = workload_record(new) if new is not None else None
+        if after != before:
+            self.workloads_version += 1
+            _put(self.workloads, key, after)
+        if before is not None and after is not None and before.uid != after.uid:
+            before = None
+        for listener in self.on_workload:
+            listener(WorkloadChange(before, after))
+
+    def _tell_pod(self, step: PodChange) -> None:
+        for listener in self.on_pod:
+            listener(step)
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def queue_of(self, workload: WorkloadRecord) -> str:
+        """Return the ClusterQueue that a workload is in or waits for; empty if there is none."""
+        if workload.cluster_queue:
+            return workload.cluster_queue
+        return self.local_queues.get((workload.namespace, workload.local_queue), "")
+
+    def workload_of(self, pod: PodRecord) -> WorkloadRecord | None:
+        """Return the gang of a pod."""
+        return self.workloads.get((pod.namespace, pod.workload)) if pod.workload else None
+
+    def pods_on_nodes(self) -> Iterator[PodRecord]:
+        """Yield the pods that hold a node."""
+        return (one for one in self.pods.values() if one.node and not one.is_over)
+
+    def lines(self) -> dict[str, list[WorkloadRecord]]:
+        """Return who waits, by ClusterQueue, in order of priority and age."""
+        found: dict[str, list[WorkloadRecord]] = {}
+        for one in self.workloads.values():
+            if one.is_waiting:
+                found.setdefault(self.queue_of(one), []).append(one)
+        for line in found.values():
+            line.sort(key=lambda one: (-one.priority, one.created, one.uid))
+        return found
+
+    def gpus_in_use(self) -> dict[str, int]:
+        """Return how many GPUs of each node are held by pods."""
+        used: dict[str, int] = {}
+        for pod in self.pods_on_nodes():
+            used[pod.node] = used.get(pod.node, 0) + sum(gpus for _, gpus in pod.gpus)
+        return used
+
+
+def fill(cache: ClusterCache, kind: Kind, objects: Iterable[Json]) -> None:
+    """Tell cache of objects that are there already."""
+    for one in objects:
+        cache.observe(kind, None, one)
+
+
+def _put(into: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        into.pop(key, None)
+    else:
+        into[key] = value
+
+
+def _named(kind: Kind, obj: Json | None) -> str:
+    metadata = (obj or {}).get("metadata") or {}
+    full = "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))
+    return f"{kind.kind} {full}"
+
+
+def _cluster_queue(local_queue: Json) -> str:
+    return str((local_queue.get("spec") or {}).get("clusterQueue") or "")
+
+
+def _parent(cohort: Json) -> str:
+    spec = cohort.get("spec") or {}
+    return str(spec.get("parentName") or spec.get("parent") or "")
+
+
+def _restarts(job_set: Json) -> int:
+    return int((job_set.get("status") or {}).get("restarts") or 0)

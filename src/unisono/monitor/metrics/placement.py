@@ -1,0 +1,122 @@
+"""Placement: how long it takes to find nodes, what of the answers is known already, what would fit.
+
+Whoever decides measures and counts; what is told here is what they said. Times from a gang's
+admission until its pods have nodes come from the pods, in whole seconds as conditions have them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unisono.monitor.cache import ClusterCache, Key, PodChange, WorkloadChange
+from unisono.monitor.exposition import Family, Sample, single
+from unisono.monitor.histogram import WAITS, Histogram, doubling
+
+# From sixteen microseconds, for a gang whose answer is known, to half a second.
+_PLACEMENTS = doubling(0.000_016, 16)
+
+
+class Largest(NamedTuple):
+    """How many pods of so many GPUs would fit into one domain of a level, at most."""
+
+    level: str
+    gpus_per_pod: int
+    pods: int
+
+
+@dataclass(slots=True)
+class _Bound:
+    """Pods of a gang that have nodes."""
+
+    count: int
+    first: float
+    last: float
+
+
+class PlacementMetrics:
+    """Gathers what is known about placement."""
+
+    def __init__(self, cache: ClusterCache, since: float) -> None:
+        """Listen; what was bound before `since` was counted by somebody else."""
+        self._cache = cache
+        self._since = math.floor(since)
+        self.placements = Histogram(("result",), _PLACEMENTS)
+        self._commits = Histogram((), WAITS)
+        self._partial = Histogram((), WAITS)
+        self._starting: dict[Key, _Bound] = {}
+        self.cached: Callable[[], tuple[int, int]] = lambda: (0, 0)  # answers known, and not
+        self.rollbacks: Callable[[], Mapping[str, int]] = dict
+        self.largest: Callable[[], Iterable[Largest]] = tuple
+        cache.on_pod.append(self._follow_pod)
+        cache.on_workload.append(self._follow_workload)
+
+    def _follow_workload(self, step: WorkloadChange) -> None:
+        gone = step.before if step.after is None else None
+        waits = step.after if step.after is not None and step.after.is_waiting else gone
+        if waits is not None:  # whoever comes back is bound anew
+            self._starting.pop(waits.key, None)
+
+    def _follow_pod(self, step: PodChange) -> None:
+        pod = step.after
+        is_new = bool(pod.node) and (step.before is None or not step.before.node)
+        workload = self._cache.workload_of(pod) if is_new and pod.bound >= self._since else None
+        if workload is None or workload.is_waiting:
+            return
+        found = self._starting.setdefault(workload.key, _Bound(0, pod.bound, pod.bound))
+        found.count += 1
+        found.first, found.last = min(found.first, pod.bound), max(found.last, pod.bound)
+        if found.count == workload.pods:
+            del self._starting[workload.key]
+            began = workload.admitted or workload.reserved
+            self._commits.observe(max(0.0, found.last - began))
+            self._partial.observe(found.last - found.first)
+
+    def families(self, free: Mapping[str, int]) -> Iterator[Family]:
+        """Yield everything; `free` says how many GPUs lie about on nodes in part, by model."""
+        yield Family(
+            "unisono_gang_placement_seconds",
+            "histogram",
+            "How long it takes to find nodes for a gang, or that there are none.",
+            self.placements.samples(),
+        )
+        yield Family(
+            "unisono_gang_commit_seconds",
+            "histogram",
+            "How long it takes from a gang's admission until all of its pods have nodes.",
+            self._commits.samples(),
+        )
+        yield Family(
+            "unisono_gang_partial_seconds",
+            "histogram",
+            "How long some pods of a gang have nodes and others do not yet.",
+            self._partial.samples(),
+        )
+        yield Family(
+            "unisono_gang_rollbacks_total",
+            "counter",
+            "Gangs that gave back all of their nodes because they could not become whole.",
+            [Sample({"reason": one}, count) for one, count in sorted(self.rollbacks().items())],
+        )
+        hits, misses = self.cached()
+        known = "Gangs that were placed like another of the same shape just before."
+        yield single("unisono_placer_cache_hits_total", "counter", known, hits)
+        new = "Gangs for which nodes were sought."
+        yield single("unisono_placer_cache_misses_total", "counter", new, misses)
+        yield Family(
+            "unisono_fragmented_gpus",
+            "gauge",
+            "Free GPUs on nodes that are in use: no pod that wants a whole node can have them.",
+            [Sample({"flavor": model}, gpus) for model, gpus in sorted(free.items())],
+        )
+        yield Family(
+            "unisono_largest_gang",
+            "gauge",
+            "How many pods of so many GPUs would fit into one domain of a level now.",
+            [
+                Sample({"level": one.level, "gpus_per_pod": str(one.gpus_per_pod)}, one.pods)
+                for one in self.largest()
+            ],
+        )

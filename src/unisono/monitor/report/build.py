@@ -1,0 +1,349 @@
+"""From the rows of the ledger to the report of a period.
+
+Amounts are rounded once, here; whatever format shows them, they agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from unisono.monitor.ledger.accounts import CLASSES, STATES, Account, Period, Spent, Used
+from unisono.monitor.ledger.queue_usage import queue_use, waits_of
+from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
+from unisono.monitor.ledger.settlement import settle
+from unisono.monitor.report.advice import Advisor, Gpu
+from unisono.monitor.report.faults import faults_of
+from unisono.monitor.report.model import (
+    Amounts,
+    Capacity,
+    Down,
+    Fault,
+    Headline,
+    Job,
+    Queue,
+    Report,
+    Share,
+    Waiting,
+)
+
+_MOST_WASTE = 10
+_MOST_DOWN = 10
+_MOST_DAYS = 400
+UNMANAGED = "-"
+_IDLE, _LOST = CLASSES.index("idle"), CLASSES.index("lost")
+
+
+class Rows(NamedTuple):
+    """What the ledger says about a period, and about that before it."""
+
+    pods: Sequence[PodRow]
+    workloads: Sequence[WorkloadRow]
+    nodes: Sequence[NodeRow]
+    queues: Sequence[QueueRow]
+
+
+class Only(NamedTuple):
+    """Whose usage is told; empty means everybody's."""
+
+    queue: str = ""
+    team: str = ""
+    user: str = ""
+
+
+def report(
+    rows: Callable[[Period], Rows],
+    period: Period,
+    *,
+    only: Only = Only(),  # noqa: B008  (frozen)
+    gpus: Sequence[Gpu] = (),
+) -> Report:
+    """Return the report of a period; `rows` are those that touch a period."""
+    found = rows(period)
+    settled = _Settled(found, period, only)
+    earlier = Period(period.since - period.seconds, period.since)
+    jobs = tuple(settled.jobs(Advisor(gpus)))
+    wasteful = sorted(
+        (one for one in jobs if one.amounts.wasted_cents),
+        key=lambda one: (-one.amounts.wasted_cents, one.namespace, one.name),
+    )
+    days = settled.account.by_day
+    return Report(
+        since=period.since,
+        until=period.until,
+        headline=settled.headline(jobs),
+        before=_headline_of(rows(earlier), earlier, only),
+        teams=_shares(jobs, lambda one: one.team),
+        users=_shares(jobs, lambda one: one.user),
+        queues=tuple(settled.queues()),
+        capacity=settled.capacity(),
+        down=_down(found.nodes, period),
+        faults=settled.faults(),
+        fragmentation={
+            size: round(part, 4) for size, part in settled.account.fragmentation.items()
+        },
+        broken_up=round(settled.account.broken_up, 4),
+        by_day={day: _hours(seconds) for day, seconds in sorted(days.items())[:_MOST_DAYS]},
+        outcomes=settled.outcomes(),
+        waste=tuple(wasteful[:_MOST_WASTE]),
+        jobs=jobs,
+        waiting=tuple(settled.waiting()),
+    )
+
+
+def _headline_of(rows: Rows, period: Period, only: Only) -> Headline:
+    settled = _Settled(rows, period, only, in_brief=True)
+    return settled.headline(tuple(settled.jobs(None)))
+
+
+class _Settled:
+    """A period, settled and narrowed to those who are asked for."""
+
+    def __init__(self, rows: Rows, period: Period, only: Only, *, in_brief: bool = False) -> None:
+        self._rows = rows
+        self._period = period
+        self._only = only
+        self._tries: dict[str, list[WorkloadRow]] = {}
+        for one in rows.workloads:
+            self._tries.setdefault(one.uid, []).append(one)
+        self.account: Account = settle(
+            period, rows.pods, self._tries, rows.nodes, in_brief=in_brief
+        )
+        self._prices = {(one.model, one.capacity_type): _gpu_price(one) for one in rows.nodes}
+        self._mine = [one for one in rows.workloads if self._is_mine(one)]
+        self._waits = self._how_long()
+
+    def jobs(self, advisor: Advisor | None) -> Iterable[Job]:
+        """Yield the jobs that used something, the dearest first; nobody advises on old ones."""
+        found: list[Job] = []
+        for used in self.account.used.values():
+            tries = self._tries.get(used.workload, [])
+            last = tries[-1] if tries else None
+            job = self._job(used, last, advisor)
+            if self._is_wanted(job.queue, job.team, job.user):
+                found.append(job)
+        found.sort(key=lambda one: (-one.amounts.cost_cents, one.namespace, one.name, one.model))
+        return found
+
+    def _job(self, used: Used, last: WorkloadRow | None, advisor: Advisor | None) -> Job:
+        price = self._prices.get((used.model, used.capacity_type), 0.0)
+        waited = last.ready - last.since if last is not None and last.ready else None
+        return Job(
+            namespace=used.pod.namespace,
+            name=last.owner if last is not None else used.pod.name,
+            kind=last.kind if last is not None else "Pod",
+            queue=last.queue if last is not None else UNMANAGED,
+            team=last.team if last is not None else used.pod.namespace,
+            user=last.user if last is not None else "unknown",
+            gpus=last.gpus if last is not None else used.pod.gpus,
+            model=used.model,
+            capacity_type=used.capacity_type,
+            outcome=last.outcome if last is not None else used.pod.outcome,
+            wait_seconds=waited,
+            amounts=_amounts(used.spent),
+            advice=() if advisor is None else tuple(advisor.advise(used, last, price)),
+        )
+
+    def headline(self, jobs: Sequence[Job]) -> Headline:
+        amounts = _sum(one.amounts for one in jobs)
+        capacity = self.capacity()
+        running = amounts.allocated - amounts.starting - amounts.lost
+        measured = amounts.busy + amounts.idle
+        return Headline(
+            capacity=_rounded(
+                sum(one.allocated + one.held + one.free + one.down for one in capacity)
+            ),
+            amounts=amounts,
+            overhead_cents=sum(one.overhead_cents for one in capacity),
+            coverage=round(measured / running, 4) if running > 0 else None,
+            unknown_owner=_rounded(
+                sum(one.amounts.allocated for one in jobs if one.user == "unknown")
+            ),
+            unpriced=_rounded(
+                sum(
+                    one.amounts.allocated
+                    for one in jobs
+                    if not self._prices.get((one.model, one.capacity_type))
+                )
+            ),
+            jobs=len({(one.namespace, one.kind, one.name) for one in jobs}),
+            waits=waits_of(one for some in self._waits.values() for one in some),
+        )
+
+    def _how_long(self) -> dict[str, list[int]]:
+        """Return how long those waited who started in the period, by queue."""
+        found: dict[str, list[int]] = {}
+        since, until = self._period
+        for one in self._mine:
+            if since <= one.ready < until:
+                found.setdefault(one.queue, []).append(one.ready - one.since)
+        return found
+
+    def queues(self) -> Iterable[Queue]:
+        """Yield queues."""
+        use = queue_use(self._period, self._rows.queues, self._rows.workloads)
+        waits = self._waits
+        waiting = Counter(one.queue for one in self.waiting())
+        for name, one in use.items():
+            if not name or self._only.queue not in ("", name):
+                continue
+            yield Queue(
+                name=name,
+                is_deleted=one.is_deleted,
+                nominal=_hours(one.nominal),
+                used=_hours(one.used),
+                borrowed=_hours(one.borrowed),
+                starved=_hours(one.starved),
+                waits=waits_of(waits.get(name, ())),
+                still_waiting=waiting[name],
+            )
+
+    def capacity(self) -> tuple[Capacity, ...]:
+        """Return the GPUs by sort."""
+        return tuple(
+            Capacity(
+                model=model,
+                capacity_type=capacity_type,
+                **{state: _hours(sort.seconds[state]) for state in STATES},
+                overhead_cents=sum(
+                    _cents(sort.micro_usd[state]) for state in STATES if state != "allocated"
+                ),
+                nodes=sort.nodes,
+                unused_nodes=sort.unused_nodes,
+                unused_node_seconds=sort.unused_seconds,
+                unused_cents=_cents(sort.unused_micro_usd),
+            )
+            for (model, capacity_type), sort in sorted(self.account.sorts.items())
+        )
+
+    def faults(self) -> tuple[Fault, ...]:
+        """Return what broken and slow nodes cost those who are asked for."""
+        pods = self._rows.pods
+        if self._only != Only():
+            mine = {one.uid for one in self._mine}
+            pods = [one for one in pods if one.workload in mine]
+        return faults_of(self._period, pods, self._tries, self._rows.nodes)
+
+    def outcomes(self) -> dict[str, int]:
+        """Return how many tries ended how."""
+        found: dict[str, int] = {}
+        since, until = self._period
+        for one in self._mine:
+            if since <= one.ended < until:
+                found[one.outcome] = found.get(one.outcome, 0) + 1
+        return dict(sorted(found.items()))
+
+    def waiting(self) -> Iterable[Waiting]:
+        """Yield who still waits at the end of the period, the oldest first."""
+        until = self._period.until
+        found = [
+            one
+            for one in self._mine
+            if one.since < until
+            and (not one.reserved or one.reserved >= until)
+            and (not one.ended or one.ended >= until)
+        ]
+        for one in sorted(found, key=lambda one: (one.since, one.uid)):
+            yield Waiting(
+                namespace=one.namespace,
+                name=one.owner,
+                kind=one.kind,
+                queue=one.queue,
+                team=one.team,
+                user=one.user,
+                gpus=one.gpus,
+                age_seconds=until - one.since,
+            )
+
+    def _is_mine(self, one: WorkloadRow) -> bool:
+        return self._is_wanted(one.queue, one.team, one.user)
+
+    def _is_wanted(self, queue: str, team: str, user: str) -> bool:
+        only = self._only
+        return only.queue in ("", queue) and only.team in ("", team) and only.user in ("", user)
+
+
+def _down(nodes: Iterable[NodeRow], period: Period) -> tuple[Down, ...]:
+    """Return the nodes that were down, the longest first."""
+    found: dict[str, Down] = {}
+    for one in nodes:
+        seconds = 0 if one.is_up else period.clip(one.since, one.until).seconds
+        if seconds:
+            there = found.setdefault(one.name, Down(one.name, 0, 0))
+            there.times += 1
+            there.seconds += seconds
+    longest = sorted(found.values(), key=lambda one: (-one.seconds, one.node))
+    return tuple(longest[:_MOST_DOWN])
+
+
+def _shares(jobs: Iterable[Job], whose: Callable[[Job], str]) -> tuple[Share, ...]:
+    found: dict[str, list[Job]] = {}
+    for one in jobs:
+        found.setdefault(whose(one), []).append(one)
+    shares = [
+        Share(name, len({(one.namespace, one.kind, one.name) for one in of}), _sum_of(of))
+        for name, of in found.items()
+    ]
+    return tuple(sorted(shares, key=lambda one: (-one.amounts.cost_cents, one.name)))
+
+
+def _sum_of(jobs: Iterable[Job]) -> Amounts:
+    return _sum(one.amounts for one in jobs)
+
+
+def _amounts(spent: Spent) -> Amounts:
+    busy, idle, unmeasured, starting, lost = [(one + 18) // 36 for one in spent.seconds]
+    cents = [(one + 5_000) // 10_000 for one in spent.micro_usd]
+    return Amounts(
+        (busy + idle + unmeasured + starting + lost) / 100,
+        busy / 100,
+        idle / 100,
+        unmeasured / 100,
+        starting / 100,
+        lost / 100,
+        sum(cents),
+        cents[_IDLE] + cents[_LOST],
+    )
+
+
+def _sum(amounts: Iterable[Amounts]) -> Amounts:
+    # Hundredths of hours, added up as they are: a float is far more exact than their rounding.
+    allocated = busy = idle = unmeasured = starting = lost = 0.0
+    cost_cents = wasted_cents = 0
+    for one in amounts:
+        allocated += one.allocated
+        busy += one.busy
+        idle += one.idle
+        unmeasured += one.unmeasured
+        starting += one.starting
+        lost += one.lost
+        cost_cents += one.cost_cents
+        wasted_cents += one.wasted_cents
+    return Amounts(
+        allocated=_rounded(allocated),
+        busy=_rounded(busy),
+        idle=_rounded(idle),
+        unmeasured=_rounded(unmeasured),
+        starting=_rounded(starting),
+        lost=_rounded(lost),
+        cost_cents=cost_cents,
+        wasted_cents=wasted_cents,
+    )
+
+
+def _gpu_price(node: NodeRow) -> float:
+    return node.micro_usd_hour / 1e6 / node.gpus if node.gpus else 0.0
+
+
+def _hours(seconds: int) -> float:
+    """Return hours in hundredths: 36 seconds each."""
+    return (seconds + 18) // 36 / 100
+
+
+def _rounded(hours: float) -> float:
+    return round(hours, 2)
+
+
+def _cents(micro_usd: int) -> int:
+    return (micro_usd + 5_000) // 10_000
