@@ -41,11 +41,44 @@ def test_lanes_go_in_order_and_a_better_lane_wins() -> None:
     made.add("slow", now=0.0, lane=2)
     made.add("normal", now=0.0, lane=1)
     made.add("late but urgent", now=0.0, lane=2)
-    made.add("late but urgent", now=1.0, lane=0)
-    made.add("normal", now=1.0, lane=2)  # a worse lane does not
+    made.add("late but urgent", now=0.1, lane=0)
+    made.add("normal", now=0.1, lane=2)  # a worse lane does not
     assert len(made) == 3
-    taken = [made.take(2.0) for _ in range(4)]
+    taken = [made.take(0.2) for _ in range(4)]
     assert taken == ["late but urgent", "normal", "slow", None]
+
+
+def test_a_key_that_computes_for_long_rests() -> None:
+    made = queue()
+    made.add("huge", now=0.0)
+    assert made.take(0.0) == "huge"
+    made.note_computed("huge", 0.05)
+    made.note_computed("huge", 0.05)
+    made.add("huge", now=0.1)  # it changed meanwhile
+    made.done("huge", now=0.1)
+    made.add("huge", now=0.2)
+    made.add("small", now=0.2)
+    assert [made.take(0.2), made.take(0.99)] == ["small", None]
+    assert made.next_due() == pytest.approx(1.0)
+    assert made.take(1.01) == "huge"
+    made.note_computed("huge", 0.001)
+    made.add("huge", now=1.02)
+    made.done("huge", now=1.02)
+    assert made.take(1.02) == "huge"
+
+
+def test_a_worse_lane_gets_every_second_turn_after_a_while() -> None:
+    made = queue(lanes=3)
+    for number in range(3):
+        made.add(f"slow-{number}", now=0.0, lane=2)
+    made.add("moved", now=0.0, lane=1)
+    made.add("moved", now=0.0, lane=0)
+    taken = []
+    for turn in range(8):
+        made.add(f"urgent-{turn}", now=0.9 + turn * 0.1, lane=0)
+        taken.append(made.take(0.9 + turn * 0.1))
+    slow = [place for place, key in enumerate(taken) if str(key).startswith("slow")]
+    assert slow == [2, 4, 6]
 
 
 def test_a_postponed_key_comes_when_it_is_due_and_the_earliest_wish_counts() -> None:

@@ -160,6 +160,7 @@ class Driver:
         with contextlib.closing(steps):
             result: Any = None
             while True:
+                started = self._clock.monotonic()
                 try:
                     action = steps.send(result)
                 except StopIteration:
@@ -167,6 +168,8 @@ class Driver:
                 except Unreadable as trouble:  # it is worked on again when it changes
                     self._tell_of_unreadable(task, trouble)
                     break
+                finally:
+                    self.queue.note_computed(task, self._clock.monotonic() - started)
                 outcome.actions += 1
                 result = await self._act(action, task)
         if self.on_attended is not None:

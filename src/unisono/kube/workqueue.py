@@ -9,6 +9,9 @@ while somebody works on it is worked on once more afterwards, never at the same 
 come back after a delay of their own that doubles (5 ms to 1000 s), and all retries together pass a
 bucket of 10 per second (kube-api.md, 4.3).
 
+One key never starves the others. A key that computed for long rests before it is taken again, and
+lanes are no absolute order: a key that has waited for a second gets every second turn.
+
 The queue itself is pure: `now` comes in, and a test takes keys by hand. `Workers` is the loop.
 """
 
@@ -18,7 +21,7 @@ import asyncio
 import heapq
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -33,6 +36,15 @@ RETRY_BURST = 100.0
 # Thousands of keys that fail at once must not put off the retry of one that failed by chance for
 # longer than this; after that their own delays have grown past it.
 MOST_SHARED_DELAY_S = 5.0
+# A key that computed for long rests so many times as long, so that one huge object (a Job with a
+# million completions changes all the time) gets a tenth of the event loop at most. Shorter work is
+# not worth a timer.
+REST_FACTOR = 9.0
+LEAST_COMPUTED_S = 0.02
+# Resting keys whose time is over are dropped when there are more than this.
+_MOST_RESTING = 1024
+# A key in a worse lane that waits longer than this shares the turns with better lanes.
+LANE_PATIENCE_S = 1.0
 # A wall clock that gains more than this between two looks was set, or the machine slept; less is
 # how clocks are kept right.
 LEAST_JUMP_S = 1.0
@@ -61,6 +73,9 @@ class WorkQueue(Generic[K]):
         self._waiting: dict[K, tuple[int, float]] = {}  # lane, since when
         self._in_work: dict[K, float] = {}  # since when
         self._again: dict[K, int] = {}  # added while in work: lane
+        self._computed: dict[K, float] = {}  # seconds, of keys in work
+        self._resting: dict[K, float] = {}  # until when
+        self._was_overdue = False  # the last turn went to a key that had waited too long
         self._later: list[tuple[float, int, K, int]] = []  # due, number, key, lane
         self._due: dict[K, float] = {}  # the earliest time in `_later` that still counts
         self._number = 0  # ties are broken by arrival
@@ -100,6 +115,12 @@ class WorkQueue(Generic[K]):
         if key in self._in_work:
             self._again[key] = min(lane, self._again.get(key, lane))
             return
+        rests_until = self._resting.get(key)
+        if rests_until is not None:
+            if now < rests_until:
+                self.add_after(key, rests_until - now, now=now, lane=lane)
+                return
+            del self._resting[key]
         waiting = self._waiting.get(key)
         if waiting is None:
             self.measures.added += 1
@@ -143,7 +164,8 @@ class WorkQueue(Generic[K]):
     def take(self, now: float) -> K | None:
         """Return the key to work on next, or None; it is in work until `done`."""
         self.move_due(now)
-        for lane, line in enumerate(self._lines):
+        for lane in self._order(now):
+            line = self._lines[lane]
             while line:
                 key = line.popleft()
                 waiting = self._waiting.get(key)
@@ -156,8 +178,44 @@ class WorkQueue(Generic[K]):
                 return key
         return None
 
+    def _order(self, now: float) -> Sequence[int]:
+        """Return the lanes in the order of this turn: the best first, or an overdue one."""
+        every = range(len(self._lines))
+        if not self._was_overdue:
+            overdue = [
+                (since, lane)
+                for lane in every[1:]
+                if (since := self._first_since(lane)) is not None and now - since > LANE_PATIENCE_S
+            ]
+            if overdue:
+                self._was_overdue = True
+                _, first = min(overdue)
+                return (first, *(lane for lane in every if lane != first))
+        self._was_overdue = False
+        return every
+
+    def _first_since(self, lane: int) -> float | None:
+        """Return since when the first key of a lane waits."""
+        line = self._lines[lane]
+        while line:
+            waiting = self._waiting.get(line[0])
+            if waiting is not None and waiting[0] == lane:
+                return waiting[1]
+            line.popleft()  # it moved to a better lane
+        return None
+
+    def note_computed(self, key: K, seconds: float) -> None:
+        """Note for how long a key in work has kept everything else from running."""
+        if key in self._in_work:
+            self._computed[key] = self._computed.get(key, 0.0) + seconds
+
     def done(self, key: K, *, now: float) -> None:
-        """Nobody works on a key any more."""
+        """End the work on a key."""
+        computed = self._computed.pop(key, 0.0)
+        if computed >= LEAST_COMPUTED_S:
+            if len(self._resting) >= _MOST_RESTING:
+                self._resting = {one: due for one, due in self._resting.items() if due > now}
+            self._resting[key] = now + REST_FACTOR * computed
         self.measures.worked_s += now - self._in_work.pop(key)
         self.measures.done += 1
         lane = self._again.pop(key, None)
