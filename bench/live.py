@@ -17,9 +17,6 @@ import uvloop
 from bench.harness import Finding, Note, Scale, figures, target
 from unisono.apiserver.api import Api
 from unisono.apiserver.storage.record import Change
-from unisono.cli.collector import calm_collector
-from unisono.cli.embedded import Choices, running
-from unisono.cli.instance import Instance
 from unisono.cli.stories import gang
 from unisono.cli.stories.stage import own_client
 from unisono.control.actions import Steps
@@ -28,6 +25,9 @@ from unisono.control.view import View
 from unisono.kube.client import Client
 from unisono.kube.form import Key
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
+from unisono.runtime.collector import calm_collector
+from unisono.runtime.embedded.server import Choices, running
+from unisono.runtime.instance import Instance
 
 NODES: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 4}
 JOBS: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 2}

@@ -13,8 +13,8 @@ from typing import Final, Literal
 import msgspec
 
 from bench.harness import Clock, Growth, Peer, Result, Scale, Target, Unit
-from unisono.cli.built import engine_kind
-from unisono.cli.clock import seconds_now
+from unisono.runtime.clock import seconds_now
+from unisono.runtime.engine_build import engine_kind
 
 SCHEMA: Final = "unisono.bench/v1"
 _SHOWN: dict[Unit, str] = {"us": "µs", "ratio": "", "n^": ""}

@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from bench.harness import Finding, Note, Scale, repeated, row, seconds, target
-from unisono.cli.report import read
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore
 from unisono.monitor.report.formats import as_csv, as_json
 from unisono.monitor.report.html import html
+from unisono.runtime.usage.reports import read
 
 SIZES: dict[Scale, tuple[int, ...]] = {
     "full": (1_000, 10_000, 100_000),

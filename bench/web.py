@@ -20,9 +20,9 @@ from bench.harness import Finding, Note, Scale, figures, row, target
 from tools.browser import Tab, browsing, find_browser
 from tools.sample.site import TOKEN, Served, served
 from tools.sample.world import Sample, sample
-from unisono.cli.clock import seconds_now
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import NODE, WORKLOAD
+from unisono.runtime.clock import seconds_now
 
 SIZES: dict[Scale, tuple[int, int]] = {
     "full": (1_000, 10_000),

@@ -40,9 +40,9 @@ from unisono.cli.manifests import (
     web_policy,
 )
 from unisono.cli.objects import PLAIN
-from unisono.cli.webhook.configuration import KINDS
 from unisono.control.assembly import OPERATORS
 from unisono.control.rights import MACHINES
+from unisono.runtime.webhook.configuration import KINDS
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1] / "deploy"

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from tests.real.cluster import Replica, account, unisono
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import chance, new_uid
 from unisono.kube.client import Client
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.kube.lanes import Lanes
+from unisono.runtime.clock import RealClock
+from unisono.runtime.ids import chance, new_uid
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -17,7 +17,6 @@ from tests.support.control_world import World
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.patch.merge_patch import merge_patch
 from unisono.apiserver.rest.own_writes import merged
-from unisono.cli.inprocess import InProcess
 from unisono.control import names
 from unisono.control.actions import Bind, Ref
 from unisono.control.driver import order_of
@@ -27,6 +26,7 @@ from unisono.control.view import View
 from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.mapping import EVENT, POD, Kind
 from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
+from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
 

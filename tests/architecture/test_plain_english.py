@@ -61,6 +61,7 @@ NOT_YET: tuple[str, ...] = (
     "src/unisono/net/",
     "src/unisono/provision/",
     "src/unisono/runner/",
+    "src/unisono/runtime/",
     "src/unisono/sim/",
     "src/unisono/slurm/",
     "src/unisono/web/",

@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from unisono.cli import up
-from unisono.cli.instance import Instance
+from unisono.runtime.instance import Instance
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

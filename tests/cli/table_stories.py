@@ -18,9 +18,9 @@ from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.cli import nodes, plan, queues, workloads
-from unisono.cli.clock import RealClock
 from unisono.cli.listing import Reads, show
 from unisono.kube.client import Client
+from unisono.runtime.clock import RealClock
 
 Json = dict[str, Any]
 Prints = Callable[[Client, argparse.Namespace], Awaitable[int]]

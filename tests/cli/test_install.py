@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from unisono.cli.errors import AnswerIsNo
 from unisono.cli.installing import Found, Item, _definition, has_conditions
 from unisono.cli.main import main
 from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
 from unisono.control.assembly import OPERATORS
 from unisono.control.rights import MACHINES, PARTS, QUEUEING, READ, WEB, rights
 from unisono.control.upstream import Upstream
+from unisono.runtime.errors import AnswerIsNo
 
 Json = dict[str, Any]
 

@@ -16,10 +16,10 @@ from types import ModuleType
 import pytest
 
 from unisono import __version__
-from unisono.cli.built import engine_kind
 from unisono.cli.commands import BY_NAME, COMMANDS, Command
 from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
+from unisono.runtime.engine_build import engine_kind
 
 Run = Callable[[argparse.Namespace], int]
 

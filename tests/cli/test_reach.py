@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cluster
-from unisono.cli.instance import Instance
 from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
+from unisono.runtime.instance import Instance
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +98,8 @@ def test_nobody_knows_us(
 
 
 def test_the_worst_of_several_troubles_decides() -> None:
-    from unisono.cli.errors import AnswerIsNo
     from unisono.cli.reach import ClusterFailed, worst
+    from unisono.runtime.errors import AnswerIsNo
 
     wrong: list[UnisonoError] = [InvalidManifest("", "a")]
     assert isinstance(worst(wrong), InvalidManifest)

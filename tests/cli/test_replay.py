@@ -17,15 +17,15 @@ from tests.control.test_dates import limited
 from tests.engine.test_flight import POLICIES, Life
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
-from unisono.cli import recording
 from unisono.cli.main import main
-from unisono.cli.recording import Folder, lines_of, recorder, recordings
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.view import View
 from unisono.engine.flight import Tape, encoded, first_difference, replay
 from unisono.engine.model.policy import Policy
 from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runtime import recording
+from unisono.runtime.recording import Folder, lines_of, recorder, recordings
 
 Captured = pytest.CaptureFixture[str]
 

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from unisono.cli.decide import instant
-from unisono.cli.files import files_of
 from unisono.cli.main import main
 from unisono.cli.sim.what_if import _with_job, text
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.snapshot import Snapshot
+from unisono.runtime.manifest_files import files_of
 from unisono.sim.what_if import what_if
 
 Json = dict[str, Any]

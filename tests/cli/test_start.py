@@ -13,7 +13,7 @@ from unisono.cli import up
 from unisono.engine.model.errors import InvalidManifest
 from unisono.runner.process import machine
 
-# They take as long to load as everything else together (`cli/at_work.py`).
+# They take as long to load as everything else together (`runtime/embedded/services.py`).
 _LOADED_LATE = ("numpy", "unisono.engine.cycle", "unisono.control.assembly", "unisono.kube.client")
 
 
@@ -24,7 +24,7 @@ def _loaded(statement: str) -> set[str]:
 
 
 def test_an_api_is_loaded_without_the_engine() -> None:
-    there = _loaded("import unisono.cli.up, unisono.cli.embedded")
+    there = _loaded("import unisono.cli.up, unisono.runtime.embedded.server")
     assert "unisono.apiserver.api" in there
     assert not there & set(_LOADED_LATE)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from unisono.apiserver.times import timestamp
-from unisono.cli.clock import seconds_now
-from unisono.cli.embedded import Choices, running
-from unisono.cli.instance import Instance
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
+from unisono.runtime.clock import seconds_now
+from unisono.runtime.embedded.server import Choices, running
+from unisono.runtime.instance import Instance
 
 _SECONDS_TO_START = 60
 _SPEED = 20.0  # of simulated pods: what says `sleep 20` is over in a second

@@ -12,16 +12,16 @@ from typing_extensions import override
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import Jumping, World
-from unisono.cli.clock import SteadyTime
 from unisono.control import names
 from unisono.control.conditions import is_true
+from unisono.runtime.clock import SteadyTime
 
 Story = Callable[[World], Awaitable[None]]
 HOUR = 3600.0
 
 
 class Settable(Jumping):
-    """A clock as a process has it (`cli.clock`), on a machine whose wall clock can be set."""
+    """A clock as a process has it (`runtime.clock`), on a machine whose wall clock can be set."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,13 +11,13 @@ import pytest
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.apiserver.bootstrap import SYSTEM
-from unisono.cli.inprocess import InProcess
 from unisono.control import names
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.view import View
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
 from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
 

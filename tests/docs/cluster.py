@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unisono.cli import up
-from unisono.cli.chosen_policy import chosen_policy
-from unisono.cli.embedded import Choices, running
-from unisono.cli.instance import Instance
+from unisono.runtime.embedded.server import Choices, running
+from unisono.runtime.instance import Instance
+from unisono.runtime.policy_file import chosen_policy
 
 _SECONDS_TO_START = 120
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 
-from unisono.cli.clock import SteadyTime
+from unisono.runtime.clock import SteadyTime
 
 START = 1_700_000_000.0
 
@@ -54,7 +54,7 @@ class SteppedClock:
 
 
 class SteadyClock:
-    """The clock of one life of a process, as `cli.clock.RealClock` is one."""
+    """The clock of one life of a process, as `runtime.clock.RealClock` is one."""
 
     def __init__(self, machine: SteppedClock) -> None:
         self._machine = machine

@@ -32,7 +32,6 @@ from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.record import Change as Stored
 from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
-from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
 from unisono.control.driver import Driver
 from unisono.control.hearing import Task
@@ -47,6 +46,7 @@ from unisono.kube.mapping import Kind
 from unisono.kube.transport import Answer, Transport
 from unisono.kube.trouble import Unreachable
 from unisono.runner.simulated.kubelet import SimulatedKubelet
+from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
 Deed = Callable[["Cluster"], Awaitable[None]]

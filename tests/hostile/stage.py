@@ -30,7 +30,6 @@ from unisono.apiserver.errors import ApiError
 from unisono.apiserver.front import Front
 from unisono.apiserver.request import Response, User
 from unisono.apiserver.storage.database import Database
-from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.hearing import Task
 from unisono.control.names import WORKLOAD
@@ -40,6 +39,7 @@ from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
 NOISY, QUIET = "noisy", "quiet"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from unisono.apiserver.access.tls import Fresh, fresh_certificate
-from unisono.cli.clock import seconds_now
 from unisono.kube.tls import ServerCertificate
 from unisono.kube.trouble import BadConfig
+from unisono.runtime.clock import seconds_now
 
 
 def fresh() -> Fresh:

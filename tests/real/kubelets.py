@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 
 from unisono.apiserver.times import timestamp
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import chance, new_uid
 from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.hearing import Task
@@ -20,6 +18,8 @@ from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runtime.clock import RealClock
+from unisono.runtime.ids import chance, new_uid
 
 
 async def keep(kubeconfig: Path, shape: str, speed: float) -> None:

@@ -12,11 +12,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import chance, new_uid
 from unisono.kube.client import Client
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
+from unisono.runtime.clock import RealClock
+from unisono.runtime.ids import chance, new_uid
 
 T = TypeVar("T")
 _SECONDS_TO_STOP = 20

@@ -23,8 +23,6 @@ from tests.real.cluster import (
 )
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
 from unisono.cli.installing import CRD
-from unisono.cli.preconditions import DEPLOYMENT
-from unisono.cli.report import read
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
@@ -33,6 +31,8 @@ from unisono.kube.trouble import NotFound, UnknownKind
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore
+from unisono.runtime.cluster.preconditions import DEPLOYMENT
+from unisono.runtime.usage.reports import read
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

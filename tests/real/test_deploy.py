@@ -13,7 +13,6 @@ import pytest
 
 from tests.real.cluster import ROOT, account, asked, put, there, unisono, until
 from tests.real.control_plane import ControlPlane, running
-from unisono.cli.admission import validating
 from unisono.cli.installing import CRD
 from unisono.cli.manifests import FLOW_SCHEMA
 from unisono.control import names
@@ -21,6 +20,7 @@ from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Invalid
+from unisono.runtime.admission.policies import validating
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

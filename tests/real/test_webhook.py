@@ -30,12 +30,12 @@ from tests.real.test_tenancy import (
     with_,
 )
 from tests.real.test_tenancy import account as controller_account
-from unisono.cli.preconditions import DEPLOYMENT
-from unisono.cli.webhook.configuration import KINDS, WEBHOOK, Which
 from unisono.control import names
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Invalid, KubeTrouble
+from unisono.runtime.cluster.preconditions import DEPLOYMENT
+from unisono.runtime.webhook.configuration import KINDS, WEBHOOK, Which
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

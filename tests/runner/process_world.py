@@ -17,9 +17,6 @@ from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import new_uid
-from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.live import Live
 from unisono.control.names import POD
@@ -37,6 +34,9 @@ from unisono.runner.process.launch import Alias, Tier
 from unisono.runner.process.machine import has_rooms
 from unisono.runner.process.runner import process_runner
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runtime.clock import RealClock
+from unisono.runtime.embedded.in_process import InProcess
+from unisono.runtime.ids import new_uid
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ from unisono.apiserver.request import User
 from unisono.apiserver.serve import door, listen, serving
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
-from unisono.cli.instance import Instance
+from unisono.runtime.instance import Instance
 from unisono.slurm.client import DOOR, ApiAccess, ApiClient, ClientError, access_of
 
 NOBODY = "https://127.0.0.1:1"

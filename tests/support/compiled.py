@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono.cli.built import engine_kind
+from unisono.runtime.engine_build import engine_kind
 
 interpreted_only = pytest.mark.skipif(
     engine_kind() != "interpreted",

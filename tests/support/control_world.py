@@ -31,7 +31,6 @@ from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
-from unisono.cli.inprocess import InProcess
 from unisono.control.actions import Note
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
 from unisono.control.view import Index, Shelf, View
@@ -41,6 +40,7 @@ from unisono.kube.connect import client_over
 from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
 from unisono.kube.transport import Transport
+from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
 START = 1_700_000_000.0

@@ -11,13 +11,13 @@ import sys
 
 import msgspec
 
-from unisono.cli.built import engine_kind
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.state.cluster import ClusterState
+from unisono.runtime.engine_build import engine_kind
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.loop import simulate

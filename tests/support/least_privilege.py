@@ -17,7 +17,6 @@ import orjson
 from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import User
-from unisono.cli.inprocess import InProcess
 from unisono.control.actions import Action, Bind, Create, Delete, Json, Patch, Read, Together
 from unisono.control.driver import Driver, Outcome
 from unisono.control.hearing import Task
@@ -25,6 +24,7 @@ from unisono.control.rights import KEYS, PARTS, WRITES, kinds_read, resource_of,
 from unisono.kinds.overriding import override
 from unisono.kube.mapping import Kind
 from unisono.kube.transport import NOTHING, Answer, Stream
+from unisono.runtime.embedded.in_process import InProcess
 
 HOME = "unisono-system"
 ACCOUNT = User(

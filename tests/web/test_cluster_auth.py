@@ -11,11 +11,11 @@ import pytest
 
 from tests.conformance.servers import embedded
 from unisono.apiserver.access.kubeconfig import write_kubeconfig
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import chance, new_uid
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.kube.trouble import Unreachable
+from unisono.runtime.clock import RealClock
+from unisono.runtime.ids import chance, new_uid
 from unisono.web.auth import AuthenticationError, Permissions
 from unisono.web.cluster_auth import ClusterAuthenticator
 

@@ -17,10 +17,10 @@ import pytest
 
 from tests.monitor import objects
 from unisono.apiserver.access.tls import fresh_certificate
-from unisono.cli.clock import seconds_now
 from unisono.kinds.overriding import override
 from unisono.kube.tls import show
 from unisono.monitor.cache import NODE, ClusterCache, fill
+from unisono.runtime.clock import seconds_now
 from unisono.web.allowed_hosts import Hosts
 from unisono.web.auth import Authenticator, Permissions, TokenAuthenticator, everything, token_of
 from unisono.web.dashboard import Dashboard

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unisono.cli.errors import AnswerIsNo
-from unisono.cli.instance import Instance, default_directory
+from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime.instance import Instance, default_directory
 
 Json = dict[str, Any]
 
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
-    from unisono.cli.clock import seconds_now
+    from unisono.runtime.clock import seconds_now
 
     alerts = _asked(Instance(arguments.data_dir or default_directory()))
     shown = [one for one in alerts if arguments.pending or one["state"] == "firing"]

@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Apply everything, also after something was refused; the exit code is of the worst."""
-    from unisono.cli.files import documents_of
+    from unisono.runtime.manifest_files import documents_of
 
     arguments.documents = documents_of(arguments.filename)
     return asked(arguments, _apply)

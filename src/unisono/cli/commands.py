@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from unisono import __version__
-from unisono.cli.built import engine_kind
 from unisono.cli.slurm_programs import PROGRAMS
+from unisono.runtime.engine_build import engine_kind
 
 if TYPE_CHECKING:
     import argparse

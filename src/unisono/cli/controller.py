@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:  # loading it takes longer than answering --help
-    from unisono.cli.cluster import WebChoices
     from unisono.kinds.policy.settings import Settings
     from unisono.monitor.prometheus import Prometheus
+    from unisono.runtime.cluster.web import WebChoices
 
 HOME = "unisono-system"
 OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow", "slurm")
@@ -174,15 +174,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
     import uvloop
 
-    from unisono.cli.clock import RealClock
-    from unisono.cli.cluster import Choices, control_cluster
-    from unisono.cli.journal import Journal
-    from unisono.cli.preload import preload
     from unisono.cli.reach import in_plain_words
-    from unisono.cli.recording import Refusals, recorder
     from unisono.control.scheduler.loop import not_kept
     from unisono.engine.cycle import plan
     from unisono.kube.config import SERVICE_ACCOUNT, find_access
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.cluster.replica import Choices, control_cluster
+    from unisono.runtime.log import Journal
+    from unisono.runtime.preload import preload
+    from unisono.runtime.recording import Refusals, recorder
 
     preload()
     with in_plain_words():
@@ -216,14 +216,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(path: Path | None) -> Settings | None:
-    from unisono.cli.chosen_policy import policy_of
+    from unisono.runtime.policy_file import policy_of
 
     return None if path is None else policy_of(str(path)).settings
 
 
 def _web(arguments: argparse.Namespace) -> WebChoices | None:
     """Return how the page is served; refuse to have tokens cross a network in the clear."""
-    from unisono.cli.cluster import WebChoices
     from unisono.engine.model.errors import InvalidManifest
     from unisono.kube.tls import ServerCertificate
     from unisono.web.allowed_hosts import is_loopback
@@ -243,6 +242,8 @@ def _web(arguments: argparse.Namespace) -> WebChoices | None:
             f"{host}:{port} would have tokens cross the network in the clear; give --web-tls-cert "
             "and --web-tls-key, or say --web-behind-proxy if only a proxy with TLS can reach it",
         )
+    from unisono.runtime.cluster.web import WebChoices  # only if there is a page
+
     certificate = None if chain is None else ServerCertificate(chain, key)
     return WebChoices(listen=(host, port), certificate=certificate)
 

@@ -12,13 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from unisono.cli import clock
-from unisono.cli.collector import calm_collector
 from unisono.cli.decision import Decision, decision
 from unisono.cli.decision_text import render
-from unisono.cli.files import files_of
 from unisono.cli.reach import add_filenames
-from unisono.cli.recording import recorder
 from unisono.cli.scripts import with_scripts
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import Decides, plan
@@ -28,6 +24,10 @@ from unisono.engine.model.names import Instant
 from unisono.kinds.notes import Finding
 from unisono.kinds.snapshot.build import World, read_world
 from unisono.provision.catalog.offers import with_market
+from unisono.runtime import clock
+from unisono.runtime.collector import calm_collector
+from unisono.runtime.manifest_files import files_of
+from unisono.runtime.recording import recorder
 
 EPILOG = """\
 examples:

@@ -89,7 +89,7 @@ async def _doomed(client: Client, arguments: argparse.Namespace) -> list[Doomed]
 
     lookup = await look_up(client)
     if arguments.filename:
-        from unisono.cli.files import documents_of
+        from unisono.runtime.manifest_files import documents_of
 
         found = []
         for document in documents_of(arguments.filename):

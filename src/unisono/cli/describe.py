@@ -57,10 +57,10 @@ async def _describe(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _text(client: Client, target: Target, namespace: str) -> str:
-    from unisono.cli.clock import RealClock
     from unisono.cli.sections import described
     from unisono.kube.mapping import EVENT
     from unisono.kube.tables import read_table
+    from unisono.runtime.clock import RealClock
 
     obj = await client.get(target.spoken.kind, target.name, namespace)
     resource = target.spoken.resource

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from unisono.cli.instance import Instance, InstanceError, default_directory
+from unisono.runtime.instance import Instance, InstanceError, default_directory
 
 _PATIENCE_SECONDS = 15.0
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import yaml
 
-from unisono.cli.files import files_of
 from unisono.cli.objects import dump
 from unisono.cli.reach import add_filenames
 from unisono.cli.yaml_edits import edited
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.documents import Document, read_documents
 from unisono.kinds.spelling import spelled
+from unisono.runtime.manifest_files import files_of
 
 EPILOG = """\
 examples:

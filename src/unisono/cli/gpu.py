@@ -105,8 +105,8 @@ async def _change(client: Client, given: argparse.Namespace) -> int:
 def _fault(given: argparse.Namespace) -> Fault:
     from msgspec import structs
 
-    from unisono.cli.clock import RealClock
     from unisono.monitor.gpu_faults import Fault
+    from unisono.runtime.clock import RealClock
 
     if not 0 < given.slow <= 1:
         raise InvalidManifest("--slow", f"{given.slow} is not between 0 and 1")

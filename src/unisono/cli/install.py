@@ -162,7 +162,7 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
 
     from unisono.cli.crds import write_yaml
     from unisono.cli.manifests import ALL_ADMISSION, admission, definitions, flows, objects
-    from unisono.cli.webhook.configuration import KINDS
+    from unisono.runtime.webhook.configuration import KINDS
 
     if has_crds:
         write_yaml(definitions())
@@ -175,10 +175,10 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
 
 
 async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:
-    from unisono.cli.clock import RealClock
-    from unisono.cli.ids import chance, new_uid
     from unisono.cli.installing import apply, look
     from unisono.kube.connect import connected
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.ids import chance, new_uid
 
     async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
         found = await look(

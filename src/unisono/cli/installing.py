@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from unisono.cli.admission import MUTATING, VALIDATING
-from unisono.cli.errors import AnswerIsNo
 from unisono.cli.manifests import (
     FLOW_SCHEMA,
     MANAGED_BY,
@@ -27,14 +25,16 @@ from unisono.cli.manifests import (
     service_monitor,
     version_read,
 )
-from unisono.cli.preconditions import NEEDED, others
-from unisono.cli.webhook.configuration import KINDS, Which
 from unisono.control.names import CLUSTER_QUEUE
 from unisono.control.rights import PARTS
 from unisono.control.upstream import KUEUE, Upstream, holders_of_leases
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
 from unisono.kube.trouble import NotFound, UnknownKind
+from unisono.runtime.admission.policies import MUTATING, VALIDATING
+from unisono.runtime.cluster.preconditions import NEEDED, others
+from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime.webhook.configuration import KINDS, Which
 
 Json = dict[str, Any]
 Mechanism = Literal["auto", "policy", "webhook"]

@@ -93,7 +93,7 @@ async def _sheets(
 
 
 async def _pause() -> None:
-    from unisono.cli.clock import RealClock
+    from unisono.runtime.clock import RealClock
 
     await RealClock().sleep(_PAUSE_SECONDS)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.errors import AnswerIsNo
 from unisono.cli.reach import asked, verb_parser
 from unisono.cli.targets import read_targets
 from unisono.engine.model.errors import InvalidManifest
+from unisono.runtime.errors import AnswerIsNo
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 from unisono import __version__
 from unisono.apiserver.access.roles import USER_ROLES
-from unisono.cli.admission import MUTATING, mutating, validating
-from unisono.cli.webhook import configuration as webhook
 from unisono.control.assembly import KINDS, OPERATORS
 from unisono.control.rights import KEYS, PARTS, QUEUEING, WEB, Right, rights, rights_at_home
 from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
 from unisono.kube.mapping import Kind
+from unisono.runtime.admission.policies import MUTATING, mutating, validating
+from unisono.runtime.webhook import configuration as webhook
 
 Json = dict[str, Any]
 

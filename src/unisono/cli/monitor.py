@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from unisono.cli.instance import Instance, default_directory
 from unisono.engine.model.errors import InvalidManifest
+from unisono.runtime.instance import Instance, default_directory
 
 _WHAT = ("rules", "scrape-config", "alertmanager", "dashboards")
 

@@ -56,10 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def add(client: Client, shape: str) -> int:
     """Make nodes of a shape, after those that there are."""
-    from unisono.cli.clock import RealClock
     from unisono.control.conditions import timestamp
     from unisono.control.names import NODE
     from unisono.provision.catalog.nodes import BadShape, nodes_of, parse_shape
+    from unisono.runtime.clock import RealClock
 
     try:
         groups = parse_shape(shape)

@@ -83,12 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _offline(arguments: argparse.Namespace) -> int:
-    from unisono.cli import clock
     from unisono.cli.decide import instant
-    from unisono.cli.files import files_of
     from unisono.cli.scripts import with_scripts
     from unisono.kinds.snapshot.build import read_world
     from unisono.provision.catalog.offers import with_market
+    from unisono.runtime import clock
+    from unisono.runtime.manifest_files import files_of
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
     names = [*arguments.filename, *([arguments.policy] if arguments.policy else [])]
@@ -129,10 +129,10 @@ def _print_rehearsed(
 
 async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
     """Plan manifests as if they were applied to the running cluster now."""
-    from unisono.cli import clock
-    from unisono.cli.files import files_of
     from unisono.cli.plan_cluster import read_cluster
     from unisono.kinds.snapshot.build import read_world
+    from unisono.runtime import clock
+    from unisono.runtime.manifest_files import files_of
 
     there = await read_cluster(client)
     now = clock.now()
@@ -146,7 +146,7 @@ async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _living(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.clock import RealClock
+    from unisono.runtime.clock import RealClock
 
     clock = RealClock()
     before: list[Json] | None = None

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.cli.errors import AnswerIsNo
-from unisono.cli.instance import Instance, InstanceError, default_directory
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
+from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime.instance import Instance, InstanceError, default_directory
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
     from unisono.kube.client import Client
@@ -90,9 +90,9 @@ def asked(arguments: argparse.Namespace, work: Work) -> int:
 
 
 async def _connected(access: Access, arguments: argparse.Namespace, work: Work) -> int:
-    from unisono.cli.clock import RealClock
-    from unisono.cli.ids import chance, new_uid
     from unisono.kube.connect import connected
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.ids import chance, new_uid
 
     async with connected(
         access,

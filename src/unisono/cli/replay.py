@@ -50,9 +50,9 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and say how it went."""
-    from unisono.cli.recording import lines_of
     from unisono.engine.explain.narrate import narrate
     from unisono.engine.flight import replay
+    from unisono.runtime.recording import lines_of
 
     path = _recording(arguments.file)
     count, told, last = 0, None, 0
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recording(path: Path) -> Path:
-    from unisono.cli.recording import recordings
+    from unisono.runtime.recording import recordings
 
     if not path.is_dir():
         return path

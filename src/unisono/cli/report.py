@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.cli.collector import calm_collector
-from unisono.cli.instance import Instance, default_directory
 from unisono.engine.model.errors import InvalidManifest
+from unisono.runtime.collector import calm_collector
+from unisono.runtime.instance import Instance, default_directory
 
 if TYPE_CHECKING:
     from unisono.monitor.ledger.accounts import Period
-    from unisono.monitor.report.advice import Gpu
-    from unisono.monitor.report.model import Report
 
 _EXAMPLES = """\
 examples:
@@ -94,92 +91,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None and len(formats) > 1:
         raise InvalidManifest("--out", f"these are {len(formats)} files; say where: --out DIR")
     calm_collector()
+    from unisono.monitor.report.build import Only
+    from unisono.runtime.usage.reports import FormatOptions, read, write, written
+
     period = _period(arguments)
-    made = read(_ledger(arguments), period, arguments)
+    only = Only(arguments.queue, arguments.team, arguments.user)
+    made = read(_ledger(arguments), period, only)
+    options = FormatOptions(
+        arguments.mail_from, arguments.mail_to, arguments.sreport, arguments.is_parsable
+    )
     if arguments.out is None:
-        print(_written(made, formats[0], arguments), end="")
+        print(written(made, formats[0], options), end="")
         return 0
-    for path in write(made, arguments.out, formats, lambda one: _written(made, one, arguments)):
+    for path in write(made, arguments.out, formats, options):
         print(path)
     return 0
-
-
-def read(ledger: Path, period: Period, only: argparse.Namespace | None = None) -> Report:
-    """Return the report of a period."""
-    from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
-    from unisono.monitor.ledger.store import LedgerStore
-    from unisono.monitor.report.build import Only, Rows, report
-
-    store = LedgerStore(ledger, is_read_only=True)
-
-    def rows(wanted: Period) -> Rows:
-        return Rows(
-            list(store.within(PodRow, *wanted)),
-            list(store.within(WorkloadRow, *wanted)),
-            list(store.within(NodeRow, *wanted)),
-            list(store.within(QueueRow, *wanted)),
-        )
-
-    try:
-        whose = Only() if only is None else Only(only.queue, only.team, only.user)
-        return report(rows, period, only=whose, gpus=_catalogue())
-    finally:
-        store.close()
-
-
-def write(
-    made: Report, folder: Path, formats: Iterable[str], text_of: Callable[[str], str]
-) -> Iterable[Path]:
-    """Write files named by the period; yield their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in formats:
-        path = folder / file_name(made, one)
-        path.write_text(text_of(one), encoding="utf-8", newline="")
-        yield path
-
-
-def file_name(made: Report, form: str) -> str:
-    """Return how the file of a report is called."""
-    suffixes = {"text": "txt", "sreport": "sreport.txt", "opencost": "opencost.json"}
-    suffix = suffixes.get(form, form)
-    since, until = (datetime.fromtimestamp(at, UTC) for at in (made.since, made.until))
-    return f"gpu-usage-{since:%Y-%m-%d}_{until:%Y-%m-%d}.{suffix}"
-
-
-def written(made: Report, form: str) -> str:
-    """Return a report in a format, with nothing chosen."""
-    return _written(made, form, parser().parse_args([]))
-
-
-def weekly(made: Report, folder: Path) -> list[Path]:
-    """Write what is told of every week."""
-    return list(write(made, folder, ("html", "csv", "json"), lambda one: written(made, one)))
-
-
-def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
-    from unisono.monitor.report import formats as words
-    from unisono.monitor.report.html import html, mail
-    from unisono.monitor.report.opencost import opencost
-    from unisono.monitor.report.sreport import sreport
-
-    match form:
-        case "html":
-            return html(made)
-        case "csv":
-            return words.as_csv(made)
-        case "json":
-            return words.as_json(made)
-        case "md":
-            return words.markdown(made)
-        case "eml":
-            return mail(made, sender=arguments.mail_from, to=arguments.mail_to).decode()
-        case "sreport":
-            which, is_parsable = arguments.sreport, arguments.is_parsable
-            return sreport(made, "unisono", which=which, is_parsable=is_parsable)
-        case "opencost":
-            return opencost(made)
-        case _:
-            return words.text(made)
 
 
 def _ledger(arguments: argparse.Namespace) -> Path:
@@ -193,8 +119,8 @@ def _ledger(arguments: argparse.Namespace) -> Path:
 
 
 def _period(arguments: argparse.Namespace) -> Period:
-    from unisono.cli.clock import seconds_now
     from unisono.monitor.ledger.accounts import Period
+    from unisono.runtime.clock import seconds_now
 
     now = int(seconds_now())
     if arguments.whole:
@@ -238,22 +164,3 @@ def _when(text: str, now: int, option: str) -> int:
     except ValueError:
         raise InvalidManifest(option, f"{text} is neither a date nor a time ago, as 7d") from None
     return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
-
-
-def _catalogue() -> list[Gpu]:
-    """Return the sorts of GPUs that can be had, with what one costs at least."""
-    from unisono.monitor.report.advice import Gpu
-    from unisono.provision.catalog.instance_types import machine_types
-
-    found: dict[str, Gpu] = {}
-    for machine in machine_types().values():
-        accelerator = machine.accelerator
-        if accelerator is None or not accelerator.memory_mi_b or accelerator.kind != "gpu":
-            continue
-        prices = [one.on_demand for one in machine.price.values() if one.on_demand]
-        if prices:
-            one = Gpu(accelerator.model, accelerator.memory_mi_b, min(prices) / accelerator.count)
-            there = found.get(one.model)
-            if there is None or one.usd_hour < there.usd_hour:
-                found[one.model] = one
-    return list(found.values())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any
 
 from unisono.engine.model.errors import InvalidManifest
@@ -17,6 +16,7 @@ from unisono.engine.model.names import Instant
 from unisono.kinds.arrays import ARRAY
 from unisono.kinds.documents import read_documents
 from unisono.kinds.overriding import override
+from unisono.runtime.manifest_files import File, is_script
 from unisono.slurm.client import ApiAccess, ApiClient, ClientError
 from unisono.slurm.commands.context import Context, Refused
 from unisono.slurm.commands.sbatch import prepare, read_submission
@@ -27,17 +27,9 @@ from unisono.slurm.site import MAP, rules_of
 from unisono.slurm.times import written
 
 Json = dict[str, Any]
-File = tuple[str, bytes]
-
-SUFFIXES = (".sh", ".sbatch")
 # Of a larger array no more are looked at: they are alike, and the first ones tell it all.
 _MOST_TASKS = 100
 _LOCAL_QUEUES = "/localqueues/"
-
-
-def is_script(name: str) -> bool:
-    """Say whether a file is a batch script by its name."""
-    return PurePath(name).suffix in SUFFIXES
 
 
 def with_scripts(files: Sequence[File], now: Instant, user: str = "root") -> list[File]:

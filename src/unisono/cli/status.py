@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from unisono.cli.instance import Instance, default_directory
+from unisono.runtime.instance import Instance, default_directory
 
 
 def parser() -> argparse.ArgumentParser:

@@ -69,9 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _once(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.clock import RealClock
     from unisono.cli.paint import is_colourful
     from unisono.cli.top_frame import frame
+    from unisono.runtime.clock import RealClock
 
     width = shutil.get_terminal_size((WIDTH, _PIPE_LINES)).columns if sys.stdout.isatty() else WIDTH
     picture = await read(client, arguments.namespace, access_of(arguments).server)
@@ -83,9 +83,9 @@ async def _once(client: Client, arguments: argparse.Namespace) -> int:
 async def _live(client: Client, arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from unisono.cli.clock import RealClock
     from unisono.cli.paint import is_colourful
     from unisono.cli.top_frame import frame
+    from unisono.runtime.clock import RealClock
 
     leave, clock = asyncio.Event(), RealClock()
     with _keys(leave):

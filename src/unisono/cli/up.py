@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unisono.cli.chosen_policy import Chosen, chosen_policy, path_of
-from unisono.cli.instance import POD_UIDS, Instance, InstanceError, default_directory
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
+from unisono.runtime.instance import POD_UIDS, Instance, InstanceError, default_directory
+from unisono.runtime.policy_file import Chosen, chosen_policy, path_of
 
 _FIRST_NODES = "2xg6e.48xlarge"
 _MOST_SPEED = 100_000
@@ -223,8 +223,8 @@ def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
     One by one, because a thousand manifests that are stored need not be held as well.
     """
     from unisono.apiserver.times import timestamp
-    from unisono.cli.clock import seconds_now
     from unisono.provision.catalog.nodes import BadShape, nodes_of, parse_shape
+    from unisono.runtime.clock import seconds_now
 
     shape = chosen if chosen is not None else _FIRST_NODES if is_first else "none"
     if shape in ("none", "0"):
@@ -290,7 +290,7 @@ async def _until_stopped(
     policy: Chosen | None,
     objects: tuple[dict[str, Any], ...],
 ) -> None:
-    from unisono.cli.embedded import Choices, answering
+    from unisono.runtime.embedded.server import Choices, answering
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -306,6 +306,9 @@ async def _until_stopped(
         policy=policy,
         objects=objects,
         pod_uids=arguments.pod_uids,
+        record=arguments.record,
+        metrics_port=arguments.metrics_port,
+        gpu_metrics=arguments.gpu_metrics,
         private=tuple(path for path in (arguments.users, arguments.record) if path is not None),
     )
     async with answering(instance, choices, nodes) as there:
@@ -317,10 +320,13 @@ async def _until_stopped(
         # From here on it answers; whoever carries decisions out is loaded now.
         print(f"kubeconfig  export KUBECONFIG={instance.kubeconfig}", flush=True)
         # In a thread, so that requests are answered meanwhile.
-        await loop.run_in_executor(None, importlib.import_module, "unisono.cli.at_work")
-        from unisono.cli.at_work import at_work
+        module = "unisono.runtime.embedded.services"
+        await loop.run_in_executor(None, importlib.import_module, module)
+        from unisono.runtime.embedded.services import services
 
-        async with at_work(there, instance, arguments, choices):
+        async with services(there, instance, choices) as pages:
+            for name, address in pages.items():
+                print(f"{name:<10}  {address}")
             print("ready", flush=True)
             await stop.wait()
             print("stopping", file=sys.stderr)

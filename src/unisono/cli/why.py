@@ -44,11 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _why(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.clock import RealClock
     from unisono.cli.objects import dump
     from unisono.cli.paint import is_colourful, paint_answer
     from unisono.cli.why_text import text
     from unisono.kube.lookup import look_up
+    from unisono.runtime.clock import RealClock
 
     words = arguments.what
     if len(words) == 1 and "/" not in words[0]:
@@ -66,10 +66,10 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _answer(client: Client, arguments: argparse.Namespace, target: Target) -> Json:
-    from unisono.cli.errors import AnswerIsNo
     from unisono.cli.why_answer import answer
     from unisono.cli.why_found import gather
     from unisono.kube.trouble import NotFound
+    from unisono.runtime.errors import AnswerIsNo
 
     if not target.name:
         from unisono.engine.model.errors import InvalidManifest

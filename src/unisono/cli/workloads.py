@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
     from unisono.apiserver.tables.age import age
-    from unisono.cli.clock import RealClock
     from unisono.control.names import LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.trouble import Forbidden
+    from unisono.runtime.clock import RealClock
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
     try:  # positions need those of other namespaces, too

@@ -17,7 +17,7 @@ from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.request import Request, Response
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store, WriteFailed
-from unisono.cli.ids import chance, new_uid
+from unisono.runtime.ids import chance, new_uid
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NOTED = "state.db.acknowledged"

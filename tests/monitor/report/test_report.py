@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from unisono.cli.main import main
-from unisono.cli.report import _SREPORTS, read, whole
+from unisono.cli.report import _SREPORTS, whole
 from unisono.cli.sim.usage import write_ledger
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
@@ -28,6 +28,7 @@ from unisono.monitor.report.html import html, mail
 from unisono.monitor.report.model import Report, Waiting
 from unisono.monitor.report.opencost import opencost
 from unisono.monitor.report.sreport import SREPORTS, sreport
+from unisono.runtime.usage.reports import read
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES

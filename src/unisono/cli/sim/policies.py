@@ -47,9 +47,9 @@ def _policy(name: str) -> Rules:
 
 
 def _from_file(path: Path) -> Rules:
-    from unisono.cli.files import files_of
     from unisono.engine.model.names import Instant
     from unisono.kinds.snapshot.build import read_world
+    from unisono.runtime.manifest_files import files_of
     from unisono.sim.setup import Rules
 
     world = read_world(files_of(str(path)), now=Instant(0))

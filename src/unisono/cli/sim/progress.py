@@ -12,7 +12,7 @@ LEAST_PERCENT = 3
 
 def progress(policy: str) -> Callable[[int, int], None] | None:
     """Return what shows how far a simulation is, if somebody is looking."""
-    from unisono.cli.clock import RealClock
+    from unisono.runtime.clock import RealClock
 
     if not sys.stderr.isatty():
         return None

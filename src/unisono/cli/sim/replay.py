@@ -160,8 +160,8 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
     if arguments.save:
         _save(outcomes, Path(arguments.save))
     if arguments.ledger is not None:
-        from unisono.cli.clock import seconds_now
         from unisono.cli.sim.usage import write_ledger
+        from unisono.runtime.clock import seconds_now
 
         write_ledger(outcomes[0], nodes, arguments.ledger, int(seconds_now()))
     show(outcomes, arguments)
@@ -286,16 +286,16 @@ def _replay(
     *,
     is_one: bool,
 ) -> Outcome:
-    from unisono.cli.clock import RealClock, cpu_seconds
     from unisono.cli.sim.renting import prices_of
     from unisono.cli.sim.unsteady import faults_of
     from unisono.engine.cycle import plan
+    from unisono.runtime.clock import RealClock, cpu_seconds
     from unisono.sim.loop import simulate
     from unisono.sim.restarts import Restarts
 
     decides = plan
     if arguments.record is not None:
-        from unisono.cli.recording import recorder
+        from unisono.runtime.recording import recorder
 
         place = arguments.record if is_one else arguments.record / f"{rules.name}-{seed}"
         decides = recorder(place).plan

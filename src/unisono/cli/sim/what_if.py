@@ -65,31 +65,31 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the answer."""
     if not arguments.on:
         return asked(arguments, _living)
-    from unisono.cli import clock
     from unisono.cli.decide import instant
+    from unisono.runtime import clock
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
     return _answer(arguments, [file for name in arguments.on for file in _files(name)], now)
 
 
 async def _living(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli import clock
     from unisono.cli.sim.living import living_files
+    from unisono.runtime import clock
 
     files = await living_files(client, with_policy=arguments.policy is None)
     return _answer(arguments, files, clock.now())
 
 
 def _files(name: str) -> list[File]:
-    from unisono.cli.files import files_of
+    from unisono.runtime.manifest_files import files_of
 
     return files_of(name)
 
 
 def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) -> int:
-    from unisono.cli.clock import RealClock
-    from unisono.cli.collector import calm_collector
     from unisono.engine.model.errors import InvalidManifest
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.collector import calm_collector
     from unisono.sim.what_if import what_if
 
     if arguments.samples < 1:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from unisono.cli.slurm.sides import add_sides, programs_of, settings_of
 
 if TYPE_CHECKING:  # loading them takes longer than answering --help
-    from unisono.cli.clock import RealClock
-    from unisono.cli.journal import Journal
     from unisono.kube.config import Access
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.log import Journal
     from unisono.slurm.bridge.slurm_commands import SlurmCommands
 
 SOCKET = Path("/run/unisono/slurm.sock")
@@ -100,9 +100,9 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
-    from unisono.cli.clock import RealClock
-    from unisono.cli.journal import Journal
     from unisono.cli.reach import access_of, in_plain_words
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.log import Journal
 
     with in_plain_words():
         clock = RealClock()
@@ -118,12 +118,12 @@ class _Stopped(Exception):
 async def _bridge(
     arguments: argparse.Namespace, access: Access, clock: RealClock, journal: Journal
 ) -> None:
-    from unisono.cli.ids import chance, new_uid
-    from unisono.cli.probes import Asked, Page, Pages, probes
     from unisono.cli.slurm.figures import families_of
     from unisono.kube.clock import guarded
     from unisono.kube.connect import connected
     from unisono.monitor.exposition import negotiated
+    from unisono.runtime.ids import chance, new_uid
+    from unisono.runtime.probes import Asked, Page, Pages, probes
     from unisono.slurm.bridge.daemon import Bridge, BridgeOptions
     from unisono.slurm.bridge.decide import Timeouts
 

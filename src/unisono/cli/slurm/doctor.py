@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _examine(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.clock import RealClock
+    from unisono.runtime.clock import RealClock
     from unisono.slurm.bridge.apply import ActionExecutor
     from unisono.slurm.bridge.decide import Timeouts
     from unisono.slurm.bridge.mismatch import mismatches, remedies

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unisono.cli.controller_metrics import process_families
 from unisono.monitor.exposition import Family, Sample, single
+from unisono.runtime.cluster.health import process_families
 
 if TYPE_CHECKING:
     from unisono.slurm.bridge.daemon import Counters

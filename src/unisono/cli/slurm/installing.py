@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.cli.errors import AnswerIsNo
 from unisono.cli.slurm.bridging import SOCKET
 from unisono.kinds.digits import whole_number
+from unisono.runtime.errors import AnswerIsNo
 
 if TYPE_CHECKING:
     from unisono.slurm.conf import Conf

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _show(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.clock import RealClock
+    from unisono.runtime.clock import RealClock
 
     programs, clock = programs_of(arguments), RealClock()
     while True:

@@ -9,17 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from unisono.cli.clock import seconds_now
-from unisono.cli.following import figures_of
-from unisono.cli.monitoring import exporter_of
 from unisono.cli.stories.gang import queue
 from unisono.cli.stories.stage import Stage, stage
 from unisono.cli.tables import table
-from unisono.cli.timing import Timed
 from unisono.control.live import Crashes
 from unisono.control.names import NODE
 from unisono.engine.cycle import plan
 from unisono.monitor.gpu_faults import ANNOTATION, Fault, text_of
+from unisono.runtime.clock import seconds_now
+from unisono.runtime.embedded.monitoring import exporter_of
+from unisono.runtime.phase_timing import Timed
+from unisono.runtime.scheduler_metrics import figures_of
 
 Json = dict[str, Any]
 _LINE = re.compile(r'^(DCGM_\w+)\{gpu="(\d+)".*?Hostname="([^"]+)".*\} (\S+)$', re.MULTILINE)
@@ -59,24 +59,24 @@ async def tell() -> None:
 
 def _tell_of_a_week() -> None:
     """Simulate a week of three teams and write its report."""
-    from unisono.cli import report as command
     from unisono.cli.sim.usage import write_ledger
     from unisono.monitor.ledger.accounts import Period
     from unisono.monitor.report.formats import headline_lines
+    from unisono.runtime.usage import reports
 
     sys.stdout.write("\nA week of three teams on eight nodes, simulated, as a report tells it:\n\n")
     folder = Path(tempfile.mkdtemp(prefix="unisono-report-"))
     now = int(seconds_now())
     outcome, nodes = _simulated_week()
     write_ledger(outcome, nodes, folder / "ledger.db", now)
-    made = command.read(folder / "ledger.db", Period(now - 7 * 86_400, now))
+    made = reports.read(folder / "ledger.db", Period(now - 7 * 86_400, now))
     lines = [(name, value, note) for name, value, note in headline_lines(made)]
     sys.stdout.write(table(["", "", ""], lines).lstrip("\n"))
     if made.waste:
         worst = made.waste[0]
         advice = worst.advice[0] if worst.advice else "ask its owner"
         sys.stdout.write(f"\n\n  Most was wasted by {worst.name} of {worst.user}: {advice}.\n")
-    files = command.weekly(made, folder)
+    files = reports.weekly(made, folder)
     sys.stdout.write(f"\n  The whole report: {files[0]}\n")
 
 

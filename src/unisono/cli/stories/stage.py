@@ -20,13 +20,6 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import Request
 from unisono.apiserver.times import timestamp
-from unisono.cli.chosen_policy import chosen_policy
-from unisono.cli.clock import RealClock, seconds_now
-from unisono.cli.controllers import AtWork
-from unisono.cli.embedded import Choices, running
-from unisono.cli.ids import chance, new_uid
-from unisono.cli.inprocess import InProcess
-from unisono.cli.instance import Instance
 from unisono.cli.tables import WIDTH, paragraph, table
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.documents import read_documents
@@ -34,6 +27,13 @@ from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.choice import Manner
+from unisono.runtime.clock import RealClock, seconds_now
+from unisono.runtime.embedded.controllers import AtWork
+from unisono.runtime.embedded.in_process import InProcess
+from unisono.runtime.embedded.server import Choices, running
+from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.instance import Instance
+from unisono.runtime.policy_file import chosen_policy
 
 Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

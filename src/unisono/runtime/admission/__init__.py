@@ -1,0 +1,1 @@
+"""Admission rules that a real API server applies itself, as ValidatingAdmissionPolicies."""

@@ -1,0 +1,1 @@
+"""A replica of `unisono controller` on a real cluster: checks, leadership, health, page."""

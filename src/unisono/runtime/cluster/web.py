@@ -1,0 +1,114 @@
+"""The web page of a replica on a real cluster: it follows the API whether it leads or stands by.
+
+A standby hears of every change from its informers. Who leads also writes, and of its own writes
+informers say nothing more: from then on the driver tells of everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from unisono.control.driver import Driver
+from unisono.control.live import Live
+from unisono.control.packed import Packed
+from unisono.control.view import Difference
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock, guarded
+from unisono.kube.mapping import Kind
+from unisono.kube.store import Delta
+from unisono.kube.tls import ServerCertificate
+from unisono.kube.trouble import BadConfig
+from unisono.monitor.cache import FOLLOWED, ClusterCache
+from unisono.runtime.clock import cpu_seconds, seconds_now
+from unisono.runtime.log import Journal
+from unisono.runtime.usage.history import LedgerPast
+from unisono.web.allowed_hosts import Hosts
+from unisono.web.cluster_auth import ClusterAuthenticator
+from unisono.web.dashboard import Dashboard
+from unisono.web.pages import Pages
+from unisono.web.server import Site, serving
+
+# A renewed certificate is shown within that time; the old one is good for days then.
+_LOOK_AGAIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebChoices:
+    """Where the web page is, and how."""
+
+    listen: tuple[str, int]
+    certificate: ServerCertificate | None = None  # over TLS, with it
+
+
+class ClusterWeb:
+    """Shows a cluster to whoever its API knows."""
+
+    def __init__(self, live: Live, client: Client, ledger: Path | None, *, reuse: float) -> None:
+        """Follow a view from now on; `client` asks who people are."""
+        self._view = live.view
+        self._client = client
+        self._ledger = ledger
+        self._reuse = reuse
+        self._cache = ClusterCache()
+        self._is_leading = False
+        for kind, informer in live.informers.items():
+            if kind in FOLLOWED:
+                informer.on_change(self._to(kind))
+
+    def lead(self, driver: Driver) -> None:
+        """Hear of everything from a driver, as others do."""
+
+        def heard(kind: Kind, difference: Difference) -> None:
+            self._cache.observe(kind, difference.old, difference.new)
+
+        driver.listeners.append(heard)
+        self._is_leading = True
+
+    async def serve(
+        self, choices: WebChoices, names: Iterable[str], clock: Clock, journal: Journal
+    ) -> None:
+        """Serve the page until cancelled; `names` are those of this host."""
+        dashboard = Dashboard(self._cache, self._view.find)
+        past = LedgerPast(self._ledger) if self._ledger is not None else None
+        pages = Pages(
+            dashboard,
+            now=seconds_now,
+            past=past.read if past is not None else None,
+            report=past.report if past is not None else None,
+            reuse=self._reuse,
+        )
+        door = ClusterAuthenticator(
+            self._client.variant(most_tries=2), dashboard.namespaces, now=seconds_now
+        )
+        host, port = choices.listen
+        hosts = Hosts(host, names)
+        site = Site(pages, door, now=seconds_now, ticks=cpu_seconds, hosts=hosts)
+        certificate = choices.certificate
+        context = None if certificate is None else certificate.context
+        async with serving(site, host, port, context) as address:
+            journal.info("web page", address=address)
+            await guarded(_kept_fresh(certificate, clock, journal), asyncio.Event().wait())
+
+    def _to(self, kind: Kind) -> Callable[[Delta[Packed]], None]:
+        def heard(delta: Delta[Packed]) -> None:
+            if not self._is_leading:
+                for difference in self._view.unpacked(kind, (delta,)):
+                    self._cache.observe(kind, difference.old, difference.new)
+
+        return heard
+
+
+async def _kept_fresh(
+    certificate: ServerCertificate | None, clock: Clock, journal: Journal
+) -> None:
+    """Show a renewed certificate soon after its files were replaced."""
+    while certificate is not None:
+        await clock.sleep(_LOOK_AGAIN_S)
+        try:
+            if certificate.refresh():
+                journal.info("a renewed certificate for the web page")
+        except BadConfig as error:
+            journal.warning("the certificate of the web page is stuck", reason=str(error))

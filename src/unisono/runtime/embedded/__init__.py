@@ -1,0 +1,1 @@
+"""The embedded cluster of `unisono up`: API, controllers, runner, metrics and page."""

@@ -1,0 +1,157 @@
+"""Metrics of an embedded cluster: figures of the scheduler, telemetry of its simulated GPUs.
+
+Two pages on loopback, as a Prometheus expects them: `/metrics` of Unisono, and `/metrics` of an
+exporter of GPU telemetry on a port of its own. The first is also a page of the API, for those who
+have a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+from unisono.monitor.alerting.evaluator import AlertEvaluator
+from unisono.monitor.dcgm.exporter import Exporter
+from unisono.monitor.dcgm.fields import Extent
+from unisono.monitor.exposition import classic, negotiated
+from unisono.monitor.metrics.registry import ALL, MetricsRegistry
+from unisono.runtime.clock import cpu_seconds, seconds_now
+from unisono.runtime.cluster.health import process_families
+from unisono.runtime.embedded.server import Running
+from unisono.runtime.embedded.watching import watching
+from unisono.runtime.instance import Instance
+from unisono.runtime.log import warn
+from unisono.runtime.phase_timing import Timed
+from unisono.runtime.probes import Asked, CannotListen, Page, Pages, probes
+from unisono.runtime.scheduler_metrics import figures_of
+from unisono.runtime.usage.history import LedgerPast
+from unisono.runtime.usage.ledger_writer import bookkeeping
+from unisono.runtime.usage.reports import weekly_reports
+from unisono.runtime.usage.utilization import ExporterMeter
+from unisono.web.auth import TokenAuthenticator
+from unisono.web.dashboard import Dashboard
+from unisono.web.pages import Pages as WebPages
+from unisono.web.server import CannotServe, Site, serving
+
+# Where NVIDIA's exporter listens; ours is next to it.
+GPU_PORT = 9400
+PORT = 9401
+WEB_PORT = 9402
+_HOST = "127.0.0.1"
+
+
+@contextlib.asynccontextmanager
+async def monitored(
+    cluster: Running,
+    instance: Instance,
+    timed: Timed,
+    *,
+    port: int | None,
+    extent: Extent | None = None,
+    reuse: float,
+) -> AsyncIterator[dict[str, str]]:
+    """Show the figures of a cluster and keep its ledger while the block lasts.
+
+    Yields the addresses of the pages.
+
+    Port 0 means no pages on loopback, None the usual ones if they are free. `reuse` is how long a
+    machine stays whose purchase did not come together.
+    """
+    at_work = cluster.at_work
+    figures = figures_of(
+        at_work.view, at_work.driver, timed, at_work.crashes, mode="embedded", compat=ALL
+    )
+    health = at_work.scheduler.health
+    cluster.api.surface.checks["scheduler"] = lambda: health.why_unhealthy(seconds_now())
+    cluster.api.surface.ready_checks["scheduler"] = lambda: health.why_not_ready(seconds_now())
+    figures.cache.on_unreadable = lambda what, why: warn(f"no figures of {what}: {why!r}")
+    cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
+    exporter = exporter_of(figures, extent)
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(
+            bookkeeping(
+                instance.ledger,
+                figures,
+                ExporterMeter(exporter),
+                at_work.synced,
+                complain=warn,
+                afterwards=weekly_reports(instance),
+            )
+        )
+        if port == 0:
+            yield {}
+            return
+        watch = await stack.enter_async_context(watching(figures, exporter))
+        exposed = _exposed(figures, exporter, watch, port=port)
+        pages = await stack.enter_async_context(exposed)
+        web = _web(Dashboard(figures.cache, at_work.view.find), instance, port, reuse)
+        address = await stack.enter_async_context(web)
+        yield {**pages, "web": address}
+
+
+def exporter_of(figures: MetricsRegistry, extent: Extent | None = None) -> Exporter:
+    """Return the telemetry of a cluster's GPUs."""
+    cache = figures.cache
+    return Exporter(cache, lambda: cache.faults, clock=seconds_now, extent=extent)
+
+
+@contextlib.asynccontextmanager
+async def _exposed(
+    figures: MetricsRegistry, exporter: Exporter, watch: AlertEvaluator, *, port: int | None
+) -> AsyncIterator[dict[str, str]]:
+    """Answer on loopback while the block lasts; without a port, on the usual ones if free."""
+
+    def metrics(asked: Asked) -> Page:
+        content_type, text = negotiated((*figures.families(), *process_families()), asked.accept)
+        return Page(200, text, content_type)
+
+    def alerts(asked: Asked) -> Page:
+        return Page(200, json.dumps(watch.told()), "application/json")
+
+    async def telemetry(asked: Asked) -> Page:
+        # Writing down thousands of devices takes a while; the API goes on meanwhile.
+        return Page(200, await asyncio.to_thread(exporter.frame().text))
+
+    async with contextlib.AsyncExitStack() as stack:
+        own: Pages = {"/metrics": metrics, "/api/v1/alerts": alerts}
+        mine = await stack.enter_async_context(_listening(port, PORT, own))
+        gpu_port = port - 1 if port else None
+        gpus = _listening(gpu_port, GPU_PORT, {"/metrics": telemetry})
+        theirs = await stack.enter_async_context(gpus)
+        yield {"metrics": f"{mine}/metrics", "gpus": f"{theirs}/metrics"}
+
+
+@contextlib.asynccontextmanager
+async def _web(
+    dashboard: Dashboard, instance: Instance, port: int | None, reuse: float
+) -> AsyncIterator[str]:
+    """Serve the page while the block lasts; its address signs in whoever opens it."""
+    token = instance.web_token()
+    ledger = LedgerPast(instance.ledger)
+    pages = WebPages(
+        dashboard, now=seconds_now, past=ledger.read, report=ledger.report, reuse=reuse
+    )
+    site = Site(pages, TokenAuthenticator(token), now=seconds_now, ticks=cpu_seconds)
+    wanted = port + 1 if port else WEB_PORT
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            address = await stack.enter_async_context(serving(site, _HOST, wanted))
+        except CannotServe:
+            if port:
+                raise
+            address = await stack.enter_async_context(serving(site, _HOST, 0))
+        yield f"{address}#token={token}"
+
+
+@contextlib.asynccontextmanager
+async def _listening(port: int | None, usual: int, pages: Pages) -> AsyncIterator[str]:
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            address = await stack.enter_async_context(probes(_HOST, port or usual, pages))
+        except CannotListen:
+            if port:
+                raise
+            address = await stack.enter_async_context(probes(_HOST, 0, pages))
+        yield address

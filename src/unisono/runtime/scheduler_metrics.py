@@ -1,0 +1,155 @@
+"""Figures that follow controllers at work: every difference they hear of, every decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+
+from unisono import __version__
+from unisono.control.driver import Driver
+from unisono.control.gangs import GangController
+from unisono.control.live import Crashes
+from unisono.control.scheduler.loop import Scheduler
+from unisono.control.view import Difference, View
+from unisono.engine.model.names import Instant
+from unisono.engine.placement.placement import placement_of
+from unisono.engine.state.cluster import ClusterState
+from unisono.kube.informer import MOST_TOLD
+from unisono.kube.mapping import Kind
+from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
+from unisono.monitor.metrics.provisioning import Offering
+from unisono.monitor.metrics.registry import Compat, MetricsRegistry
+from unisono.monitor.metrics.scheduler import SchedulerHealth
+from unisono.provision.keys import SYSTEM
+from unisono.provision.offerings import OfferingsReader
+from unisono.provision.refusals import refusals
+from unisono.runtime.clock import seconds_now
+from unisono.runtime.largest_gangs import largest_gangs
+from unisono.runtime.phase_timing import Timed
+from unisono.runtime.prices import catalogue_price
+
+
+def figures_of(
+    view: View,
+    driver: Driver,
+    timed: Timed,
+    crashes: Crashes,
+    *,
+    mode: str,
+    compat: Collection[Compat] = (),
+) -> MetricsRegistry:
+    """Return figures that follow a cluster from now on."""
+    figures = _following(view, driver, timed, crashes, mode=mode, compat=compat)
+    for _ in _filling(figures, view):
+        pass
+    return figures
+
+
+async def figures_by_turns(
+    view: View,
+    driver: Driver,
+    timed: Timed,
+    crashes: Crashes,
+    *,
+    mode: str,
+    since: float,
+    home: str,
+) -> MetricsRegistry:
+    """Return the same, also of what came `since` then; others have their turns meanwhile.
+
+    In the namespace `home` is written what was refused by those who sell machines.
+    """
+    figures = _following(view, driver, timed, crashes, mode=mode, since=since, home=home)
+    for _ in _filling(figures, view):
+        await asyncio.sleep(0)
+    return figures
+
+
+def _following(
+    view: View,
+    driver: Driver,
+    timed: Timed,
+    crashes: Crashes,
+    *,
+    mode: str,
+    compat: Collection[Compat] = (),
+    since: float | None = None,
+    home: str = SYSTEM,
+) -> MetricsRegistry:
+    figures = MetricsRegistry(
+        clock=seconds_now,
+        version=__version__,
+        mode=mode,
+        compat=compat,
+        price=catalogue_price,
+        since=since,
+    )
+    cache = figures.cache
+
+    def heard(kind: Kind, difference: Difference) -> None:
+        cache.observe(kind, difference.old, difference.new)
+        figures.provisioning.observe(kind, difference.old, difference.new)
+
+    driver.listeners.append(heard)
+    if view.has(NODE_CLAIM):
+        figures.provisioning.offerings = lambda: tuple(_offerings(view, home))
+    figures.provisioning.most_usd_hour = lambda: timed.most_usd_hour
+    timed.cycles, timed.placements = figures.cycles, figures.placement.placements
+    driver.on_attended = timed.attended
+    figures.placement.largest = lambda: largest_gangs(timed.state)
+    figures.placement.cached = lambda: _cached(timed.state)
+    scheduler, gangs = driver.controllers.get("scheduler"), driver.controllers.get("gangs")
+    if isinstance(scheduler, Scheduler):
+        scheduler.estimates.works_out = timed.estimates
+        figures.health = lambda: _health(scheduler, crashes)
+    if isinstance(gangs, GangController):
+        figures.placement.rollbacks = lambda: gangs.rollbacks
+    return figures
+
+
+def _health(scheduler: Scheduler, crashes: Crashes) -> SchedulerHealth:
+    health, now = scheduler.health, seconds_now()
+    return SchedulerHealth(
+        quarantined=scheduler.quarantine.counts(),
+        quarantines=scheduler.quarantine.total,
+        refused_plans=scheduler.refused,
+        rebuilds=scheduler.rebuilds,
+        failing_keys=len(crashes),
+        planned_at=health.planned_at,
+        written_at=health.written_at,
+        behind_s=health.behind_s(now),
+        unwritten_s=health.unwritten_s(now),
+        unexplained_s=health.unexplained_s(now),
+    )
+
+
+def _cached(state: ClusterState | None) -> tuple[int, int]:
+    """Return how often an answer was known, and how often it was not."""
+    if state is None:
+        return 0, 0
+    return placement_of(state).hits_and_misses
+
+
+def _filling(figures: MetricsRegistry, view: View) -> Iterator[None]:
+    """Read what is there already, as it is when its turn comes; yield now and then."""
+    for kind in FOLLOWED:
+        keys = view.keys(kind) if view.has(kind) else []
+        for first in range(0, len(keys), MOST_TOLD):
+            turn = keys[first : first + MOST_TOLD]
+            some = (view.get(kind, one.name, one.namespace) for one in turn)
+            fill(figures.cache, kind, (one for one in some if one is not None))
+            yield
+
+
+def _offerings(view: View, home: str) -> Iterator[Offering]:
+    """Yield the offers of all zones of machine types that were refused somewhere lately."""
+    refused = {(one.machine, one.capacity_type) for one in refusals(view, home)}
+    market = OfferingsReader(home=home).read(view) if refused else None
+    if market is None:
+        return
+    now = Instant(int(seconds_now() * 1000))
+    out = {(one.machine, one.zone, one.capacity_type) for one in market.outages if one.until > now}
+    for offer in market.offers:
+        if (offer.machine, offer.capacity_type) in refused:
+            key = offer.machine, offer.zone, offer.capacity_type
+            yield Offering(*key, is_unavailable=key in out)

@@ -1,0 +1,7 @@
+"""The rules of `runtime.admission` as webhooks, for API servers without admission policies.
+
+rules          what is changed or refused, as pure functions of a request
+configuration  what an API server has to be told of it, and what else an installation needs then
+certificates   the proof that we are the ones whom it asks, kept in a Secret and renewed in time
+serving        the listener, and the loop that keeps its certificate trusted
+"""

@@ -1,0 +1,176 @@
+"""The webhooks at work: a certificate that is trusted before it is shown, and a listener.
+
+    read the Secret ──due?──▶ write a new one ──▶ have its authority trusted ──▶ show it
+          ▲   (somebody else was first: read again)                              │
+          └───────────────────────────── a minute later ─────────────────────────┘
+
+Every replica goes through these steps by itself and in this order; whoever is first writes, and all
+others find it written. So it does not matter who leads, or whether anybody does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from aiohttp import web
+
+from unisono.control.class_rules import CLASS_RULES, read_rules
+from unisono.control.names import CONFIG_MAP, SECRET
+from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock, guarded
+from unisono.kube.mapping import Kind
+from unisono.kube.tls import show
+from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
+from unisono.net.listener import IDLE_SECONDS, Accepted, Counted, bound, listening
+from unisono.runtime.log import Journal
+from unisono.runtime.probes import CannotListen
+from unisono.runtime.webhook.certificates import Json, Proof, is_due, read, renewed, written
+from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
+from unisono.runtime.webhook.rules import PATHS, TENANCY, answer
+
+_LOOK_EVERY_S = 60.0
+# At the start, and after trouble: until we can answer, jobs of queues are refused.
+_SOON_S = 2.0
+# The largest object that an API server takes is 3 MiB; a review may hold an old and a new one.
+_MOST_BYTES = 8 * 1024 * 1024
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Webhook:
+    """One replica's webhooks."""
+
+    def __init__(self, client: Client, namespace: str, clock: Clock, journal: Journal) -> None:
+        """Prepare; nothing is read or served yet."""
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock
+        self._journal = journal
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._shown: Proof | None = None
+        self.is_trusted = asyncio.Event()
+
+    async def serve(self, host: str, port: int) -> None:
+        """Answer API servers for as long as this runs, as soon as they can trust us."""
+        await guarded(self._keep_trusted(), self._listen(host, port))
+
+    async def _listen(self, host: str, port: int) -> None:
+        await self.is_trusted.wait()
+        async with _listening(host, port, self._context, self._review) as address:
+            self._journal.info("answering reviews", address=address)
+            await asyncio.Event().wait()
+
+    async def _review(self, request: web.Request) -> web.Response:
+        try:
+            review = json.loads(await request.read())
+            rules = await self.class_rules() if request.path == TENANCY else ()
+            answered = answer(request.path, review, rules)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return web.Response(status=400, text=f"not an AdmissionReview: {error!r}\n")
+        except KubeTrouble as error:  # nobody is let pass by rules that could not be read
+            return web.Response(status=503, text=f"the rules about classes: {error}\n")
+        return web.json_response(answered)
+
+    async def class_rules(self) -> Sequence[PriorityClassRule]:
+        """Return who may name which priority class, as whoever leads has written it."""
+        try:
+            found = await self._client.get(CONFIG_MAP, CLASS_RULES, self._namespace)
+        except NotFound:
+            return ()
+        return read_rules(found.get("data") or {})
+
+    # ---- the certificate -------------------------------------------------------------------------
+
+    async def _keep_trusted(self) -> None:
+        while True:
+            try:
+                await self.step(self._clock.now())
+            except Conflict:
+                pause = _SOON_S  # another replica was first
+            except KubeTrouble as error:
+                self._journal.warning("the certificate of the webhooks is stuck", reason=str(error))
+                pause = _SOON_S if self._shown is None else _LOOK_EVERY_S
+            else:
+                pause = _LOOK_EVERY_S
+            await self._clock.sleep(pause)
+
+    async def step(self, now: float) -> None:
+        """Have a certificate that is good, trusted and shown; nothing is written if it is."""
+        hosts = host_names(self._namespace)
+        secret = await self._client.get(SECRET, WEBHOOK, self._namespace)
+        proof = read(secret)
+        if proof is None or is_due(proof, hosts, now):
+            proof = renewed(proof, hosts, now)
+            await self._client.update({**secret, "data": written(proof)})
+            self._journal.info("a new certificate for the webhooks")
+        for kind in KINDS.values():
+            await self._have_trusted(kind, proof)
+        if proof != self._shown:
+            show(self._context, proof.certificate, proof.key)
+            self._shown = proof
+            self.is_trusted.set()
+
+    async def _have_trusted(self, kind: Kind, proof: Proof) -> None:
+        try:
+            found = await self._client.get(kind, NAME)
+        except NotFound:
+            return  # the server has policies for that
+        trusted = base64.b64encode(proof.trusted).decode()
+        webhooks: list[Json] = found["webhooks"]
+        if any(one["clientConfig"].get("caBundle") != trusted for one in webhooks):
+            for one in webhooks:
+                one["clientConfig"]["caBundle"] = trusted
+            await self._client.update(found)
+
+
+# ---- the listener --------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    host: str, port: int, context: ssl.SSLContext, review: Handler
+) -> AsyncIterator[str]:
+    told: dict[asyncio.BaseTransport, Accepted] = {}
+
+    @web.middleware
+    async def noted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let it be known which connections are at work, of all that are open."""
+        accepted = told.get(request.transport) if request.transport is not None else None
+        if accepted is None:
+            return await handler(request)
+        accepted.work()
+        try:
+            return await handler(request)
+        finally:
+            accepted.rest(is_known=False)  # nobody proves who they are here
+
+    app = web.Application(client_max_size=_MOST_BYTES, middlewares=[noted])
+    for path in PATHS:
+        app.router.add_post(path, review)
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_SECONDS
+    )
+    await runner.setup()
+    speak = runner.server
+    assert speak is not None, "it was set up"
+    try:
+        try:
+            sock = bound(host, port)
+        except OSError as error:
+            reason = error.strerror or error
+            message = f"cannot listen on {host}:{port}: {reason}; see --webhook"
+            raise CannotListen(message) from error
+
+        def serve(accepted: Accepted) -> Counted:
+            return Counted(accepted, speak(), told)
+
+        async with listening(sock, serve, context=context):
+            yield f"https://{host}:{sock.getsockname()[1]}"
+    finally:
+        await runner.cleanup()

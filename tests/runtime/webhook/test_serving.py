@@ -1,0 +1,155 @@
+"""A certificate for webhooks over the years: made once, trusted before it is shown, renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import io
+from typing import Any
+
+import pytest
+
+from unisono.control.class_rules import CLASS_RULES
+from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import Conflict, NotFound, Status
+from unisono.runtime.log import Journal
+from unisono.runtime.webhook.certificates import read
+from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, objects
+from unisono.runtime.webhook.serving import Webhook
+
+Json = dict[str, Any]
+DAY = 86_400.0
+START = 1_800_000_000.0
+
+
+class Stored:
+    """The few objects that a webhook reads and writes."""
+
+    def __init__(self) -> None:
+        made = objects("home", {}, {"mutating"})
+        self.objects = {(one["kind"], one["metadata"]["name"]): one for one in made}
+        self.writes: list[str] = []
+        self.is_first = True
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Json:
+        found = self.objects.get((kind.kind, name))
+        if found is None:
+            raise NotFound(Status(code=404, message=f"{name} is not there"))
+        return copy.deepcopy(found)
+
+    async def update(self, new: Json) -> Json:
+        if not self.is_first:
+            raise Conflict(Status(code=409, message="somebody else was first"))
+        self.writes.append(new["kind"])
+        self.objects[new["kind"], new["metadata"]["name"]] = copy.deepcopy(new)
+        return new
+
+    @property
+    def secret(self) -> Json:
+        return self.objects["Secret", WEBHOOK]
+
+    @property
+    def trusted(self) -> bytes:
+        (one,) = self.objects[KINDS["mutating"].kind, NAME]["webhooks"]
+        return base64.b64decode(one["clientConfig"]["caBundle"])
+
+
+class Clock:
+    """Nobody waits in these tests."""
+
+    def now(self) -> float:
+        return START
+
+    def monotonic(self) -> float:
+        return START
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError
+
+
+def webhook(stored: Stored) -> Webhook:
+    return Webhook(stored, "home", Clock(), Journal(io.StringIO(), lambda: START))  # type: ignore[arg-type]  # two of its calls
+
+
+def test_a_certificate_is_made_once_and_found_by_the_others() -> None:
+    async def work() -> None:
+        stored = Stored()
+        first, second = webhook(stored), webhook(stored)
+        await first.step(START)
+        assert stored.writes == ["Secret", "MutatingWebhookConfiguration"]
+        await second.step(START + DAY)
+        await first.step(START + 200 * DAY)
+        assert len(stored.writes) == 2
+        assert first.is_trusted.is_set()
+        assert second.is_trusted.is_set()
+
+    asyncio.run(work())
+
+
+def test_it_is_renewed_in_time_and_the_old_one_is_trusted_meanwhile() -> None:
+    async def work() -> None:
+        stored = Stored()
+        one = webhook(stored)
+        await one.step(START)
+        before = read(stored.secret)
+        assert before is not None
+        await one.step(START + 260 * DAY)
+        after = read(stored.secret)
+        assert after is not None
+        assert after.certificate != before.certificate
+        assert after.trusted.endswith(before.trusted)
+        assert stored.trusted == after.trusted
+        await one.step(START + 520 * DAY)
+        last = read(stored.secret)
+        assert last is not None
+        assert before.trusted not in last.trusted
+
+    asyncio.run(work())
+
+
+def test_who_comes_second_shows_nothing_of_its_own() -> None:
+    async def work() -> None:
+        stored = Stored()
+        stored.is_first = False
+        one = webhook(stored)
+        with pytest.raises(Conflict):
+            await one.step(START)
+        assert not one.is_trusted.is_set()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("wrong", ["bm9uc2Vuc2U=", "?", None])
+def test_what_is_not_a_certificate_is_replaced(wrong: str | None) -> None:
+    async def work() -> None:
+        stored = Stored()
+        one = webhook(stored)
+        await one.step(START)
+        if wrong is None:
+            del stored.secret["data"]["tls.crt"]
+        else:
+            stored.secret["data"]["tls.crt"] = wrong
+        await one.step(START)
+        found = read(stored.secret)
+        assert found is not None
+        assert found.certificate.startswith(b"-----BEGIN")
+        assert stored.trusted == found.trusted
+
+    asyncio.run(work())
+
+
+def test_who_may_name_a_class_is_read_from_what_the_leader_wrote() -> None:
+    async def work() -> None:
+        stored = Stored()
+        one = webhook(stored)
+        assert await one.class_rules() == ()
+        data = {"0.names": "urgent\nsoon", "0.users": "ada", "1.names": "*"}
+        stored.objects["ConfigMap", CLASS_RULES] = {"kind": "ConfigMap", "data": data}
+        assert await one.class_rules() == (
+            PriorityClassRule(names=("urgent", "soon"), users=("ada",)),
+            PriorityClassRule(names=("*",)),
+        )
+
+    asyncio.run(work())
