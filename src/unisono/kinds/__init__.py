@@ -2,6 +2,7 @@
 
     documents   bytes of YAML or JSON -> documents, with limits
     decode      a document -> a typed manifest, or every problem in it with its field path
+    views       typed, read-only views of objects as informers hold them
     registry    which kinds there are, and what each of them can do
     candidates  which objects stand for workloads: jobs, groups of pods, pods
     gangs       pods and the object that makes a gang of them

@@ -1,0 +1,175 @@
+"""ClusterQueue, Cohort and LocalQueue of Kueue, v1beta2."""
+
+from __future__ import annotations
+
+from unisono.kinds.views.base import Number, Part, Parts, Raw, Text, Texts, View, objects_in
+from unisono.kinds.views.conditions import Status
+from unisono.kinds.views.meta import Object
+
+
+class ResourceQuota(View):
+    """How much of one resource; the amounts are as they are written, None if absent."""
+
+    __slots__ = ()
+
+    name = Text("name")
+
+    @property
+    def nominal_quota(self) -> object:
+        """What the queue may always use."""
+        return self.raw.get("nominalQuota")
+
+    @property
+    def borrowing_limit(self) -> object:
+        """What it may borrow from its cohort on top; None: no limit."""
+        return self.raw.get("borrowingLimit")
+
+    @property
+    def lending_limit(self) -> object:
+        """What other queues may borrow of its quota; None: all of it."""
+        return self.raw.get("lendingLimit")
+
+
+class FlavorQuotas(View):
+    """The quota of one flavor."""
+
+    __slots__ = ()
+
+    name = Text("name")
+    resources = Parts("resources", ResourceQuota)
+
+
+class ResourceGroup(View):
+    """Resources that come from one flavor together, and the flavors to try, in order."""
+
+    __slots__ = ()
+
+    covered_resources = Texts("coveredResources")
+    resources = Parts("resources", ResourceQuota)
+
+    @property
+    def flavors(self) -> tuple[FlavorQuotas, ...]:
+        """The flavors; a pooled quota (flavors that are only names) is that of the first one."""
+        found = self.raw.get("flavors")
+        if isinstance(found, list) and found and isinstance(found[0], str):
+            pooled: Raw = {"name": found[0], "resources": self.raw.get("resources")}
+            return (FlavorQuotas(pooled),)
+        return tuple(map(FlavorQuotas, objects_in(found, "flavors")))
+
+
+class FairSharing(View):
+    """How much weight a share has."""
+
+    __slots__ = ()
+
+    @property
+    def weight(self) -> object:
+        """The weight as it is written; None: 1."""
+        return self.raw.get("weight")
+
+
+class ClusterQueueSpec(View):
+    """Quota, and the rules of its use."""
+
+    __slots__ = ()
+
+    resource_groups = Parts("resourceGroups", ResourceGroup)
+    cohort_name = Text("cohortName")
+    queueing_strategy = Text("queueingStrategy", "BestEffortFIFO")
+    stop_policy = Text("stopPolicy", "None")
+    fair_sharing = Part("fairSharing", FairSharing)
+
+
+class ResourceUsage(View):
+    """How much of one resource is in use, and how much of that is borrowed, as it is written."""
+
+    __slots__ = ()
+
+    name = Text("name")
+
+    @property
+    def total(self) -> object:
+        """What is in use."""
+        return self.raw.get("total")
+
+    @property
+    def borrowed(self) -> object:
+        """What of it belongs to other queues of the cohort."""
+        return self.raw.get("borrowed")
+
+
+class FlavorUsage(View):
+    """What is in use of a flavor."""
+
+    __slots__ = ()
+
+    name = Text("name")
+    resources = Parts("resources", ResourceUsage)
+
+
+class ClusterQueueStatus(Status):
+    """What was observed of a queue."""
+
+    __slots__ = ()
+
+    pending_workloads = Number("pendingWorkloads")
+    reserving_workloads = Number("reservingWorkloads")
+    admitted_workloads = Number("admittedWorkloads")
+    flavors_usage = Parts("flavorsUsage", FlavorUsage)
+    flavors_reservation = Parts("flavorsReservation", FlavorUsage)
+
+
+class ClusterQueue(Object):
+    """A queue with quota of its own."""
+
+    __slots__ = ()
+
+    spec = Part("spec", ClusterQueueSpec)
+    status = Part("status", ClusterQueueStatus)
+
+
+class CohortSpec(View):
+    """Its place in the tree, and quota that belongs to all members."""
+
+    __slots__ = ()
+
+    parent_name = Text("parentName")
+    resource_groups = Parts("resourceGroups", ResourceGroup)
+    fair_sharing = Part("fairSharing", FairSharing)
+
+
+class Cohort(Object):
+    """Queues and cohorts that share quota."""
+
+    __slots__ = ()
+
+    spec = Part("spec", CohortSpec)
+
+
+class LocalQueueSpec(View):
+    """Where a queue leads."""
+
+    __slots__ = ()
+
+    cluster_queue = Text("clusterQueue")
+    stop_policy = Text("stopPolicy", "None")
+    fair_sharing = Part("fairSharing", FairSharing)
+
+
+class LocalQueueStatus(Status):
+    """What was observed of a queue."""
+
+    __slots__ = ()
+
+    pending_workloads = Number("pendingWorkloads")
+    reserving_workloads = Number("reservingWorkloads")
+    admitted_workloads = Number("admittedWorkloads")
+
+
+class LocalQueue(Object):
+    """A namespace's entrance to a ClusterQueue."""
+
+    __slots__ = ()
+
+    spec = Part("spec", LocalQueueSpec)
+    status = Part("status", LocalQueueStatus)
