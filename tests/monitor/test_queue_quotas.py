@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unisono.kinds import views
 from unisono.monitor.records import Quota, queue_record
 
 Json = dict[str, Any]
@@ -11,7 +12,9 @@ Json = dict[str, Any]
 
 def quotas(*groups: Json) -> tuple[Quota, ...]:
     metadata = {"name": "q", "uid": "1"}
-    return queue_record({"metadata": metadata, "spec": {"resourceGroups": list(groups)}}).quotas
+    return queue_record(
+        views.ClusterQueue({"metadata": metadata, "spec": {"resourceGroups": list(groups)}})
+    ).quotas
 
 
 def test_a_quota_per_flavor() -> None:

@@ -132,12 +132,13 @@ def _fault(given: argparse.Namespace) -> Fault:
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
     from unisono.control.names import NODE, POD
+    from unisono.kinds import views
     from unisono.monitor.dcgm.assignments import DeviceAssignments
     from unisono.monitor.gpu_faults import fault_at, faults_of
     from unisono.monitor.records import pod_record
 
     nodes = (await client.list(NODE)).items
-    pods = [pod_record(one) for one in (await client.list(POD)).items]
+    pods = [pod_record(views.Pod(one)) for one in (await client.list(POD)).items]
     holders = DeviceAssignments().give_out(one for one in pods if one.node and not one.is_over)
     found: list[Json] = []
     for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"])):
@@ -182,6 +183,7 @@ def _words(fault: Fault) -> Iterator[str]:
 
 
 def _count(node: Json) -> int:
+    from unisono.kinds import views
     from unisono.monitor.records import node_record
 
-    return node_record(node).gpus
+    return node_record(views.Node(node)).gpus

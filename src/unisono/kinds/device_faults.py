@@ -12,11 +12,10 @@ error of the application is no fault of the node; some others are only worth wat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-Json = Mapping[str, Any]
+from unisono.kinds import views
 
 Severity = Literal["broken", "suspect", "application"]
 
@@ -39,13 +38,13 @@ class Fault:
     message: str
 
 
-def fault_of(node: Json) -> Fault | None:
+def fault_of(node: views.Raw) -> Fault | None:
     """Return what a node's conditions say is wrong with its devices; None if nothing is."""
-    conditions = (node.get("status") or {}).get("conditions") or ()
+    conditions = [*views.Object(node).conditions]
     for kind, means_broken in DEVICE_CONDITIONS:
         for one in conditions:
-            if one["type"] == kind and one["status"] == means_broken:
-                return fault(one.get("reason") or kind, one.get("message") or "")
+            if one.type == kind and one.status == means_broken:
+                return fault(one.reason or kind, one.message)
     return None
 
 

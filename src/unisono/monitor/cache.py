@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from unisono.kinds import views
+from unisono.kinds.views import Raw
 from unisono.kube.mapping import POD, Kind
 from unisono.monitor.gpu_faults import Faults, faults_of
 from unisono.monitor.karpenter_records import ClaimRecord, PoolRecord, claim_record, pool_record
 from unisono.monitor.records import (
-    Json,
     NodeRecord,
     PodRecord,
     QueueRecord,
@@ -96,17 +97,17 @@ class ClusterCache:
         self.unreadable = 0  # objects that could not be read; the figures go on without them
         self.on_unreadable: Callable[[str, Exception], None] = lambda what, why: None
         # By uid: one object may follow another of the same name.
-        self._heard: dict[Kind, dict[str, tuple[Json | None, Json | None]]] = {
+        self._heard: dict[Kind, dict[str, tuple[Raw | None, Raw | None]]] = {
             kind: {} for kind in FOLLOWED
         }
 
-    def observe(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+    def observe(self, kind: Kind, old: Raw | None, new: Raw | None) -> None:
         """Take note that an object became another."""
         of_kind = self._heard.get(kind)
         some = new if new is not None else old
         if of_kind is None or some is None:
             return
-        of_kind[some["metadata"]["uid"]] = (old, new)
+        of_kind[views.Object(some).uid] = (old, new)
         if len(of_kind) >= _MOST_HEARD:
             self.refresh()
 
@@ -122,9 +123,9 @@ class ClusterCache:
                         self.unreadable += 1
                         self.on_unreadable(_named(kind, new if new is not None else old), mistake)
 
-    def _read(self, kind: Kind, old: Json | None, new: Json | None) -> None:
-        metadata = (new if new is not None else old or {})["metadata"]
-        key = metadata.get("namespace", ""), metadata["name"]
+    def _read(self, kind: Kind, old: Raw | None, new: Raw | None) -> None:
+        metadata = views.Object(new if new is not None else old or {}).metadata
+        key = metadata.namespace, metadata.name
         if kind == POD:
             self._read_pod(key, old, new)
         elif kind == WORKLOAD:
@@ -132,26 +133,30 @@ class ClusterCache:
         elif kind == NODE:
             self._read_node(key[1], new)
         elif kind == CLUSTER_QUEUE:
-            self._put_queue(self.queues, key[1], None if new is None else queue_record(new))
+            queue = None if new is None else queue_record(views.ClusterQueue(new))
+            self._put_queue(self.queues, key[1], queue)
         elif kind == LOCAL_QUEUE:
-            self._put_queue(self.local_queues, key, None if new is None else _cluster_queue(new))
+            leads_to = None if new is None else views.LocalQueue(new).spec.cluster_queue
+            self._put_queue(self.local_queues, key, leads_to)
         elif kind == COHORT:
-            self._put_queue(self.cohorts, key[1], None if new is None else _parent(new))
+            parent = None if new is None else views.Cohort(new).spec.parent_name
+            self._put_queue(self.cohorts, key[1], parent)
         elif kind == NODE_POOL:
-            _put(self.pools, key[1], None if new is None else pool_record(new))
+            _put(self.pools, key[1], None if new is None else pool_record(views.NodePool(new)))
         elif kind == NODE_CLAIM:
-            _put(self.claims, key[1], None if new is None else claim_record(new))
+            _put(self.claims, key[1], None if new is None else claim_record(views.NodeClaim(new)))
         else:
-            _put(self.restarts, key, None if new is None else _restarts(new))
+            _put(self.restarts, key, None if new is None else views.JobSet(new).status.restarts)
 
     def _put_queue(self, into: dict[K, V], key: K, value: V | None) -> None:
         if into.get(key) != value:
             self.queues_version += 1
             _put(into, key, value)
 
-    def _read_node(self, name: str, new: Json | None) -> None:
-        record = node_record(new) if new is not None else None
-        faults = faults_of(new["metadata"].get("annotations")) if new is not None else None
+    def _read_node(self, name: str, new: Raw | None) -> None:
+        node = views.Node(new) if new is not None else None
+        record = node_record(node) if node is not None else None
+        faults = faults_of(node.metadata.annotations) if node is not None else None
         _put(self.faults, name, faults or None)
         if record is not None and not record.price:
             record = replace(record, price=self._price(record))
@@ -159,11 +164,11 @@ class ClusterCache:
             self.nodes_version += 1
             _put(self.nodes, name, record)
 
-    def _read_pod(self, key: Key, old: Json | None, new: Json | None) -> None:
+    def _read_pod(self, key: Key, old: Raw | None, new: Raw | None) -> None:
         before = self.pods.get(key)
         some = new if new is not None else old
         assert some is not None
-        after = pod_record(some)
+        after = pod_record(views.Pod(some))
         if before is not None and before.uid != after.uid:
             before = None
         # Of pods without GPUs that nobody manages there is nothing to tell.
@@ -174,9 +179,9 @@ class ClusterCache:
             _put(self.pods, key, kept)
         self._tell_pod(PodChange(before, after, is_gone=new is None))
 
-    def _read_workload(self, key: Key, new: Json | None) -> None:
+    def _read_workload(self, key: Key, new: Raw | None) -> None:
         before = self.workloads.get(key)
-        after = workload_record(new) if new is not None else None
+        after = workload_record(views.Workload(new)) if new is not None else None
         if after != before:
             self.workloads_version += 1
             _put(self.workloads, key, after)
@@ -223,7 +228,7 @@ class ClusterCache:
         return used
 
 
-def fill(cache: ClusterCache, kind: Kind, objects: Iterable[Json]) -> None:
+def fill(cache: ClusterCache, kind: Kind, objects: Iterable[Raw]) -> None:
     """Tell cache of objects that are there already."""
     for one in objects:
         cache.observe(kind, None, one)
@@ -236,20 +241,6 @@ def _put(into: dict[K, V], key: K, value: V | None) -> None:
         into[key] = value
 
 
-def _named(kind: Kind, obj: Json | None) -> str:
-    metadata = (obj or {}).get("metadata") or {}
-    full = "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))
-    return f"{kind.kind} {full}"
-
-
-def _cluster_queue(local_queue: Json) -> str:
-    return str((local_queue.get("spec") or {}).get("clusterQueue") or "")
-
-
-def _parent(cohort: Json) -> str:
-    spec = cohort.get("spec") or {}
-    return str(spec.get("parentName") or spec.get("parent") or "")
-
-
-def _restarts(job_set: Json) -> int:
-    return int((job_set.get("status") or {}).get("restarts") or 0)
+def _named(kind: Kind, obj: Raw | None) -> str:
+    metadata = views.Object(obj or {}).metadata
+    return f"{kind.kind} {'/'.join(filter(None, (metadata.namespace, metadata.name)))}"

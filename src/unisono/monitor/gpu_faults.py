@@ -8,6 +8,8 @@ restart, and needs no other way in than the API.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 ANNOTATION = "unisono.dev/gpu-faults"
@@ -47,7 +49,7 @@ Faults = dict[str, Fault]
 _read = msgspec.json.Decoder(Faults).decode
 
 
-def faults_of(annotations: dict[str, str] | None) -> Faults:
+def faults_of(annotations: Mapping[str, str] | None) -> Faults:
     """Read the faults of a node's devices; none if there are none that can be read."""
     text = (annotations or {}).get(ANNOTATION)
     if not text:

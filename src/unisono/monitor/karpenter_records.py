@@ -5,16 +5,13 @@ Names of labels and annotations are those that provisioning writes; this package
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
+from unisono.kinds import views
 from unisono.kinds.core.nodes import HELD_FOR
 from unisono.kinds.scalar import duration_ms
+from unisono.kinds.views import seconds_of
 from unisono.monitor.records import CAPACITY_TYPE, INSTANCE_TYPE, POOL, PRICE
-
-Json = Mapping[str, Any]
 
 _ZONE = "topology.kubernetes.io/zone"
 _IDLE_SINCE = "unisono.dev/idle-since"
@@ -63,73 +60,53 @@ class ClaimRecord:
         return 0.0 if keeps == FOREVER else self.idle_since + keeps
 
 
-def pool_record(pool: Json) -> PoolRecord:
+def pool_record(pool: views.NodePool) -> PoolRecord:
     """Read a NodePool."""
-    spec = pool.get("spec") or {}
-    template = ((spec.get("template") or {}).get("spec")) or {}
-    disruption = spec.get("disruption") or {}
-    ready = _condition(pool, "Ready")
+    spec = pool.spec
+    template, ready = spec.template.spec, pool.conditions.get("Ready")
     return PoolRecord(
-        name=pool["metadata"]["name"],
-        weight=int(spec.get("weight") or 0),
-        limits=tuple((str(name), str(one)) for name, one in (spec.get("limits") or {}).items()),
-        types=_values(template, INSTANCE_TYPE),
-        capacity_types=_values(template, CAPACITY_TYPE),
-        keeps=_seconds(str(disruption.get("consolidateAfter") or "0s")),
-        replicas=spec.get("replicas"),
-        is_ready=ready is None or ready["status"] == "True",
-        says=str((ready or {}).get("message") or ""),
+        name=pool.name,
+        weight=spec.weight or 0,
+        limits=tuple((name, str(one)) for name, one in spec.limits.items()),
+        types=template.values_of(INSTANCE_TYPE),
+        capacity_types=template.values_of(CAPACITY_TYPE),
+        keeps=_seconds(spec.disruption.consolidate_after or "0s"),
+        replicas=spec.replicas,
+        is_ready=ready is None or ready.is_true,
+        says=ready.message if ready is not None else "",
     )
 
 
-def claim_record(claim: Json) -> ClaimRecord:
+def claim_record(claim: views.NodeClaim) -> ClaimRecord:
     """Read a NodeClaim."""
-    metadata = claim["metadata"]
-    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
-    launched = _condition(claim, "Launched")
-    is_refused = launched is not None and launched["status"] == "False"
+    metadata, spec, conditions = claim.metadata, claim.spec, claim.conditions
+    annotations = metadata.annotations
     return ClaimRecord(
-        name=metadata["name"],
-        pool=labels.get(POOL, ""),
-        node=str((claim.get("status") or {}).get("nodeName") or ""),
-        instance_type=_first(claim["spec"], INSTANCE_TYPE),
-        zone=_first(claim["spec"], _ZONE),
-        capacity_type=_first(claim["spec"], CAPACITY_TYPE),
+        name=metadata.name,
+        pool=metadata.labels.get(POOL, ""),
+        node=claim.status.node_name,
+        instance_type=spec.value_of(INSTANCE_TYPE),
+        zone=spec.value_of(_ZONE),
+        capacity_type=spec.value_of(CAPACITY_TYPE),
         price=_price(annotations.get(PRICE)),
-        state=_state(claim, launched),
-        says=str((launched or {}).get("message") or "") if is_refused else "",
+        state=_state(claim),
+        says=conditions.message("Launched") if conditions.is_false("Launched") else "",
         held_for=annotations.get(HELD_FOR, ""),
-        created=_time(metadata.get("creationTimestamp")),
-        idle_since=_time(annotations.get(_IDLE_SINCE)),
+        created=metadata.created,
+        idle_since=seconds_of(annotations.get(_IDLE_SINCE, "")),
         is_released=_RELEASED in annotations,
     )
 
 
-def _state(claim: Json, launched: Json | None) -> str:
-    if "deletionTimestamp" in claim["metadata"]:
+def _state(claim: views.NodeClaim) -> str:
+    conditions = claim.conditions
+    if claim.is_terminating:
         return "going"
-    if launched is not None and launched["status"] == "False":
+    if conditions.is_false("Launched"):
         return "refused"
-    ready = _condition(claim, "Initialized")
-    if ready is not None and ready["status"] == "True":
+    if conditions.is_true("Initialized"):
         return "ready"
-    return "launched" if launched is not None and launched["status"] == "True" else "launching"
-
-
-def _condition(obj: Json, kind: str) -> Json | None:
-    conditions: Iterable[Json] = (obj.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one["type"] == kind), None)
-
-
-def _values(spec: Json, key: str) -> tuple[str, ...]:
-    for one in spec.get("requirements") or ():
-        if one.get("key") == key and one.get("operator") == "In":
-            return tuple(str(value) for value in one.get("values") or ())
-    return ()
-
-
-def _first(spec: Json, key: str) -> str:
-    return next(iter(_values(spec, key)), "")
+    return "launched" if conditions.is_true("Launched") else "launching"
 
 
 def _seconds(text: str) -> float:
@@ -142,12 +119,5 @@ def _seconds(text: str) -> float:
 def _price(text: str | None) -> float:
     try:
         return float(text or 0)
-    except ValueError:
-        return 0.0
-
-
-def _time(text: str | None) -> float:
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else 0.0
     except ValueError:
         return 0.0

@@ -8,20 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from sys import intern
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import bounded, is_gpu
+from unisono.kinds import views
 from unisono.kinds.device_faults import device_in, fault, fault_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
+from unisono.kinds.views import seconds_of
 from unisono.monitor.gpu_faults import faults_of
-
-Json = Mapping[str, Any]
 
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -182,20 +182,19 @@ class QueueRecord:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def node_record(node: Json) -> NodeRecord:
+def node_record(node: views.Node) -> NodeRecord:
     """Read a node."""
-    metadata, status = node["metadata"], node.get("status") or {}
-    labels = metadata.get("labels") or {}
-    capacity = _gpus_of(status.get("capacity"))
+    metadata, spec, status = node.metadata, node.spec, node.status
+    labels = metadata.labels
+    capacity = _gpus_of(status.capacity)
     resource = max(capacity, key=lambda one: (capacity[one], one), default="")
-    is_ready = _is_true(status.get("conditions"), "Ready")
-    is_closed = bool((node.get("spec") or {}).get("unschedulable"))
+    is_ready = node.is_ready
     return NodeRecord(
-        name=metadata["name"],
-        uid=metadata["uid"],
-        created=time_of(metadata.get("creationTimestamp")),
+        name=metadata.name,
+        uid=metadata.uid,
+        created=metadata.created,
         gpus=sum(capacity.values()),
-        allocatable=sum(_gpus_of(status.get("allocatable")).values()),
+        allocatable=sum(_gpus_of(status.allocatable).values()),
         resource=resource,
         model=str(labels.get("nvidia.com/gpu.product") or "").replace("-", " "),
         memory_mib=_whole(labels.get("nvidia.com/gpu.memory")),
@@ -203,26 +202,23 @@ def node_record(node: Json) -> NodeRecord:
         capacity_type=labels.get(CAPACITY_TYPE, ""),
         pool=labels.get(POOL, ""),
         zone=labels.get("topology.kubernetes.io/zone", ""),
-        price=_number((metadata.get("annotations") or {}).get(PRICE)),
+        price=_number(metadata.annotations.get(PRICE)),
         is_ready=is_ready,
-        is_open=is_ready and not is_closed,
-        taints=tuple(
-            f"{one['key']}={one.get('value', '')}"
-            for one in (node.get("spec") or {}).get("taints") or ()
-        ),
-        is_ours=str((node.get("spec") or {}).get("providerID") or "").startswith(_OURS),
+        is_open=is_ready and not spec.unschedulable,
+        taints=tuple(f"{one.key}={one.value}" for one in spec.taints),
+        is_ours=spec.provider_id.startswith(_OURS),
         broken=tuple(_broken(node)),
     )
 
 
-def _broken(node: Json) -> Iterator[tuple[str, str]]:
+def _broken(node: views.Node) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a node's devices, as far as placement stays away from it."""
-    found = fault_of(node)
+    found = fault_of(node.raw)
     if found is None or found.severity != "broken":
         return
     injected = {
         index: fault(one.problem, "")
-        for index, one in faults_of(node["metadata"].get("annotations")).items()
+        for index, one in faults_of(node.metadata.annotations).items()
         if one.problem
     }
     named = {index: one.reason for index, one in injected.items() if one.severity == "broken"}
@@ -233,151 +229,143 @@ def _broken(node: Json) -> Iterator[tuple[str, str]]:
         yield "*" if index is None else str(index), found.reason
 
 
-def pod_record(pod: Json) -> PodRecord:
+def pod_record(pod: views.Pod) -> PodRecord:
     """Read a pod."""
-    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
-    conditions = status.get("conditions")
-    started, ended = _run(status.get("containerStatuses") or ())
-    phase = status.get("phase") or "Pending"
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
+    annotations, labels, conditions = metadata.annotations, metadata.labels, status.conditions
+    started, ended = _run(status.container_statuses)
+    phase = status.phase
     pace = pace_of(annotations)
     return PodRecord(
-        namespace=intern(metadata["namespace"]),
-        name=metadata["name"],
-        uid=metadata["uid"],
-        node=spec.get("nodeName") or "",
+        namespace=intern(metadata.namespace),
+        name=metadata.name,
+        uid=metadata.uid,
+        node=spec.node_name,
         phase=intern(phase),
-        gpus=_same(tuple(_containers(spec.get("containers") or ()))),
+        gpus=_same(tuple(_containers(spec.containers))),
         workload=annotations.get(WORKLOAD_ANNOTATION, ""),
         rank=next((labels[one] for one in _RANKS if one in labels), ""),
-        is_ready=_is_true(conditions, "Ready"),
-        created=time_of(metadata.get("creationTimestamp")),
-        bound=_since(conditions, "PodScheduled"),
+        is_ready=conditions.is_true("Ready"),
+        created=metadata.created,
+        bound=conditions.since("PodScheduled"),
         started=started,
         ended=ended if phase in ("Succeeded", "Failed") else 0.0,
         profile=annotations.get("unisono.dev/sim-profile", ""),
-        stepped=time_of(pace.at) if pace is not None else 0.0,
+        stepped=seconds_of(pace.at) if pace is not None else 0.0,
         step_seconds=pace.seconds if pace is not None else 0.0,
     )
 
 
-def workload_record(workload: Json) -> WorkloadRecord:
+def workload_record(workload: views.Workload) -> WorkloadRecord:
     """Read a Workload."""
-    metadata, spec, status = workload["metadata"], workload["spec"], workload.get("status") or {}
-    conditions = status.get("conditions")
-    admission = status.get("admission") or {}
-    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
-    owner: Json = next(iter(metadata.get("ownerReferences") or ()), {})
-    preempted = condition_of(conditions, "Preempted")
-    stats = (status.get("schedulingStats") or {}).get("evictions") or ()
-    said = {**annotations, **labels}
-    class_ref = spec.get("priorityClassRef") or {}
+    metadata, spec, status = workload.metadata, workload.spec, workload.status
+    conditions, admission = status.conditions, status.admission
+    owner = next(iter(metadata.owner_references), None)
+    said = {**metadata.annotations, **metadata.labels}
+    pod_sets = spec.pod_sets
     return WorkloadRecord(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        uid=metadata["uid"],
-        owner_kind=owner.get("kind", "Workload"),
-        owner_name=owner.get("name", metadata["name"]),
-        local_queue=spec.get("queueName") or "",
-        cluster_queue=admission.get("clusterQueue") or "",
-        priority_class=class_ref.get("name") or spec.get("priorityClassName") or "",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        owner_kind=owner.kind if owner is not None else "Workload",
+        owner_name=owner.name if owner is not None else metadata.name,
+        local_queue=spec.queue_name,
+        cluster_queue=admission.cluster_queue if admission is not None else "",
+        priority_class=spec.priority_class_ref.name,
         user=next((str(said[one]) for one in _USERS if said.get(one)), UNKNOWN),
-        team=str(said.get(_TEAM) or metadata["namespace"]),
-        pods=sum(int(one.get("count") or 0) for one in spec.get("podSets") or ()),
-        asked=tuple(_asked(spec, admission)),
-        created=time_of(metadata.get("creationTimestamp")),
-        reserved=_since(conditions, "QuotaReserved"),
-        admitted=_since(conditions, "Admitted"),
-        ready=_since(conditions, "PodsReady"),
-        finished=_since(conditions, "Finished"),
-        evicted=_since(conditions, "Evicted"),
-        left=_since(conditions, "QuotaReserved", "False"),
-        is_buying=(condition_of(conditions, PURCHASE) or {}).get("reason") in _UNDER_WAY,
-        preemption=str((preempted or {}).get("reason") or ""),
-        evictions=tuple((str(one["reason"]), int(one["count"])) for one in stats),
-        priority=int(spec.get("priority") or 0),
+        team=str(said.get(_TEAM) or metadata.namespace),
+        pods=sum(one.count for one in pod_sets),
+        asked=tuple(_asked(pod_sets, admission)),
+        created=metadata.created,
+        reserved=conditions.since("QuotaReserved"),
+        admitted=conditions.since("Admitted"),
+        ready=conditions.since("PodsReady"),
+        finished=conditions.since("Finished"),
+        evicted=conditions.since("Evicted"),
+        left=conditions.since("QuotaReserved", "False"),
+        is_buying=conditions.reason(PURCHASE) in _UNDER_WAY,
+        preemption=conditions.reason("Preempted"),
+        evictions=tuple((one.reason, one.count) for one in status.scheduling_stats.evictions),
+        priority=spec.priority,
         waits=pending_reason(conditions),
-        saved=_saved(annotations.get(PROGRESS)),
-        limit=_limit_seconds(annotations.get(TIME_LIMIT)),
+        saved=_saved(metadata.annotations.get(PROGRESS)),
+        limit=_limit_seconds(metadata.annotations.get(TIME_LIMIT)),
     )
 
 
-def queue_record(queue: Json) -> QueueRecord:
+def queue_record(queue: views.ClusterQueue) -> QueueRecord:
     """Read a ClusterQueue."""
-    spec = queue.get("spec") or {}
-    annotations = queue["metadata"].get("annotations") or {}
-    weight = (spec.get("fairSharing") or {}).get("weight")
-    slo = annotations.get("unisono.dev/wait-slo-seconds")
+    spec, metadata = queue.spec, queue.metadata
+    weight = spec.fair_sharing.weight
+    slo = metadata.annotations.get("unisono.dev/wait-slo-seconds")
     return QueueRecord(
-        name=queue["metadata"]["name"],
-        created=time_of(queue["metadata"].get("creationTimestamp")),
-        cohort=spec.get("cohortName") or spec.get("cohort") or "",
+        name=metadata.name,
+        created=metadata.created,
+        cohort=spec.cohort_name,
         weight=1.0 if weight is None else _amount(weight) / 1000,
-        quotas=tuple(_quotas(spec.get("resourceGroups") or ())),
-        is_active=_is_true((queue.get("status") or {}).get("conditions"), "Active"),
+        quotas=tuple(_quotas(spec.resource_groups)),
+        is_active=queue.conditions.is_true("Active"),
         wait_slo=_number(slo) if slo else None,
     )
 
 
-def _quotas(groups: Iterable[Json]) -> Iterator[Quota]:
+def _quotas(groups: Iterable[views.ResourceGroup]) -> Iterator[Quota]:
     for group in groups:
-        flavors = group.get("flavors") or ()
-        if flavors and isinstance(flavors[0], str):  # one quota for all, told of the first
-            flavors = ({"name": flavors[0], "resources": group.get("resources")},)
-        for flavor in flavors:
-            for quota in flavor.get("resources") or ():
-                if is_gpu(quota["name"]):
-                    limits = map(_limit, (quota.get("borrowingLimit"), quota.get("lendingLimit")))
-                    yield Quota(flavor["name"], _units(quota.get("nominalQuota", 0)), *limits)
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                if is_gpu(ResourceName(quota.name)):
+                    limits = map(_limit, (quota.borrowing_limit, quota.lending_limit))
+                    yield Quota(flavor.name, _units(quota.nominal_quota or 0), *limits)
 
 
-def _asked(spec: Json, admission: Json) -> Iterator[Asked]:
+def _asked(pod_sets: Iterable[views.PodSet], admission: views.Admission | None) -> Iterator[Asked]:
     """Yield what a workload has, or what it wants if it has nothing."""
     found: dict[str, int] = {}
-    assignments = admission.get("podSetAssignments") or ()
+    assignments = admission.pod_set_assignments if admission is not None else ()
     for one in assignments:
-        for resource, amount in (one.get("resourceUsage") or {}).items():
-            if is_gpu(resource):
-                flavor = (one.get("flavors") or {}).get(resource, "")
+        for resource, amount in one.resource_usage.items():
+            if is_gpu(ResourceName(resource)):
+                flavor = one.flavors.get(resource, "")
                 found[flavor] = found.get(flavor, 0) + _units(amount)
     if not assignments:
         wanted = 0
-        for pod_set in spec.get("podSets") or ():
-            template = (pod_set.get("template") or {}).get("spec") or {}
-            each = sum(gpus for _, gpus in _containers(template.get("containers") or ()))
-            wanted += each * int(pod_set.get("count") or 0)
+        for pod_set in pod_sets:
+            each = sum(gpus for _, gpus in _containers(pod_set.template.spec.containers))
+            wanted += each * pod_set.count
         if wanted:
             found[""] = wanted
     for flavor, gpus in found.items():
         yield Asked(flavor, gpus)
 
 
-def _containers(containers: Iterable[Json]) -> Iterator[tuple[str, int]]:
+def _containers(containers: Iterable[views.Container]) -> Iterator[tuple[str, int]]:
     for one in containers:
-        resources = one.get("resources") or {}
-        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        gpus = sum(_gpus_of(asked).values())
+        resources = one.resources
+        gpus = sum(_gpus_of({**resources.limits, **resources.requests}).values())
         if gpus:
-            yield one["name"], gpus
+            yield one.name, gpus
 
 
-def _gpus_of(amounts: Mapping[str, Any] | None) -> dict[str, int]:
+def _gpus_of(amounts: Mapping[str, object]) -> dict[str, int]:
     return {
-        name: bounded(name, _units(one)) for name, one in (amounts or {}).items() if is_gpu(name)
+        name: bounded(name, _units(one))
+        for name, one in amounts.items()
+        if is_gpu(ResourceName(name))
     }
 
 
-def _run(statuses: Iterable[Json]) -> tuple[float, float]:
+def _run(statuses: Iterable[views.ContainerStatus]) -> tuple[float, float]:
     """Return when the first container began and when the last one ended."""
     begun: list[float] = []
     ended: list[float] = []
     for one in statuses:
-        state = one.get("state") or {}
-        if "running" in state:
-            begun.append(time_of(state["running"].get("startedAt")))
-        elif "terminated" in state:
-            begun.append(time_of(state["terminated"].get("startedAt")))
-            ended.append(time_of(state["terminated"].get("finishedAt")))
+        state = one.state
+        running, terminated = state.running, state.terminated
+        if running is not None:
+            begun.append(seconds_of(running.started_at))
+        elif terminated is not None:
+            begun.append(seconds_of(terminated.started_at))
+            ended.append(seconds_of(terminated.finished_at))
     return min(begun, default=0.0), max(ended, default=0.0)
 
 
@@ -390,34 +378,8 @@ def _limit_seconds(text: str | None) -> int:
 
 def _saved(progress: str | None) -> float:
     try:
-        return time_of(str(json.loads(progress or "{}").get("saved_at") or ""))
+        return seconds_of(str(json.loads(progress or "{}").get("saved_at") or ""))
     except (ValueError, AttributeError):
-        return 0.0
-
-
-def condition_of(conditions: Iterable[Json] | None, kind: str) -> Json | None:
-    """Return the condition of a kind."""
-    return next((one for one in conditions or () if one["type"] == kind), None)
-
-
-def _is_true(conditions: Iterable[Json] | None, kind: str) -> bool:
-    found = condition_of(conditions, kind)
-    return found is not None and found["status"] == "True"
-
-
-def _since(conditions: Iterable[Json] | None, kind: str, status: str = "True") -> float:
-    found = condition_of(conditions, kind)
-    if found is None or found["status"] != status:
-        return 0.0
-    return time_of(found.get("lastTransitionTime"))
-
-
-@lru_cache(maxsize=1024)
-def time_of(text: str | None) -> float:
-    """Return a time that an object has, in seconds since 1970; 0 if it has none."""
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else 0.0
-    except ValueError:
         return 0.0
 
 
@@ -474,16 +436,13 @@ class PendingReason(NamedTuple):
         return self.reason in _NEVER
 
 
-def pending_reason(conditions: Iterable[Mapping[str, Any]] | None) -> PendingReason:
+def pending_reason(conditions: views.Conditions) -> PendingReason:
     """Read the conditions of a workload."""
-    found = {one["type"]: one for one in conditions or ()}
-    reserved = found.get("QuotaReserved")
-    if reserved is not None and reserved["status"] == "True":
+    if conditions.is_true("QuotaReserved"):
         return PendingReason()
-    says = str((reserved or {}).get("message") or "")
-    reason = str((reserved or {}).get("reason") or "")
+    says, reason = conditions.message("QuotaReserved"), conditions.reason("QuotaReserved")
     try:
-        told = json.loads(found[_EXPLANATION]["message"])
+        told = json.loads(conditions.message(_EXPLANATION))
         facts = [one for one in told["facts"] if isinstance(one, dict)]
         dated = [one for one in facts if one.get("fact") in _TIMES]
         first = min(dated, key=lambda one: float(one["start"]), default={})

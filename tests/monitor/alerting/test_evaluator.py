@@ -6,6 +6,7 @@ import pytest
 
 from tests.monitor import objects
 from unisono.cli.alerts import about
+from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.alerting.conditions import Gangs, Observation, devices_that, what_holds
 from unisono.monitor.alerting.evaluator import AlertEvaluator
@@ -14,10 +15,9 @@ from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.gpu_faults import Fault, Faults
 from unisono.monitor.metrics.nodes import IdleNodes
 from unisono.monitor.metrics.scheduler import SchedulerHealth
-from unisono.monitor.records import time_of
 from unisono.monitor.rules.alerts import ALERTS
 
-TEN = time_of("2026-01-01T10:00:00Z")
+TEN = seconds_of("2026-01-01T10:00:00Z")
 RESERVED = "2026-01-01T10:00:00Z"
 
 

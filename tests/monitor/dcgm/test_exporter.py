@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.monitor import objects
+from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import NODE, ClusterCache, fill
 from unisono.monitor.dashboards import dashboards
@@ -14,10 +15,9 @@ from unisono.monitor.dcgm import exporter as exporting
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.fields import LEAN, Extent
 from unisono.monitor.gpu_faults import Fault, Faults, faults_of, problem_of, text_of
-from unisono.monitor.records import time_of
 from unisono.monitor.rules.files import rule_file
 
-TEN = time_of("2026-01-01T10:00:00Z")
+TEN = seconds_of("2026-01-01T10:00:00Z")
 _LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 
 

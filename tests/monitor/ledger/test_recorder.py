@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.monitor import objects
+from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, ClusterCache, fill
 from unisono.monitor.ledger.recorder import GpuUse, LedgerRecorder
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerError, LedgerStore
-from unisono.monitor.records import time_of
 
-TEN = int(time_of("2026-01-01T10:00:00Z"))
+TEN = int(seconds_of("2026-01-01T10:00:00Z"))
 
 
 class Site:

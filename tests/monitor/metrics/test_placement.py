@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.monitor import objects
 from tests.monitor.objects import Json
+from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD, fill
 from unisono.monitor.metrics.registry import MetricsRegistry
-from unisono.monitor.records import time_of
 
-TEN = time_of("2026-01-01T10:00:00Z")
+TEN = seconds_of("2026-01-01T10:00:00Z")
 
 
 def bound(name: str, at: str) -> Json:

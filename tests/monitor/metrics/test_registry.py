@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.monitor import objects
+from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import (
     CLUSTER_QUEUE,
@@ -19,9 +20,8 @@ from unisono.monitor.cache import (
 )
 from unisono.monitor.exposition import classic, negotiated, open_metrics
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry
-from unisono.monitor.records import time_of
 
-TEN = time_of("2026-01-01T10:00:00Z")
+TEN = seconds_of("2026-01-01T10:00:00Z")
 
 
 class Clock:

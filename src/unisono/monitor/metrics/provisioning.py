@@ -6,17 +6,18 @@ a Workload carries its purchase as a condition, whose reason is the phase.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
+from unisono.kinds import views
 from unisono.kinds.core.nodes import HELD_FOR
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import NODE_CLAIM, WORKLOAD, ClusterCache
 from unisono.monitor.exposition import Family, Sample, single
 from unisono.monitor.histogram import Histogram, doubling
-from unisono.monitor.records import POOL, PURCHASE, Json, condition_of, time_of
+from unisono.monitor.records import POOL, PURCHASE
 
 _WHY = "CapacityPlanned"
 _RESULTS = {"Ready": "ready", "TimedOut": "timeout"}
@@ -58,39 +59,39 @@ class ProvisioningMetrics:
         self.offerings: Callable[[], Iterable[Offering]] = tuple  # of types that were refused
         self.most_usd_hour: Callable[[], float | None] = lambda: None
 
-    def observe(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+    def observe(self, kind: Kind, old: views.Raw | None, new: views.Raw | None) -> None:
         """Take note that an object became another."""
         if kind == WORKLOAD and new is not None:
-            self._heard_purchase(old, new)
+            before = views.Workload(old).conditions.get(PURCHASE) if old is not None else None
+            self._heard_purchase(before, views.Workload(new).conditions)
         elif kind == NODE_CLAIM and new is None and old is not None:
-            self._given_back(old)
+            self._given_back(views.NodeClaim(old))
 
-    def _heard_purchase(self, old: Json | None, new: Json) -> None:
-        after = _of(new, PURCHASE)
-        if after is None or after == (_of(old, PURCHASE) if old is not None else None):
+    def _heard_purchase(self, before: views.Condition | None, conditions: views.Conditions) -> None:
+        after = conditions.get(PURCHASE)
+        if after is None or (before is not None and after.raw == before.raw):
             return
-        result = _RESULTS.get(after["reason"])
-        if after["reason"] == "RolledBack":
-            result = _ROLLED_BACK.get(str((_of(new, _WHY) or {}).get("reason")), "cancelled")
-        ended = time_of(after.get("lastTransitionTime"))
-        if result is None or ended < int(self._since):
+        result = _RESULTS.get(after.reason)
+        if after.reason == "RolledBack":
+            result = _ROLLED_BACK.get(conditions.reason(_WHY), "cancelled")
+        if result is None or after.since < int(self._since):
             return
         try:
-            written = msgspec.json.decode(after["message"], type=_Written)
+            written = msgspec.json.decode(after.message, type=_Written)
         except msgspec.DecodeError:
             return
         for pool in sorted({one.pool for one in written.machines}):
             self._plans[pool, result] = self._plans.get((pool, result), 0) + 1
             if result == "ready":
-                self._durations.observe(max(0.0, ended - written.planned_at), pool)
+                self._durations.observe(max(0.0, after.since - written.planned_at), pool)
 
-    def _given_back(self, claim: Json) -> None:
+    def _given_back(self, claim: views.NodeClaim) -> None:
         """Count a machine that was paid for, and kept for a gang that never came."""
-        launched = _of(claim, "Launched")
-        if launched is None or launched["status"] != "True" or HELD_FOR not in _annotations(claim):
+        launched, metadata = claim.conditions.get("Launched"), claim.metadata
+        if launched is None or not launched.is_true or HELD_FOR not in metadata.annotations:
             return
-        key = _pool(claim), "rolled-back"
-        paid = max(0.0, self._clock() - time_of(launched.get("lastTransitionTime")))
+        key = metadata.labels.get(POOL, ""), "rolled-back"
+        paid = max(0.0, self._clock() - launched.since)
         self._wasted[key] = self._wasted.get(key, 0.0) + paid
 
     def families(self) -> Iterator[Family]:
@@ -150,16 +151,3 @@ class ProvisioningMetrics:
         for pool in sorted({pool for pool, _ in counts}):
             for state in STATES:
                 yield Sample({"nodepool": pool, "state": state}, counts.get((pool, state), 0))
-
-
-def _pool(claim: Json) -> str:
-    return str((claim["metadata"].get("labels") or {}).get(POOL, ""))
-
-
-def _annotations(claim: Json) -> Mapping[str, str]:
-    found: Mapping[str, str] = claim["metadata"].get("annotations") or {}
-    return found
-
-
-def _of(obj: Json, kind: str) -> Json | None:
-    return condition_of((obj.get("status") or {}).get("conditions"), kind)
