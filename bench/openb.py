@@ -45,7 +45,7 @@ from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import SharedPodMix
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
-from unisono.sim.fragments import fragmentation, typical_pods, welcome
+from unisono.sim.fragmentation import fragmentation, nodes_allowing, typical_pods
 from unisono.sim.jobs import Jobs
 from unisono.sim.trace import Trace
 from unisono.sim.traces.openb import read_openb_fill
@@ -191,7 +191,7 @@ class Filler:
         self._rows = np.arange(len(self.table))
         self._shapes = typical_pods(trace)
         models = [dict(node.labels).get(MODEL, "") for node in nodes]
-        self._welcome = welcome(self._shapes, models)
+        self._allowed = nodes_allowing(self._shapes, models)
 
     def place(self, demand: Demand) -> bool:
         """Give a pod its seat; say whether there was one."""
@@ -227,7 +227,7 @@ class Filler:
         free = rooms(self.table.free, self.columns, self._rows)
         cpu_free = self.table.free_of(cpu)[self._rows]
         found = fragmentation(
-            self._shapes, cpu_free=cpu_free, gpu_free=free, welcome_on=self._welcome
+            self._shapes, cpu_free=cpu_free, gpu_free=free, allowed_nodes=self._allowed
         )
         return float(found.sum())
 

@@ -62,7 +62,6 @@ NOT_YET: tuple[str, ...] = (
     "src/unisono/provision/",
     "src/unisono/runner/",
     "src/unisono/runtime/",
-    "src/unisono/sim/",
     "src/unisono/slurm/",
     "src/unisono/web/",
     "docs/",

@@ -88,7 +88,7 @@ def test_dropped_jobs_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ("arguments", "problem"),
     [
         (["no-such.swf"], "no-such.swf"),
-        (["lublin:jobs=x"], "is no number"),
+        (["lublin:jobs=x"], "is not a number"),
         (["lublin:jobs=5", "--cluster", "some"], "--cluster"),
         (["lublin:jobs=5", "--map", "x"], "--map"),
     ],
@@ -150,4 +150,4 @@ def test_a_file_that_is_no_outcome(tmp_path: Path, capsys: pytest.CaptureFixture
     path = tmp_path / "x.npz"
     path.write_text("x")
     assert main(["sim", "show", str(path)]) == 2
-    assert "is no outcome of a simulation" in capsys.readouterr().err
+    assert "is not the outcome of a simulation" in capsys.readouterr().err

@@ -113,7 +113,7 @@ def test_nodes_described_by_their_gpus_have_room_for_the_rest(
         (["--html", "nowhere/out.html"], "--html: there is no folder nowhere"),
         (["--nodes", "100y"], '--nodes (--cluster): "100y" is not COUNTxTYPE'),
         (["--faults", "often"], "often: No such file"),
-        (["--faults", "mtbf=x"], '"x" is no time'),
+        (["--faults", "mtbf=x"], '"x" is not a time'),
     ],
 )
 def test_numbers_that_mean_nothing_are_refused(

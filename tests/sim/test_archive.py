@@ -78,10 +78,10 @@ def test_what_was_not_recorded_stays_away(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     path.write_bytes(b"something else")
-    with pytest.raises(BadTrace, match="is no outcome of a simulation"):
+    with pytest.raises(BadTrace, match="is not the outcome of a simulation"):
         load_outcome(path)
     np.savez(path, a=np.arange(3))
-    with pytest.raises(BadTrace, match="is no outcome of a simulation"):
+    with pytest.raises(BadTrace, match="is not the outcome of a simulation"):
         load_outcome(path)
     for about, problem in (({"schema": "x"}, "the schema is x"), ({}, "the schema is None")):
         np.savez(path, about=np.frombuffer(msgspec.json.encode(about), np.uint8))

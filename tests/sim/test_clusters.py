@@ -58,7 +58,7 @@ def test_inventories(tmp_path: Path) -> None:
     (node,) = read_cluster(path)
     assert (node.name, dict(node.labels)[MODEL]) == ("spot-node-0", "GPU-series-1")
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(BadTrace, match="no list of nodes that we know; it has a, b"):
+    with pytest.raises(BadTrace, match="is not a known list of nodes; its columns are a, b"):
         read_cluster(path)
 
 

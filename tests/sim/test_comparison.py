@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from tests.support.pool_scheduler import schedule
-from unisono.sim.comparison import Cell, Comparison, Row, compare
+from unisono.sim.comparison import Cell, Comparison, Row, cell_texts, compare, difference
 from unisono.sim.errors import BadTrace
-from unisono.sim.form import duration, number
+from unisono.sim.formatting import duration, number
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.outcome import Capacity, Outcome, make_outcome
-from unisono.sim.shaking import REPLICAS, replicas, shaken
-from unisono.sim.texts import cell_texts, difference
-from unisono.sim.trace import make_trace
+from unisono.sim.trace import REPLICAS, make_trace, perturbed, perturbed_replicas
 
 
 def waited(policy: str, wait: float, *, seed: int = 1) -> Outcome:
@@ -100,7 +98,7 @@ def test_differences_in_words() -> None:
 
 def test_a_shaken_trace_has_the_same_jobs_a_little_moved() -> None:
     trace = lublin(jobs=500, processors=64, seed=2)
-    moved = shaken(trace, seed=7)
+    moved = perturbed(trace, seed=7)
     assert moved.run.sum() == pytest.approx(trace.run.sum())
     at = dict(zip(moved.number.tolist(), moved.submit.tolist(), strict=True))
     shifts = np.array([at[n] for n in trace.number.tolist()]) - trace.submit
@@ -108,17 +106,17 @@ def test_a_shaken_trace_has_the_same_jobs_a_little_moved() -> None:
     assert np.abs(shifts).mean() > 10
     assert moved.submit.min() >= 0
     assert (np.diff(moved.submit) >= 0).all()
-    assert np.array_equal(moved.submit, shaken(trace, seed=7).submit)
-    assert not np.array_equal(moved.submit, shaken(trace, seed=8).submit)
+    assert np.array_equal(moved.submit, perturbed(trace, seed=7).submit)
+    assert not np.array_equal(moved.submit, perturbed(trace, seed=8).submit)
 
 
 def test_shaking_shows_what_a_result_depends_on() -> None:
     trace = lublin(jobs=300, processors=64, load=1.0, seed=4)
-    assert len(list(replicas(trace, seed=1))) == REPLICAS
+    assert len(list(perturbed_replicas(trace, seed=1))) == REPLICAS
     outcomes = [
         replace(schedule(one, policy), seed=seed)
         for policy in ("fcfs", "easy")
-        for seed, one in replicas(trace, seed=1, count=4)
+        for seed, one in perturbed_replicas(trace, seed=1, count=4)
     ]
     cell = row(compare(outcomes), "slowdown.mean").cells[1]
     assert cell.low < cell.high

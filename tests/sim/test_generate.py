@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 
-from unisono.sim.dice import dice
 from unisono.sim.errors import BadTrace
 from unisono.sim.generate.arrivals import POPULAR_S, arrivals, requests
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.generate.kueue_perf import kueue_perf
 from unisono.sim.generate.lublin import LONGEST_S, lublin
+from unisono.sim.random_source import random_source
 from unisono.sim.sources import open_trace
 from unisono.sim.trace import CANCELLED, FAILED
 
@@ -75,7 +75,7 @@ def test_settings_that_make_no_trace(text: str) -> None:
 
 
 def test_arrivals_keep_their_span_and_follow_the_day() -> None:
-    gaps = dice(1, "test").gamma(1.0225, size=50_000)
+    gaps = random_source(1, "test").gamma(1.0225, size=50_000)
     submit = arrivals(gaps, 20 * 86_400.0)
     assert submit[0] == 0
     assert submit[-1] == pytest.approx(20 * 86_400)
@@ -88,16 +88,16 @@ def test_arrivals_keep_their_span_and_follow_the_day() -> None:
 
 def test_requests_are_what_people_write() -> None:
     run = np.array([1.0, 299.0, 86_400.0, 400_000.0])
-    asked = requests(run, dice(3, "test"))
+    asked = requests(run, random_source(3, "test"))
     assert (asked >= run).all()
     assert np.isin(asked[:3], POPULAR_S).all()
     assert asked[3] == 400_000  # longer than anything popular
 
 
 def test_streams_of_chance_are_apart() -> None:
-    assert dice(1, "sizes").random() == dice(1, "sizes").random()
-    assert dice(1, "sizes").random() != dice(1, "runs").random()
-    assert dice(1, "sizes").random() != dice(2, "sizes").random()
+    assert random_source(1, "sizes").random() == random_source(1, "sizes").random()
+    assert random_source(1, "sizes").random() != random_source(1, "runs").random()
+    assert random_source(1, "sizes").random() != random_source(2, "sizes").random()
 
 
 _PRINT = """

@@ -11,8 +11,7 @@ from unisono.engine.model.resources import amounts
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure, slowdowns
 from unisono.sim.outcome import Outcome
-from unisono.sim.restarts import Restarts
-from unisono.sim.setup import POLICIES, with_overrun
+from unisono.sim.setup import POLICIES, Restarts, with_overrun
 from unisono.sim.trace import Trace, make_trace
 
 
@@ -144,14 +143,14 @@ def test_who_ran_where() -> None:
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_everybody_is_served_and_twice_alike(name: str) -> None:
-    chance = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     rows = [
         (float(submit), int(size), float(run), float(run * over))
         for submit, size, run, over in zip(
-            np.cumsum(chance.exponential(8, 50)),
-            chance.integers(1, 13, 50),
-            chance.integers(1, 90, 50),
-            chance.uniform(1, 3, 50),
+            np.cumsum(rng.exponential(8, 50)),
+            rng.integers(1, 13, 50),
+            rng.integers(1, 90, 50),
+            rng.uniform(1, 3, 50),
             strict=True,
         )
     ]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from unisono.sim.fairness import jain
-from unisono.sim.fragments import TypicalPod, fragmentation, typical_pods, welcome
+from unisono.sim.fragmentation import TypicalPod, fragmentation, nodes_allowing, typical_pods
 from unisono.sim.measures import bounded_slowdown, measure, spread
-from unisono.sim.outcome import Capacity, Effort, Fragments, Outcome, Stretches, make_outcome
+from unisono.sim.outcome import Capacity, Effort, Fragments, Outcome, RunIntervals, make_outcome
 from unisono.sim.trace import Trace, make_trace
 
 
@@ -76,7 +76,7 @@ def preempted(*, end: float, running: float, lost: float) -> Outcome:
         lost=np.array([lost]),
         preemptions=np.array([1]),
         reclaims=np.array([1]),
-        stretches=Stretches(
+        run_intervals=RunIntervals(
             job=np.array([0, 0]), start=np.array([10.0, 80.0]), end=np.array([60.0, end])
         ),
     )
@@ -243,7 +243,7 @@ def test_fragmentation_of_the_specification() -> None:
         shapes,
         cpu_free=np.array([64_000, 0]),
         gpu_free=gpu_free,
-        welcome_on=welcome(shapes, ["T4", "T4"]),
+        allowed_nodes=nodes_allowing(shapes, ["T4", "T4"]),
     )
     assert found.tolist() == [300, 1300]  # with CPU in plenty, and with none left
     assert found[0] / gpu_free[0].sum() == pytest.approx(0.231, abs=5e-4)
@@ -257,9 +257,9 @@ def test_shapes_that_cannot_use_a_node_call_all_of_it_fragmented() -> None:
         (TypicalPod(0, 1, 1000, ("V100",)), 2000),  # needs others
         (TypicalPod(0, 2, 1000, ("T4", "V100")), 0),
     ]:
-        here = welcome([shape], ["T4"])
+        here = nodes_allowing([shape], ["T4"])
         cpu_free = np.array([8000])
-        found = fragmentation([shape], cpu_free=cpu_free, gpu_free=gpu_free, welcome_on=here)
+        found = fragmentation([shape], cpu_free=cpu_free, gpu_free=gpu_free, allowed_nodes=here)
         assert found.tolist() == [fragmented], shape
 
 

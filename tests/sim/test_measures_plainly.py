@@ -11,7 +11,7 @@ import pytest
 
 from unisono.sim.fairness import jain
 from unisono.sim.measures import measure
-from unisono.sim.outcome import Capacity, Outcome, Stretches, make_outcome
+from unisono.sim.outcome import Capacity, Outcome, RunIntervals, make_outcome
 from unisono.sim.trace import make_trace
 
 HOUR = 3600.0
@@ -23,41 +23,41 @@ def wild(seed: int) -> tuple[Outcome, list[list[Stretch]]]:
 
     It need not be possible on its cluster: figures only count.
     """
-    chance = random.Random(seed)
-    count = chance.randint(2, 25)
+    rng = random.Random(seed)
+    count = rng.randint(2, 25)
     trace = make_trace(
         "wild",
-        submit=[chance.choice([0, HOUR, chance.uniform(0, 6 * HOUR)]) for _ in range(count)],
-        run=[chance.choice([1, 600, 2 * HOUR, chance.uniform(1, 5 * HOUR)]) for _ in range(count)],
-        pods=[chance.randint(1, 3) for _ in range(count)],
-        gpus=[chance.randint(1, 4) for _ in range(count)],
-        queue=[chance.choice("abc") for _ in range(count)],
+        submit=[rng.choice([0, HOUR, rng.uniform(0, 6 * HOUR)]) for _ in range(count)],
+        run=[rng.choice([1, 600, 2 * HOUR, rng.uniform(1, 5 * HOUR)]) for _ in range(count)],
+        pods=[rng.randint(1, 3) for _ in range(count)],
+        gpus=[rng.randint(1, 4) for _ in range(count)],
+        queue=[rng.choice("abc") for _ in range(count)],
     )
     ran: list[list[Stretch]] = []
     running, lost, end = np.zeros(count), np.zeros(count), np.full(count, np.nan)
     for row in range(count):
-        at, stretches = float(trace.submit[row]), list[Stretch]()
-        for _ in range(chance.randint(0, 2)):  # stretches that are lost
-            begin = at + chance.choice([0.0, HOUR, chance.uniform(0, HOUR)])
-            at = begin + chance.uniform(1, HOUR)
-            stretches.append((begin, at))
+        at, run_intervals = float(trace.submit[row]), list[Stretch]()
+        for _ in range(rng.randint(0, 2)):  # stretches that are lost
+            begin = at + rng.choice([0.0, HOUR, rng.uniform(0, HOUR)])
+            at = begin + rng.uniform(1, HOUR)
+            run_intervals.append((begin, at))
             lost[row] += at - begin
-        if chance.random() < 0.9:
-            begin = at + chance.choice([0.0, HOUR, chance.uniform(0, 4 * HOUR)])
+        if rng.random() < 0.9:
+            begin = at + rng.choice([0.0, HOUR, rng.uniform(0, 4 * HOUR)])
             end[row] = begin + trace.run[row]
-            stretches.append((begin, float(end[row])))
-        running[row] = sum(stop - begin for begin, stop in stretches)
-        ran.append(stretches)
-    flat = [(row, *one) for row, stretches in enumerate(ran) for one in stretches]
+            run_intervals.append((begin, float(end[row])))
+        running[row] = sum(stop - begin for begin, stop in run_intervals)
+        ran.append(run_intervals)
+    flat = [(row, *one) for row, run_intervals in enumerate(ran) for one in run_intervals]
     outcome = make_outcome(
         "p",
         trace,
         Capacity(nodes=4, gpu_milli=32_000),
-        start=np.array([stretches[0][0] if stretches else np.nan for stretches in ran]),
+        start=np.array([run_intervals[0][0] if run_intervals else np.nan for run_intervals in ran]),
         end=end,
         running=running,
         lost=lost,
-        stretches=Stretches(
+        run_intervals=RunIntervals(
             job=np.array([row for row, _, _ in flat], np.int64),
             start=np.array([begin for _, begin, _ in flat]),
             end=np.array([stop for _, _, stop in flat]),

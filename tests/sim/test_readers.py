@@ -14,8 +14,7 @@ from unisono.sim.errors import BadTrace
 from unisono.sim.sources import Reading, open_trace
 from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, Dropped, Trace, make_trace
 from unisono.sim.traces.journal import read_journal, write_journal
-from unisono.sim.traces.mapped import read_mapped
-from unisono.sim.traces.mapping import PRESETS, parse_map
+from unisono.sim.traces.mapped import PRESETS, parse_map, read_mapped
 from unisono.sim.traces.openb import read_openb, read_openb_fill
 
 OPENB = """\
@@ -86,7 +85,7 @@ def test_openb_lists_without_times_only_fill(tmp_path: Path) -> None:
     with pytest.raises(BadTrace, match="can only be replayed as fill"):
         read_openb(path)
     path.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n")
-    with pytest.raises(BadTrace, match="no pod of the list asks for a GPU"):
+    with pytest.raises(BadTrace, match="no pod of the list requests a GPU"):
         read_openb_fill(path, gpu_milli=10_000, seed=1)
 
 
@@ -104,7 +103,7 @@ def test_philly_is_sorted_and_has_a_queue_per_cluster(tmp_path: Path) -> None:
 
 def test_a_bad_time_is_named_by_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, PHILLY.replace("2017-10-09 06:13:03", "yesterday"))
-    with pytest.raises(BadTrace, match='line 3: timestamp is "yesterday", which is no time'):
+    with pytest.raises(BadTrace, match='line 3: timestamp is "yesterday", which is not a time'):
         open_trace(str(path))
 
 
@@ -114,8 +113,8 @@ def test_a_bad_time_is_named_by_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (OPENB.replace("b,4000", "b,many"), 'line 2: cpu_milli is "many", which is no number'),
-        (OPENB.replace("a,8000", "a,"), 'line 3: cpu_milli is "", which is no number'),
+        (OPENB.replace("b,4000", "b,many"), 'line 2: cpu_milli is "many", which is not a number'),
+        (OPENB.replace("a,8000", "a,"), 'line 3: cpu_milli is "", which is not a number'),
         (OPENB.replace("BE,Succeeded,0,100", "BE"), "line 3: has 7 cells; 10 are named on top"),
         (PHILLY.replace("2017-10-09 07:01:55", "noon"), 'line 2: timestamp is "noon"'),
         (PHILLY.replace("2951.0,12", "2951.0,x"), 'line 3: num_gpus is "x"'),
@@ -188,7 +187,7 @@ def test_later_parts_overrule_a_preset() -> None:
         ("run=duration", "submit=COLUMN is missing"),
         ("submit=at", "run=COLUMN is missing"),
         ("submit=at,run=wrong,gpus=g", 'has no column "wrong"; it has at, run, g'),
-        ("submit=at,speed=run", 'there is no field "speed"'),
+        ("submit=at,speed=run", 'unknown field "speed"'),
         ("nonsense", '"nonsense" is not FIELD=COLUMN'),
         ("submit=at,run=run*fast", "is not FIELD=COLUMN"),
         ("submit=at,run=run,gpus=g,priority=g{7:1}", 'line 2: g is "1", which is not in the map'),
@@ -255,7 +254,7 @@ def test_our_own_form_says_where_it_is_wrong(tmp_path: Path) -> None:
         text = head + job.replace('"run": 5', f'"run": 5, {wrong}')
         with pytest.raises(BadTrace, match="line 2: "):
             read_journal(write(tmp_path, text, "x.jsonl"))
-    with pytest.raises(BadTrace, match="line 1: is no head of a trace"):
+    with pytest.raises(BadTrace, match="line 1: is not the first line of a trace"):
         read_journal(write(tmp_path, job, "x.jsonl"))
     with pytest.raises(BadTrace, match=r"this is unisono\.trace/v1"):
         read_journal(write(tmp_path, '{"schema": "other"}', "x.jsonl"))
@@ -268,14 +267,16 @@ def test_a_file_tells_its_reader(tmp_path: Path) -> None:
     assert len(open_trace(str(write(tmp_path, OPENB)))) == 2
     path = write(tmp_path, "at,run,g\n0,10,1\n")
     assert len(open_trace(str(path), Reading(map=parse_map("submit=at,run=run,gpus=g")))) == 1
-    with pytest.raises(BadTrace, match="say what its columns mean: --map submit=COLUMN"):
+    with pytest.raises(
+        BadTrace, match="the meaning of its columns is unknown; give --map submit=COLUMN"
+    ):
         open_trace(str(path))
     spot = ",".join(column.name for column in parse_map("spot").values())
     with pytest.raises(BadTrace, match="--map spot"):
         open_trace(str(write(tmp_path, spot + "\n")))
-    with pytest.raises(BadTrace, match="which format is it"):
+    with pytest.raises(BadTrace, match="the format is unknown"):
         open_trace(str(write(tmp_path, "", "jobs.txt")))
-    with pytest.raises(BadTrace, match='there is no format "xml"'):
+    with pytest.raises(BadTrace, match='unknown format "xml"'):
         open_trace(str(path), Reading(format="xml"))
 
 
@@ -284,9 +285,9 @@ def test_settings_of_generators() -> None:
     assert same(open_trace("gpu:jobs=10,seed=3"), open_trace("gpu:jobs=10", seed=3))
     assert not same(open_trace("gpu:jobs=10,seed=3"), open_trace("gpu:jobs=10", seed=4))
     assert len(open_trace("kueue-perf:share=0.1", seed=7)) == 1500
-    with pytest.raises(BadTrace, match='there is no setting "job=3"; did you mean "jobs"'):
+    with pytest.raises(BadTrace, match='unknown setting "job=3"; did you mean "jobs"'):
         open_trace("lublin:job=3")
-    with pytest.raises(BadTrace, match='jobs is "many", which is no number'):
+    with pytest.raises(BadTrace, match='jobs is "many", which is not a number'):
         open_trace("lublin:jobs=many")
 
 

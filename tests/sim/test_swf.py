@@ -82,9 +82,9 @@ def test_the_machine_may_be_overruled_or_unknown(tmp_path: Path) -> None:
     ("bad", "problem"),
     [
         (" ".join(["1"] * 17) + "\n", "line 7: has 17 fields; a job has 18"),
-        (line(2, run="soon"), 'line 7: field 4 is "soon", which is no number'),
+        (line(2, run="soon"), 'line 7: field 4 is "soon", which is not a number'),
         (line(2, run="inf"), "line 7: has a field that is not finite"),
-        (line(2, run="1-2"), 'line 7: field 4 is "1-2", which is no number'),
+        (line(2, run="1-2"), 'line 7: field 4 is "1-2", which is not a number'),
     ],
 )
 def test_a_bad_line_is_named_or_counted(tmp_path: Path, bad: str, problem: str) -> None:

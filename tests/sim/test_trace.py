@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unisono.sim.outcome import Capacity, Stretches, make_outcome
+from unisono.sim.outcome import Capacity, RunIntervals, make_outcome
 from unisono.sim.trace import WHOLE_GPU, make_trace
 
 
@@ -70,7 +70,7 @@ def test_an_interrupted_job_waits_again_and_a_stuck_one_for_ever() -> None:
         Capacity(gpu_milli=1000),
         start=np.array([0.0, np.nan]),
         end=np.array([22.0, np.nan]),
-        stretches=Stretches(
+        run_intervals=RunIntervals(
             job=np.array([0, 0]), start=np.array([0.0, 12.0]), end=np.array([4.0, 22.0])
         ),
     )

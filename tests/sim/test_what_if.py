@@ -17,8 +17,8 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.sim import what_if as module
-from unisono.sim.by_amounts import Pool
-from unisono.sim.dice import dice
+from unisono.sim.gpu_counts import CountedPool
+from unisono.sim.random_source import random_source
 from unisono.sim.what_if import FEWEST, SHORTEST, what_if
 
 SECOND = 1000
@@ -45,8 +45,8 @@ def start_of(world: Snapshot, seed: int | None = None) -> int | None:
     dry_run(state, world.now)
     state.refresh()
     first = first_pending(state, ASKED, 1000)
-    pool = Pool(state, first, world.nodes, shortest=SHORTEST, default_ms=None)
-    found = pool.start(None if seed is None else dice(seed, "test"))
+    pool = CountedPool(state, first, world.nodes, shortest=SHORTEST, default_ms=None)
+    found = pool.start(None if seed is None else random_source(seed, "test"))
     return None if found is None else found // SECOND
 
 
@@ -148,7 +148,7 @@ def test_a_course_that_takes_too_long_is_given_up_for_amounts(
 ) -> None:
     world = alone(("a", "q", 4, 50), ("asked", "q", 4, 10))
     world = msgspec.structs.replace(world, policy=policy)
-    monkeypatch.setattr(module, "DATES_A_SECOND", 1)
+    monkeypatch.setattr(module, "RESERVATIONS_A_SECOND", 1)
     looks = iter([0.1])
     found = what_if(world, ASKED, elapsed=lambda: next(looks, 2.0))
     assert (found.by_amounts_of, found.samples) == ("gpu", FEWEST)

@@ -4,7 +4,11 @@ trace, outcome       what goes in and what comes out, as columns
 sources              traces by name: files (`traces/`) and generators (`generate/`)
 summary              what a trace holds
 clusters             nodes from inventories and manifests
-measures, fairness   what an outcome is worth
-form                 figures as people read them
-dice                 chance, from a seed
+setup, queue_layout  policies and queues to simulate with
+loop                 the simulated run: events in virtual time, the engine's decisions
+faults, provisioning nodes that fail, machines that are bought
+what_if              when a pending workload would start
+measures, fairness   an outcome in figures
+formatting           figures as people read them
+random_source        random numbers, from a seed
 """

@@ -23,6 +23,8 @@ from unisono.sim.outcome import Outcome
 
 SCHEMA = "unisono.outcome/v1"
 _ABOUT = "about"
+# Fields that files call otherwise, so that old and new ones are read alike.
+_STORED_AS = {"run_intervals": "stretches"}
 
 Kind = TypeVar("Kind")
 Arrays = Mapping[str, NDArray[Any]]
@@ -45,7 +47,7 @@ def load_outcome(path: Path) -> Outcome:
             arrays = {name: file[name] for name in file.files}
         about = msgspec.json.decode(arrays.pop(_ABOUT).tobytes(), type=dict[str, Any])
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as trouble:
-        message = "is no outcome of a simulation; `unisono sim run --save DIR` writes them"
+        message = "is not the outcome of a simulation; `unisono sim run --save DIR` writes one"
         raise BadTrace(str(path), message) from trouble
     if about.get("schema") != SCHEMA:
         raise BadTrace(str(path), f"the schema is {about.get('schema')}; this is {SCHEMA}")
@@ -60,7 +62,8 @@ def _pack(
 ) -> None:
     assert is_dataclass(value)
     for field in fields(value):
-        part, name = getattr(value, field.name), f"{prefix}{field.name}"
+        part = getattr(value, field.name)
+        name = f"{prefix}{_STORED_AS.get(field.name, field.name)}"
         if isinstance(part, np.ndarray):
             arrays[name] = part
         elif is_dataclass(part):
@@ -74,7 +77,8 @@ def _unpack(kind: type[Kind], prefix: str, arrays: Arrays, about: Mapping[str, A
     hints = typing.get_type_hints(kind)
     found: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]  # the kinds of outcome.py, dataclasses all
-        name, hint = f"{prefix}{field.name}", _without_none(hints[field.name])
+        name = f"{prefix}{_STORED_AS.get(field.name, field.name)}"
+        hint = _without_none(hints[field.name])
         if name not in arrays and name not in about and field.default is not MISSING:
             continue  # written before there was such a thing
         if name in arrays:

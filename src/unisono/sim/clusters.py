@@ -1,4 +1,4 @@
-"""Where a simulation runs: nodes from manifests or from published inventories.
+"""The nodes of a simulation, from manifests or published inventories.
 
     *.yaml, *.json                      Node manifests, with whatever else is in the file
     sn,cpu_milli,memory_mib,gpu,model   Alibaba's openb clusters
@@ -41,7 +41,7 @@ def read_cluster(path: Path) -> tuple[Node, ...]:
     if set(sheet.columns) >= _SPOT:
         return _spot(sheet)
     raise BadTrace(
-        str(path), f"is no list of nodes that we know; it has {', '.join(sheet.columns)}"
+        str(path), f"is not a known list of nodes; its columns are {', '.join(sheet.columns)}"
     )
 
 
@@ -52,21 +52,21 @@ def manifest_nodes(files: Sequence[tuple[str, bytes]]) -> tuple[Node, ...]:
         raise BadTrace(problem.path, problem.message)
     if not world.snapshot.nodes:
         names = ", ".join(name for name, _ in files)
-        raise BadTrace(names, "has no nodes; a simulation needs at least one")
+        raise BadTrace(names, "has no nodes; add at least one Node")
     return world.snapshot.nodes
 
 
 def capacity_of(nodes: Iterable[Node]) -> Capacity:
     """Return what nodes have together."""
-    everything = list(nodes)
+    listed = list(nodes)
     sums = {"cpu": 0, "memory": 0, "gpu": 0}
-    for node in everything:
+    for node in listed:
         for resource, amount in node.allocatable:
             key = "gpu" if is_gpu(resource) else str(resource)
             if key in sums:
                 sums[key] += amount
     return Capacity(
-        nodes=len(everything),
+        nodes=len(listed),
         cpu=sums["cpu"],
         memory=sums["memory"] // MIB,
         gpu_milli=sums["gpu"] * WHOLE_GPU,

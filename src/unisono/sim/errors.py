@@ -1,4 +1,4 @@
-"""Trouble with what a simulation is given."""
+"""Errors in the input of a simulation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from unisono.engine.model.errors import InvalidManifest
 
 
 class BadTrace(InvalidManifest):
-    """A trace, a list of nodes or an option that nobody can read: where, and what is wrong."""
+    """A trace, a list of nodes or an option that cannot be read: where, and what is wrong."""
 
 
 class BadRows(BadTrace):

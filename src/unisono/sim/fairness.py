@@ -1,10 +1,10 @@
-"""Whether the queues of a trace got what is theirs.
+"""How fairly the queues of a trace were served.
 
 Jain index          (sum x)^2 / (n * sum x^2) of x = work / entitlement, over the n queues with
-                    demand: 1 is equal, 1/n is all to one
+                    demand: 1 is equal, 1/n is everything for one queue
   hourly            of every hour in which at least two queues had jobs waiting throughout
   overall           of the time from the first submission to the last; once everything has run,
-                    every policy has given everybody the same
+                    every policy has given each queue the same
 shortfall           the largest part of its nominal share that a queue with waiting jobs missed
                     in an hour in which another had more than its own
 finish-time ratio   response / the response that the job would have had alone with its queue on
@@ -44,7 +44,7 @@ class Fairness(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def fairness(outcome: Outcome, size: FloatArray, capacity: float) -> Fairness:
     """Return how equal the queues of an outcome were, counting work in `size` per second."""
     queues = np.unique(outcome.trace.queue)
-    # Who is entitled to nothing has no share that could be compared.
+    # A queue that is entitled to nothing has no share to compare.
     queues = queues[outcome.entitlement[queues] > 0]
     if len(queues) < 2:
         return Fairness()
@@ -55,7 +55,7 @@ def fairness(outcome: Outcome, size: FloatArray, capacity: float) -> Fairness:
     ratios = work / entitled[:, None]
     contended = waiting.sum(axis=0) >= 2
     hourly = np.array([jain(ratios[waiting[:, at], at]) for at in np.flatnonzero(contended)])
-    hourly = hourly[~np.isnan(hourly)]  # an hour in which none of them got anything is equal to all
+    hourly = hourly[~np.isnan(hourly)]  # no information: none of them got anything
     nominal = entitled[:, None] * capacity * np.diff(marks)
     alone = _finish_time_ratios(outcome, size, capacity / len(queues))
     return Fairness(
@@ -70,7 +70,7 @@ def fairness(outcome: Outcome, size: FloatArray, capacity: float) -> Fairness:
 
 
 def jain(values: FloatArray) -> float:
-    """Return Jain's index of fairness; NaN if nobody got anything.
+    """Return Jain's index of fairness; NaN if all values are 0.
 
     >>> jain(np.array([1.0, 1.0, 1.0])), jain(np.array([3.0, 0.0, 0.0]))
     (1.0, 0.3333333333333333)
@@ -89,7 +89,7 @@ def _marks(submit: FloatArray) -> FloatArray:
 
 def _work(outcome: Outcome, size: FloatArray, queue: int, marks: FloatArray) -> FloatArray:
     """Return what a queue's jobs used in every hour."""
-    ran = outcome.stretches
+    ran = outcome.run_intervals
     own = outcome.trace.queue[ran.job] == queue
     rate = size[ran.job[own]]
     times, rates = _steps(ran.start[own], ran.end[own], rate)
@@ -101,7 +101,7 @@ def _work(outcome: Outcome, size: FloatArray, queue: int, marks: FloatArray) -> 
 
 
 def _steps(up: FloatArray, down: FloatArray, amount: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the times at which a sum of stretches changes, and the sum from each on."""
+    """Return the times at which a sum over intervals changes, and the sum from each on."""
     times, place = np.unique(np.concatenate([up, down]), return_inverse=True)
     change = np.bincount(place, np.concatenate([amount, -amount]), len(times))
     return times, np.cumsum(change)
@@ -109,11 +109,12 @@ def _steps(up: FloatArray, down: FloatArray, amount: FloatArray) -> tuple[FloatA
 
 def _waits_throughout(outcome: Outcome, queue: int, marks: FloatArray) -> NDArray[np.bool_]:
     """Say for every hour whether the queue had a waiting job at every moment of it."""
-    trace, ran = outcome.trace, outcome.stretches
+    trace, ran = outcome.trace, outcome.run_intervals
     own, own_ran = trace.queue == queue, trace.queue[ran.job] == queue
     gone = outcome.end[own & ~np.isnan(outcome.end)]
     times = np.concatenate([trace.submit[own], ran.end[own_ran], ran.start[own_ran], gone])
-    # Submitted or stopped: one more waits. Started: one fewer. Completed: its stop was no return.
+    # Submitted or stopped: one more pending. Started: one fewer. Completed: it does not queue
+    # again.
     change = np.concatenate(
         [
             np.ones(int(own.sum()) + int(own_ran.sum())),

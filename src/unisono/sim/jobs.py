@@ -14,7 +14,7 @@ from unisono.engine.model.resources import WHOLE_GPU, Amounts, amounts, share_of
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.sim.clusters import GPU, MIB, MODEL
-from unisono.sim.layout import turns_of
+from unisono.sim.queue_layout import submit_options_of
 from unisono.sim.trace import Trace
 
 NAMESPACE = "sim"
@@ -26,10 +26,19 @@ _Integers = npt.NDArray[np.int64]
 class Jobs:
     """Makes the workload of a row; rows that ask for the same share their pod sets.
 
-    What no node of the cluster lists (CPUs of `64x{gpu=8}`) is not asked for: nobody described it.
+    Resources that no node lists (CPUs of `64x{gpu=8}`) are not requested: the shape leaves them
+    out.
     """
 
-    __slots__ = ("_limit", "_pod_sets", "_priority", "_queues", "_submit", "_whose", "keys")
+    __slots__ = (
+        "_limit",
+        "_pod_sets",
+        "_priority",
+        "_queues",
+        "_submit",
+        "_submit_options",
+        "keys",
+    )
 
     def __init__(
         self, trace: Trace, nodes: tuple[Node, ...], turns: MultifactorRules | None = None
@@ -50,7 +59,7 @@ class Jobs:
         self._priority: list[int] = trace.priority.tolist()
         queue = [local_queue(number) for number in range(len(trace.queues))]
         self._queues = [queue[number] for number in trace.queue.tolist()]
-        self._whose = turns_of(trace, turns)
+        self._submit_options = submit_options_of(trace, turns)
         self.keys = [WorkloadKey(f"{NAMESPACE}/{row}") for row in range(len(trace))]  # by row
 
     def make(self, row: int) -> Workload:
@@ -63,7 +72,7 @@ class Jobs:
             priority=self._priority[row],
             created_at=Instant(self._submit[row]),
             time_limit_ms=self._limit[row],
-            turn=self._whose[row],
+            turn=self._submit_options[row],
         )
 
 

@@ -2,14 +2,16 @@
 
 Events of one instant are taken in this order: nodes fail, jobs complete, nodes come back, jobs are
 submitted; then the engine decides until nothing changes. What it admits runs for its true run time,
-which the engine does not know; who has to leave starts over, or goes on from its last checkpoint.
+which the engine does not know; an evicted job starts over, or resumes from its last checkpoint.
 The same inputs give the same log, byte for byte.
 """
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
@@ -25,21 +27,33 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.state.apply_plan import apply_plan
-from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
-from unisono.sim.collecting import few_collections
-from unisono.sim.faults import Faults
+from unisono.sim.cost import Bill, bill_of, fixed_nodes
+from unisono.sim.faults import MOST_INTERRUPTIONS, ExternalEvents, Faults, gave_up, jobs_text
 from unisono.sim.jobs import Jobs
-from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
-from unisono.sim.outside import MOST_INTERRUPTIONS, Outside, given_up, jobs_text
-from unisono.sim.renting import EvictionTriggers, Rental
-from unisono.sim.restarts import Restarts
+from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, RunIntervals, Spans, make_outcome
+from unisono.sim.provisioning import ProvisioningRules, RentedMachines
 from unisono.sim.sampling import FragmentSampler
-from unisono.sim.setup import Rules, entitlements, make_state
+from unisono.sim.setup import Restarts, Rules, entitlements, make_state
 from unisono.sim.trace import Trace
 
+# Objects between two collections: a few megabytes.
+COLLECTED_AFTER = 50_000
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely: the engine makes many values, and none of them in a cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECTED_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 Progress = Callable[[int, int], None]  # completed jobs, all jobs
-# Kueue's own rules may let workloads evict each other for ever (spec quota §18).
+# Under Kueue's rules workloads may evict each other for ever (spec quota §18).
 MOST_CYCLES: Final = 10_000
 NOT_RUNNING: Final = float("-inf")
 
@@ -48,7 +62,7 @@ NOT_RUNNING: Final = float("-inf")
 class _Log:
     """What happened, in columns that grow."""
 
-    # After each decision: when, how many wait, how many run, and what they have of CPUs and GPUs.
+    # After each decision: time, pending jobs, running jobs, and the CPUs and GPUs that they use.
     time: list[float] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
@@ -78,28 +92,31 @@ def simulate(
     progress: Progress | None = None,
     complain: Callable[[str], None] | None = None,
     decides: Decides = plan,
-    terms: EvictionTriggers | None = None,
+    provisioning: ProvisioningRules | None = None,
     prices: Mapping[NodeName, int] | None = None,
     faults: Faults | None = None,
 ) -> Outcome:
-    """Replay a trace under a policy; `checked` asks the auditor about every plan.
+    """Replay a trace under a policy; `checked` has the auditor check every plan.
 
-    By `terms` machines are bought beside the nodes, at `prices` an hour; by `faults` nodes fail.
+    With `provisioning`, machines are bought besides the nodes, which cost `prices` an hour; with
+    `faults`, nodes fail.
     """
-    run = _Run(trace, nodes, rules, restarts or Restarts(), spans, checked, terms, prices or {})
+    run = _Run(
+        trace, nodes, rules, restarts or Restarts(), spans, checked, provisioning, prices or {}
+    )
     run.decides = decides
     policy = run.state.policy
     if faults is not None or policy.reservations or policy.turns is not None:
-        run.outside = Outside(run.state, run.base, nodes, faults)
-    # An auditor reads why jobs wait, and whoever buys or looks at plans. Those that never start are
-    # examined by the pass that always explains.
-    run.state.explains = checked or terms is not None or decides is not plan
+        run.external_events = ExternalEvents(run.state, run.base, nodes, faults)
+    # Explanations are needed by the auditor, by provisioning, and by an own `decides`. For jobs
+    # that never start, `explanation` works them out at the end.
+    run.state.explains = checked or provisioning is not None or decides is not plan
     clocks = [one or float for one in (clock, cpu_clock)]  # float() is 0.0
     began = [one() for one in clocks]
-    with few_collections():
+    with rare_collections():
         run.go(progress)
     wall_s, cpu_s = (one() - first for one, first in zip(clocks, began, strict=True))
-    never = run.why_never()
+    never = run.never_started_text()
     if never and complain is not None:
         complain(never)
     effort = Effort(decisions=run.decisions, passes=run.passes, wall_s=wall_s, cpu_s=cpu_s)
@@ -117,7 +134,7 @@ class _Run:
         restarts: Restarts,
         spans: bool,  # as `simulate` has them
         checked: bool,
-        terms: EvictionTriggers | None,
+        provisioning: ProvisioningRules | None,
         prices: Mapping[NodeName, int],
     ) -> None:
         count = len(trace)
@@ -126,9 +143,11 @@ class _Run:
         self.nodes = nodes
         self.rules = rules
         self.restarts = restarts
-        models = () if terms is None else terms.model_nodes()
-        self.state = make_state(nodes, rules, trace, buys=terms is not None)
-        self._rental = None if terms is None else Rental(terms, self.state, self.base)
+        models = () if provisioning is None else provisioning.model_nodes()
+        self.state = make_state(nodes, rules, trace, buys=provisioning is not None)
+        self._rented = (
+            None if provisioning is None else RentedMachines(provisioning, self.state, self.base)
+        )
         self._prices = prices
         # By row. Lists: one number at a time is what NumPy is slow at.
         self.start = [math.nan] * count
@@ -138,7 +157,7 @@ class _Run:
         self.preemptions = [0] * count
         self.reclaims = [0] * count
         self.interruptions: dict[int, int] = {}
-        self.outside: Outside | None = None
+        self.external_events: ExternalEvents | None = None
         self.passes = 0
         self.decides: Decides = plan
         self.decisions = 0
@@ -150,49 +169,53 @@ class _Run:
         self._jobs = Jobs(trace, (*nodes, *models), self.state.policy.turns)
         self._row_of = {key: row for row, key in enumerate(self._jobs.keys)}
         if trace.is_endless:
-            # As in the published experiments: what pods are like is known beforehand.
-            everybody = [self._jobs.make(row) for row in range(count)]
-            self.state.nodes.fix_mix(pod for one in everybody for pod in one.pod_sets)
+            # As in the published experiments, the mix of pods is known beforehand.
+            workloads = [self._jobs.make(row) for row in range(count)]
+            self.state.nodes.fix_mix(pod for one in workloads for pod in one.pod_sets)
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
         self._job_gpu: list[int] = trace.job_gpu_milli.tolist()
-        self._since = [NOT_RUNNING] * count  # since when each runs
-        self._running = 0  # how many do
+        self._since = [NOT_RUNNING] * count  # when its present run began, or NOT_RUNNING
+        self._running = 0  # how many jobs run
         self._places: dict[int, Admit] = {}
-        self._overhead: dict[int, float] = {}  # of those: what they first have to restore
+        self._overhead: dict[int, float] = {}  # by row: seconds to restore its checkpoint
         self._attempts = [0] * count
         self._ends: list[tuple[float, int, int]] = []  # time, attempt, row
         self._used_cpu = 0
         self._used_gpu = 0
-        has_gpus = capacity_of(nodes).gpu_milli > 0 and terms is None and bool(trace.gpus.any())
+        has_gpus = (
+            capacity_of(nodes).gpu_milli > 0 and provisioning is None and bool(trace.gpus.any())
+        )
         self._sampler = FragmentSampler(trace, nodes) if has_gpus else None
 
     def go(self, progress: Progress | None) -> None:
-        """Let everything happen."""
+        """Run until no event is left."""
         state, ends, trace = self.state, self._ends, self.trace
         attempts, since, jobs = self._attempts, self._since, self._jobs
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
         fills = trace.is_endless
-        rental, outside, base = self._rental, self.outside, self.base
+        rental, external_events, base = self._rented, self.external_events, self.base
         while (
             ends
             or arrived < count
             or (rental is not None and rental.next_due() < math.inf)
-            or (outside is not None and outside.is_awaited())
+            or (external_events is not None and external_events.may_unblock())
         ):
             now = ends[0][0] if ends else math.inf
             if arrived < count and submits[arrived] < now:
                 now = submits[arrived]
             if rental is not None:
                 now = min(now, rental.next_due())
-            if outside is not None:
-                now = min(now, outside.next_due())
-            instant = outside.instant(now) if outside else Instant(base + int(now * 1000))
+            if external_events is not None:
+                now = min(now, external_events.next_due())
+            instant = (
+                external_events.instant(now) if external_events else Instant(base + int(now * 1000))
+            )
             if instant > state.now:
                 state.advance(instant)
-            if outside is not None:
-                outside.fail(now, self._lose)
+            if external_events is not None:
+                external_events.fail(now, self._lose)
             while ends and ends[0][0] == now:
                 _, attempt, row = heappop(ends)
                 if since[row] > NOT_RUNNING and attempts[row] == attempt:
@@ -202,19 +225,19 @@ class _Run:
                 for admit in rental.advance(now, instant):
                     self._send_away(admit, now)
                     self._start(admit, now)
-            if outside is not None:
-                outside.mend(self.decisions)
+            if external_events is not None:
+                external_events.recover(self.decisions)
             while arrived < count and submits[arrived] == now:
                 state.submit(jobs.make(arrived))
                 arrived += 1
             self._decide(now, instant)
-            if fills:  # nobody leaves, so who does not fit now never will
+            if fills:  # no job ends, so one that does not fit now never will
                 self._turn_away()
             if progress is not None:
                 progress(arrived if fills else done, count)
 
     def _turn_away(self) -> None:
-        """Let everybody go who waits."""
+        """Remove every pending job."""
         for key in [*self.state.waiting]:
             self.state.remove(key)
 
@@ -222,7 +245,7 @@ class _Run:
         self.end[row] = now
         self._stop(row, now)
         if self._overhead and row in self._overhead:
-            self.lost[row] += self._overhead[row]  # restoring is no progress
+            self.lost[row] += self._overhead[row]  # restoring a checkpoint is not progress
         self.state.remove(self._jobs.keys[row])
 
     def _decide(self, now: float, instant: Instant) -> None:
@@ -238,8 +261,8 @@ class _Run:
                 self._start(admit, now)
             if not changed:
                 break
-            told = bool(made.preemptions or made.stops)
-            if told:
+            evicts = bool(made.preemptions or made.stops)
+            if evicts:
                 self._evict(made, now, instant)
             elif self._one_pass_is_all:
                 break
@@ -254,12 +277,12 @@ class _Run:
 
     def _start(self, admit: Admit, now: float) -> None:
         row = self._row_of[admit.workload]
-        if self._rental is not None:
+        if self._rented is not None:
             if admit.purchase is not None:
-                self._rental.buy(admit, now)
+                self._rented.buy(admit, now)
                 return
-            self._rental.moved_in(admit.workload, admit.admission)
-            self._rental.lend(admit.workload, admit.lent_by)
+            self._rented.pods_started(admit.workload, admit.admission)
+            self._rented.record_opportunistic_use(admit.workload, admit.lent_by)
         self.decisions += 1
         attempt = self._attempts[row] + 1
         if attempt == 1:
@@ -278,11 +301,11 @@ class _Run:
             heappush(self._ends, (now + left, attempt, row))
 
     def _stop(self, row: int, now: float) -> float:
-        """Take a job off its nodes; return how long it was there."""
+        """Take a job off its nodes; return how long it ran there."""
         since, self._since[row] = self._since[row], NOT_RUNNING
         self._running -= 1
-        if self._rental is not None:
-            self._rental.moved_out(self._jobs.keys[row], now)
+        if self._rented is not None:
+            self._rented.pods_ended(self._jobs.keys[row], now)
         self._used_cpu -= self._job_cpu[row]
         self._used_gpu -= self._job_gpu[row]
         self.ran[row] += now - since
@@ -301,15 +324,15 @@ class _Run:
         return now - since
 
     def _place_of(self, node: NodeName) -> int:
-        """Return the number of a node; those that were bought get theirs on first use."""
+        """Return the number of a node; bought nodes are numbered on first use."""
         return self._row_of_node.setdefault(node, len(self._row_of_node))
 
     def _evict(self, made: Plan, now: float, instant: Instant) -> None:
-        """Let victims leave at once, with what they keep of their work."""
+        """Evict the plan's victims at once; each keeps the work of its last checkpoint."""
         stops = {stop.workload: stop for stop in made.stops}
         for eviction in evictions(made):
             row = self._row_of[eviction.workload]
-            if self._rental is not None and self._rental.cancel(eviction.workload, now):
+            if self._rented is not None and self._rented.cancel(eviction.workload, now):
                 self.preemptions[row] += 1  # it had not started, so it loses nothing
                 leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
                 continue
@@ -319,7 +342,7 @@ class _Run:
             leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
 
     def _interrupt(self, row: int, now: float, *, is_lost: bool = False) -> None:
-        """Stop a job that is not done, with what it keeps of its work."""
+        """Stop a job before its end; it keeps the work of its last checkpoint."""
         stayed = self._stop(row, now)
         worked = max(0.0, stayed - self._overhead.get(row, 0.0))
         kept = self.restarts.kept(worked, is_lost=is_lost)
@@ -328,14 +351,14 @@ class _Run:
         self._overhead[row] = self.restarts.restore_s if kept else self._overhead.get(row, 0.0)
 
     def _send_away(self, admit: Admit, now: float) -> None:
-        """Let short jobs leave that are still on nodes of a gang that starts."""
-        assert self._rental is not None, "only who waited for machines lends"
-        for guest in self._rental.guests_of(admit):
-            self._interrupt(self._row_of[guest], now)
-            self.state.submit(self.state.running[guest].holding.workload)
+        """Evict opportunistic jobs from the nodes of a gang that starts."""
+        assert self._rented is not None, "only gangs that wait for machines have opportunistic jobs"
+        for opportunistic in self._rented.jobs_to_evict(admit):
+            self._interrupt(self._row_of[opportunistic], now)
+            self.state.submit(self.state.running[opportunistic].holding.workload)
 
     def _lose(self, key: WorkloadKey, now: float) -> None:
-        """Let a job queue again whose node failed, or give it up: some would never be done."""
+        """Requeue a job whose node failed, or give it up after too many interruptions."""
         row = self._row_of[key]
         self._interrupt(row, now, is_lost=True)
         self.interruptions[row] = self.interruptions.get(row, 0) + 1
@@ -344,36 +367,38 @@ class _Run:
         else:
             self.state.remove(key)
 
-    def why_never(self) -> str:
+    def never_started_text(self) -> str:
         """Say how many jobs never started, and why the first of them did not."""
         left = np.flatnonzero(np.isnan(np.array(self.start)))
         if not left.shape[0]:
-            return given_up(self.interruptions)
+            return gave_up(self.interruptions)
         first = int(left[0])
         found = explanation(self.state, self._jobs.keys[first])
         why = f": {message_of(found)}" if found is not None else ""
         return f"{jobs_text(len(left))} never started; job {self.trace.name_of(first)}{why}"
 
     def _known_nodes(self) -> tuple[Node, ...]:
-        """Return every node that there ever was, in the order of their numbers."""
-        joined = () if self._rental is None else self._rental.joined
+        """Return every node of the run, in the order of their numbers."""
+        joined = () if self._rented is None else self._rented.joined
         used = {node.name: node for node in joined if node.name in self._row_of_node}
         return (*self.nodes, *(used[name] for name in self._row_of_node if name in used))
 
     def _bill(self) -> Bill | None:
-        """Return what all machines cost; None if nobody knows a price."""
+        """Return what all machines cost; None if no price is known."""
         end = float(np.nanmax(np.concatenate([self.end, self.trace.submit, [0.0]])))
-        items = standing(self.nodes, self._prices, float(self.trace.submit.min(initial=end)), end)
-        if self._rental is not None:
-            items += self._rental.items(end)
-        return bill_of(items) if items or self._rental is not None else None
+        items = fixed_nodes(
+            self.nodes, self._prices, float(self.trace.submit.min(initial=end)), end
+        )
+        if self._rented is not None:
+            items += self._rented.items(end)
+        return bill_of(items) if items or self._rented is not None else None
 
     def _capacity(self, bill: Bill | None) -> Capacity:
-        """Return what there is; of machines that come and go, the most that there was at a time."""
+        """Return the capacity of the cluster; of bought machines, the most at one time."""
         has = capacity_of(self.nodes)
-        if self._rental is None or bill is None:
+        if self._rented is None or bill is None:
             return has
-        bought = bill_of(self._rental.items(float(bill.end.max(initial=0.0))))
+        bought = bill_of(self._rented.items(float(bill.end.max(initial=0.0))))
         return Capacity(
             nodes=has.nodes + bought.peak(),
             cpu=has.cpu + bought.most(bought.cpu),
@@ -405,7 +430,7 @@ class _Run:
             lost=_floats(self.lost),
             preemptions=_integers(self.preemptions),
             reclaims=_integers(self.reclaims),
-            stretches=Stretches(
+            run_intervals=RunIntervals(
                 job=_integers(log.stretch_job),
                 start=_floats(log.stretch_start),
                 end=_floats(log.stretch_end),
@@ -427,7 +452,7 @@ class _Run:
         )
 
 
-# Told that it iterates, NumPy does not ask of every number in a list what it is.
+# From an iterator NumPy does not inspect the type of every number first.
 
 
 def _floats(values: list[float]) -> npt.NDArray[np.float64]:

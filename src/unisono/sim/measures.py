@@ -1,4 +1,4 @@
-"""What an outcome is worth, in figures: waits, slowdowns, use, loss, fairness, effort.
+"""An outcome in figures: waits, slowdowns, utilisation, loss, fairness, effort.
 
 Definitions, exact because others compare with them:
 
@@ -28,11 +28,11 @@ from unisono.sim.fairness import Fairness, fairness
 from unisono.sim.outcome import Outcome
 from unisono.sim.trace import FloatArray, IntArray
 
-TAU_S = 10.0  # shorter jobs count as this long: nobody minds the slowdown of a one-second job
+TAU_S = 10.0  # shorter jobs count as this long: the slowdown of a one-second job does not matter
 NAN = float("nan")
 _HOUR_S = 3600.0
-# A wait is starvation if it is this many times the median of all who had to wait, which counts as
-# at least TAU_S. Who starts at once is left out: where most do, the others would all be starving.
+# A job starves if it waits this many times the median wait, which counts as at least TAU_S. Jobs
+# that start at once are left out of the median: where most do, all others would count as starving.
 STARVING = 10
 
 
@@ -190,7 +190,7 @@ def spread(values: FloatArray) -> Spread:
 
 
 def counts_gpus(outcome: Outcome) -> bool:
-    """Say whether work is counted in GPUs: on a cluster that has some, if anybody asks for one."""
+    """Say whether work is counted in GPUs: on a cluster that has some, if any job requests one."""
     return outcome.capacity.gpu_milli > 0 and bool(outcome.trace.gpus.any())
 
 
@@ -231,7 +231,7 @@ def _in_use(outcome: Outcome) -> float:
     if not len(submit):
         return NAN
     first, last = float(submit[0]), float(submit[-1])
-    ran = outcome.stretches
+    ran = outcome.run_intervals
     within = np.clip(ran.end, first, last) - np.clip(ran.start, first, last)
     return _ratio(
         float((sizes(outcome)[ran.job] * within).sum()), capacity(outcome) * (last - first)

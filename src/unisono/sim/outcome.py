@@ -1,4 +1,5 @@
-"""What a simulation found, as columns: when each job of a trace ran, and what the cluster did.
+"""The outcome of a simulation as columns: when each job of a trace ran, and how the cluster was
+used.
 
 The simulator writes it, `measures` reduces it to figures and `page` draws it. Times are the trace's
 seconds; a job that never started or never completed has NaN there. Step series hold from their
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unisono.sim.bill import Bill
+from unisono.sim.cost import Bill
 from unisono.sim.trace import FloatArray, IntArray, Names, Trace
 
 
@@ -27,7 +28,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Depth:
-    """The cluster over time, in steps: recorded after each pass."""
+    """The cluster over time, in steps: recorded after each scheduling cycle."""
 
     time: FloatArray
     pending: IntArray  # jobs that wait
@@ -38,7 +39,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spans:
-    """Who ran where: one row for each stretch of time of a job on a node."""
+    """Which jobs ran on which nodes: one row per interval of a job on a node."""
 
     names: Names  # of the nodes
     job: IntArray  # row of the trace
@@ -50,8 +51,8 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stretches:
-    """When jobs ran: one row for each stretch of time in which a whole job ran."""
+class RunIntervals:
+    """When jobs ran: one row per uninterrupted interval of a whole job."""
 
     job: IntArray
     start: FloatArray
@@ -91,7 +92,7 @@ class Outcome:
     preemptions: IntArray
     reclaims: IntArray  # those of the preemptions that took back lent quota
     held: FloatArray  # GPU-seconds held by a gang before its last member had its place
-    stretches: Stretches  # needed whenever somebody was preempted
+    run_intervals: RunIntervals  # needed whenever a job was preempted
     depth: Depth
     entitlement: FloatArray  # of each queue of the trace: its part of the cluster, any unit
     seed: int = 0
@@ -114,7 +115,7 @@ def make_outcome(
     preemptions: IntArray | None = None,
     reclaims: IntArray | None = None,
     held: FloatArray | None = None,
-    stretches: Stretches | None = None,
+    run_intervals: RunIntervals | None = None,
     depth: Depth | None = None,
     entitlement: FloatArray | None = None,
     seed: int = 0,
@@ -124,12 +125,12 @@ def make_outcome(
     bill: Bill | None = None,
     interruptions: int = 0,
 ) -> Outcome:
-    """Return an outcome; what is left out is as if nobody was ever interrupted.
+    """Return an outcome; what is left out is as if no job was ever interrupted.
 
     A job that has started and not ended runs until the last thing that is known to have happened.
     """
     count = len(trace)
-    ran = stretches if stretches is not None else _uninterrupted(trace, start, end)
+    ran = run_intervals if run_intervals is not None else _uninterrupted(trace, start, end)
     return Outcome(
         policy=policy,
         trace=trace,
@@ -141,7 +142,7 @@ def make_outcome(
         preemptions=preemptions if preemptions is not None else np.zeros(count, np.int64),
         reclaims=reclaims if reclaims is not None else np.zeros(count, np.int64),
         held=_or(held, np.zeros(count)),
-        stretches=ran,
+        run_intervals=ran,
         depth=depth if depth is not None else _depth(trace, ran, end),
         entitlement=_or(entitlement, np.ones(len(trace.queues))),
         seed=seed,
@@ -157,21 +158,21 @@ def _or(given: FloatArray | None, otherwise: FloatArray) -> FloatArray:
     return otherwise if given is None else given
 
 
-def _uninterrupted(trace: Trace, start: FloatArray, end: FloatArray) -> Stretches:
+def _uninterrupted(trace: Trace, start: FloatArray, end: FloatArray) -> RunIntervals:
     rows = np.flatnonzero(~np.isnan(start))
     last = float(np.nanmax(np.concatenate([trace.submit, start, end, [0.0]])))
     ends = np.where(np.isnan(end[rows]), last, end[rows])
-    return Stretches(job=rows.astype(np.int64), start=start[rows], end=ends)
+    return RunIntervals(job=rows.astype(np.int64), start=start[rows], end=ends)
 
 
-def _running(count: int, ran: Stretches) -> FloatArray:
+def _running(count: int, ran: RunIntervals) -> FloatArray:
     total = np.zeros(count)
     np.add.at(total, ran.job, ran.end - ran.start)
     return total
 
 
-def _depth(trace: Trace, ran: Stretches, end: FloatArray) -> Depth:
-    """Return the steps that follow from who was submitted, ran and completed when."""
+def _depth(trace: Trace, ran: RunIntervals, end: FloatArray) -> Depth:
+    """Return the steps that follow from submissions, run intervals and completions."""
     jobs = ran.job
     completed = end[~np.isnan(end)]
     parts = [trace.submit, ran.start, ran.end, completed]
@@ -187,7 +188,7 @@ def _depth(trace: Trace, ran: Stretches, end: FloatArray) -> Depth:
         return np.cumsum(change)
 
     running = steps(started, stopped, 1)
-    # Who still runs when all ends has not gone back to the line.
+    # A job that still runs at the end has not gone back to the queue.
     still = stopped[np.isnan(end[jobs]) & (stopped == len(instants) - 1)]
     return Depth(
         time=instants,

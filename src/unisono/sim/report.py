@@ -1,6 +1,6 @@
-"""A comparison for programs: the figures of every policy by name, and the table they stand in.
+"""A comparison for programs: the figures of every policy by name, and the whole table.
 
-Figures are means over the seeds. What there is nothing to measure of is null.
+Figures are means over the seeds. A figure without anything to measure is null.
 """
 
 from __future__ import annotations

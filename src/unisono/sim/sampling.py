@@ -1,4 +1,4 @@
-"""How fragmented GPUs are while a simulation runs: looked at now and then."""
+"""Samples of GPU fragmentation while a simulation runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import Rows
 from unisono.sim.clusters import MODEL
-from unisono.sim.fragments import Mask, fragmentation, typical_pods, welcome
+from unisono.sim.fragmentation import Mask, fragmentation, nodes_allowing, typical_pods
 from unisono.sim.outcome import Fragments
 from unisono.sim.trace import WHOLE_GPU, IntArray, Names, Trace
 
@@ -21,12 +21,12 @@ _PLENTY = np.iinfo(np.int64).max
 
 
 class FragmentSampler:
-    """Looks at the nodes after every so many-th pass."""
+    """Samples the nodes after every so-many-th scheduling cycle."""
 
     def __init__(self, trace: Trace, nodes: tuple[Node, ...]) -> None:
         self._shapes = typical_pods(trace)
         self._models = {str(node.name): dict(node.labels).get(MODEL, "") for node in nodes}
-        # Every job comes and goes, and both make a pass.
+        # Every job arrives and ends, and both cause a scheduling cycle.
         self._every = max(1, 2 * len(trace) // MOST_SAMPLES)
         self._passes = 0
         self._layout = -1  # of the node table, at which these two were made
@@ -37,7 +37,7 @@ class FragmentSampler:
         self._idle: list[float] = []
 
     def look(self, state: ClusterState, now: float) -> None:
-        """Look, if it is time to."""
+        """Take a sample, if one is due."""
         self._passes += 1
         if self._passes % self._every != 1 and self._every > 1:
             return
@@ -46,7 +46,7 @@ class FragmentSampler:
             self._layout = table.layout
             self._rows = np.array([*table.row_of.values()], np.intp)
             models = [self._models[str(name)] for name in table.row_of]
-            self._welcome = welcome(self._shapes, models)
+            self._welcome = nodes_allowing(self._shapes, models)
         rows = self._rows
         cpu = table.column(CPU)
         free = _gpu_free(state, rows)
@@ -54,14 +54,14 @@ class FragmentSampler:
             self._shapes,
             cpu_free=np.full(len(rows), _PLENTY) if cpu is None else table.free[cpu, rows],
             gpu_free=free,
-            welcome_on=self._welcome,
+            allowed_nodes=self._welcome,
         )
         self._time.append(now)
         self._fragmented.append(float(found.sum()))
         self._idle.append(float(free.sum()))
 
     def found(self) -> Fragments:
-        """Return what was seen."""
+        """Return all samples."""
         return Fragments(
             time=np.array(self._time),
             fragmented=np.array(self._fragmented),

@@ -1,13 +1,13 @@
 """What a simulation decides with: nodes, queues and a policy, as the engine knows them.
 
-Every queue of the trace is a LocalQueue. Policies that know no teams put them all before one
-ClusterQueue that owns the whole cluster; the others give each its own, with its part of the
-cluster, in one cohort that lends freely.
+Every queue of the trace is a LocalQueue. Policies without teams give all of them one ClusterQueue
+that owns the whole cluster; the others give each its own, with its part of the cluster, in one
+cohort that lends without limits.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import msgspec
@@ -42,7 +42,7 @@ from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.clusters import GPU, MIB
 from unisono.sim.jobs import NAMESPACE, local_queue
-from unisono.sim.layout import set_up, with_accounts
+from unisono.sim.queue_layout import set_up, with_accounts
 from unisono.sim.trace import FloatArray, Trace
 
 _FLAVOR = FlavorName("nodes")
@@ -57,52 +57,54 @@ class Rules(msgspec.Struct, frozen=True):
     name: str
     about: str
     policy: Policy = Policy()
-    strict: bool = False  # nobody overtakes
+    strict: bool = False  # StrictFIFO: no job overtakes another
     apart: bool = False  # a ClusterQueue for every queue of the trace
     preemption: PreemptionRules = PreemptionRules()
-    layout: Snapshot | None = None  # queues that somebody wrote down, instead of these
+    layout: Snapshot | None = None  # the queues of a policy file, instead of these
 
 
 def _policies() -> dict[str, Rules]:
-    easy, all_dates = Backfill(dates=1), Backfill()
+    easy, conservative = Backfill(dates=1), Backfill()
     fair = Policy(fair_sharing=FairSharing())
-    # What each user had lately counts most; whoever waits long enough gets there all the same.
+    # Recent usage of each user counts most; age lets every job start in the end.
     turns = MultifactorRules(weights=Weights(fair_share=10_000, age=1_000))
     known = (
-        Rules("fifo", "first come, first served; nobody overtakes", strict=True),
-        Rules("best-effort", "whoever fits starts; nobody has a date"),
+        Rules("fifo", "first come, first served; no job overtakes another", strict=True),
+        Rules("best-effort", "any job that fits starts; no backfill reservations"),
         Rules(
             "kueue",
-            "quota by queue, lending in one cohort, what was lent is taken back",
+            "quota by queue, borrowing in one cohort, lent quota is reclaimed",
             apart=True,
             preemption=_RECLAIM,
         ),
         Rules(
             "kueue-fair",
-            "the same, and the smallest share goes first",
+            "the same, with fair sharing: the smallest share first",
             fair,
             apart=True,
             preemption=_RECLAIM,
         ),
-        Rules("easy", "the first that waits has a date, others go first", Policy(backfill=easy)),
+        Rules(
+            "easy",
+            "a reservation for the first pending job; jobs that do not delay it start before it",
+            Policy(backfill=easy),
+        ),
         Rules(
             "easy-sjbf",
-            "the same, and the shortest of the others before the rest",
+            "the same, and the shortest of those jobs first",
             Policy(backfill=msgspec.structs.replace(easy, shortest_first=True)),
         ),
-        Rules("conservative", "everybody who waits has a date", Policy(backfill=all_dates)),
-        Rules(
-            "multifactor", "fair share of users and age say whose turn it is", Policy(turns=turns)
-        ),
+        Rules("conservative", "a reservation for every pending job", Policy(backfill=conservative)),
+        Rules("multifactor", "priority by fair share of users and by age", Policy(turns=turns)),
         Rules(
             "multifactor+easy",
-            "the same, and the first that waits has a date",
+            "the same, with a reservation for the first pending job",
             Policy(turns=turns, backfill=easy),
         ),
         Rules(
             "multifactor+conservative",
-            "the same, and everybody who waits has a date",
-            Policy(turns=turns, backfill=all_dates),
+            "the same, with a reservation for every pending job",
+            Policy(turns=turns, backfill=conservative),
         ),
     )
     return {rules.name: rules for rules in known}
@@ -123,7 +125,7 @@ def entitlements(trace: Trace) -> FloatArray:
 def make_state(
     nodes: tuple[Node, ...], rules: Rules, trace: Trace, *, buys: bool = False
 ) -> ClusterState:
-    """Return a cluster on which nothing runs; where machines are bought, quota keeps nobody out."""
+    """Return a cluster on which nothing runs; where machines are bought, quota limits no job."""
     policy = policy_for(rules, trace)
     if buys:
         placement = msgspec.structs.replace(policy.placement, needs_nodes=True)
@@ -133,7 +135,7 @@ def make_state(
     for node in nodes:
         state.apply(changes.NodeSet(node))
     if rules.layout is not None:
-        set_up(state, rules.layout, rules.name, trace, _doors(trace))
+        set_up(state, rules.layout, rules.name, trace, _local_queues(trace))
     else:
         _lay_out(state, _whole(nodes, trace) if not buys else _wanted(trace), rules, trace)
     state.refresh()
@@ -141,13 +143,13 @@ def make_state(
 
 
 def policy_for(rules: Rules, trace: Trace) -> Policy:
-    """Return what the engine is told, with accounts for those who bring jobs."""
+    """Return the policy for the engine, with accounts for the queues of the trace."""
     policy, replace = rules.policy, msgspec.structs.replace
     if trace.is_endless and policy.backfill is not None:
-        policy = replace(policy, backfill=None)  # where nobody ends there is no date to give
+        policy = replace(policy, backfill=None)  # where no job ends, no reservation can be made
     if policy.turns is None:
         return policy
-    return replace(policy, turns=with_accounts(policy.turns, trace, _doors(trace)))
+    return replace(policy, turns=with_accounts(policy.turns, trace, _local_queues(trace)))
 
 
 def _lay_out(
@@ -158,7 +160,7 @@ def _lay_out(
     if rules.apart:
         state.apply(changes.CohortSet(Cohort(name=_COHORT)))
     parts = entitlements(trace) if rules.apart else np.ones(1)
-    # Cut like a cake, and all of it: what rounding lost would keep out who needs the whole cluster.
+    # The parts add up to all of it: rounding must not keep out a job that needs the whole cluster.
     cuts = [0.0, *np.cumsum(parts)[:-1].tolist(), 1.0]
     for number, (low, high) in enumerate(pairwise(cuts)):
         state.apply(changes.QueueSet(_cluster_queue(number, (low, high), whole, rules)))
@@ -167,12 +169,12 @@ def _lay_out(
         state.apply(changes.LocalQueueSet(LocalQueue(key=local_queue(number), queue=owner)))
 
 
-def _doors(trace: Trace) -> list[LocalQueueKey]:
+def _local_queues(trace: Trace) -> list[LocalQueueKey]:
     return [local_queue(number) for number in range(len(trace.queues))]
 
 
 def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
-    """Return how much there is of everything that jobs ask for."""
+    """Return the capacity of everything that jobs request."""
     asked = {CPU: bool(trace.cpu.any()), _MEMORY: bool(trace.memory.any())}
     total: dict[ResourceName, int] = {}
     for node in nodes:
@@ -187,7 +189,7 @@ def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
 
 
 def _wanted(trace: Trace) -> dict[ResourceName, int]:
-    """Return as much as all jobs together ask for: more than that nobody can use at a time."""
+    """Return as much as all jobs together request: more can never be used at a time."""
     pods = trace.pods.astype(np.int64)
     total = {
         CPU: int((trace.cpu * pods).sum()),
@@ -229,3 +231,18 @@ def with_overrun(trace: Trace, overrun: str) -> Trace:
     if overrun == "kill":
         return replace(trace, run=np.minimum(trace.run, trace.request))
     return trace
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """What an evicted job keeps of its work: nothing, its last checkpoint, or all of it."""
+
+    checkpoint_s: float = 0.0  # 0: nothing is kept; else what was done at the last whole multiple
+    restore_s: float = 0.0  # time to restore a checkpoint
+    suspends: bool = False  # preempted jobs keep all of it; those of failed nodes do not
+
+    def kept(self, done: float, *, is_lost: bool = False) -> float:
+        """Return the work that is not lost; `is_lost`: its node failed."""
+        if self.suspends and not is_lost:
+            return done
+        return done // self.checkpoint_s * self.checkpoint_s if self.checkpoint_s else 0.0

@@ -1,4 +1,4 @@
-"""Where a trace comes from: a file, whose reader its name or its columns tell, or a generator.
+"""Traces by name: a file, read by its name or columns, or a generator with its settings.
 
 KTH-SP2.swf.gz                     a file
 lublin:jobs=1000,load=0.9,seed=7   a generator with its settings
@@ -20,8 +20,7 @@ from unisono.sim.trace import Trace
 from unisono.sim.traces import openb, philly
 from unisono.sim.traces.files import column_names
 from unisono.sim.traces.journal import read_journal
-from unisono.sim.traces.mapped import read_mapped
-from unisono.sim.traces.mapping import PRESETS, Column, parse_map
+from unisono.sim.traces.mapped import PRESETS, Column, parse_map, read_mapped
 from unisono.sim.traces.openb import read_openb, read_openb_fill
 from unisono.sim.traces.philly import read_philly
 from unisono.sim.traces.swf import read_swf
@@ -67,7 +66,7 @@ def open_trace(text: str, reading: Reading | None = None, *, seed: int | None = 
         case "csv":
             return read_mapped(path, how.map, skip_bad=how.skip_bad)
         case other:
-            raise BadTrace("", f'there is no format "{other}"; there are {", ".join(FORMATS)}')
+            raise BadTrace("", f'unknown format "{other}"; --format is one of {", ".join(FORMATS)}')
 
 
 def is_generated(text: str) -> bool:
@@ -92,7 +91,9 @@ def _format_of(path: Path, how: Reading) -> str:
     if how.map:
         return "csv"
     if not name.endswith(".csv"):
-        raise BadTrace(str(path), f"which format is it? --format is one of {', '.join(FORMATS)}")
+        raise BadTrace(
+            str(path), f"the format is unknown; give --format, one of {', '.join(FORMATS)}"
+        )
     columns = column_names(path)
     for format_, needed in (("openb", openb.COLUMNS), ("philly", philly.COLUMNS)):
         if set(needed) <= set(columns):
@@ -103,7 +104,10 @@ def _format_of(path: Path, how: Reading) -> str:
         if {column.name for column in parse_map(text).values()} <= set(columns)
     ]
     hint = f"--map {presets[0]}" if presets else "--map submit=COLUMN,run=COLUMN,gpus=COLUMN,…"
-    raise BadTrace(str(path), f"say what its columns mean: {hint}; it has {', '.join(columns)}")
+    raise BadTrace(
+        str(path),
+        f"the meaning of its columns is unknown; give {hint}; they are {', '.join(columns)}",
+    )
 
 
 def _generated(name: str, settings: str, seed: int | None) -> Trace:
@@ -114,12 +118,12 @@ def _generated(name: str, settings: str, seed: int | None) -> Trace:
         key, equals, value = part.partition("=")
         if key not in known or not equals:
             near = nearest(key, sorted(known))
-            hint = f'; did you mean "{near}"?' if near else f"; it knows {', '.join(known)}"
-            raise BadTrace(name, f'there is no setting "{part}"{hint}')
+            hint = f'; did you mean "{near}"?' if near else f"; known are {', '.join(known)}"
+            raise BadTrace(name, f'unknown setting "{part}"{hint}')
         try:
             number = float(value)
         except ValueError as trouble:
-            raise BadTrace(name, f'{key} is "{value}", which is no number') from trouble
+            raise BadTrace(name, f'{key} is "{value}", which is not a number') from trouble
         given[key] = int(number) if isinstance(known[key].default, int) else number
     if seed is not None and "seed" in known:
         given["seed"] = seed

@@ -1,11 +1,11 @@
-"""What a trace holds, before anything is simulated: sizes, times, who, and how much work."""
+"""What a trace holds, before anything is simulated: sizes, times, users, queues, work."""
 
 from __future__ import annotations
 
 import msgspec
 import numpy as np
 
-from unisono.sim.fragments import typical_pods
+from unisono.sim.fragmentation import typical_pods
 from unisono.sim.measures import NAN, Spread, spread
 from unisono.sim.outcome import Capacity
 from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, FloatArray, Trace
@@ -34,7 +34,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     run: Spread
     request_ratio: Spread  # request / run
     work_hours: float  # NaN if a job never ends
-    load: float  # work / (capacity * span); NaN if nobody knows one of them
+    load: float  # work / (capacity * span); NaN if one of them is unknown
     wanted: float  # GPUs or CPUs of all jobs together, as if they all ran at once
     wanted_share: float  # of the cluster, or of the machine the trace comes from
     statuses: dict[str, int]

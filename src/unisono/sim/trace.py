@@ -8,13 +8,14 @@ pods. Times are seconds from the start of the trace, as floats and never rounded
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unisono.kinds.digits import whole_number
+from unisono.sim.random_source import random_source
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -52,7 +53,7 @@ class Trace:
     number: IntArray  # the job's number in the source
     submit: FloatArray  # s from the start of the trace
     run: FloatArray  # true run time, s
-    request: FloatArray  # requested time, s; the run time where nobody said
+    request: FloatArray  # requested time, s; the run time where none was given
     pods: IntArray  # size of the gang
     cpu: IntArray  # millicores of one pod
     memory: IntArray  # MiB of one pod
@@ -234,3 +235,38 @@ def _picked(trace: Trace, rows: NDArray[np.intp]) -> Trace:
     }
     names = tuple(trace.names[row] for row in rows) if trace.names else ()
     return replace(trace, **changed, names=names)
+
+
+UP_TO_S = 30.0
+REPLICAS = 20
+
+
+def perturbed(trace: Trace, *, seed: int, up_to_s: float = UP_TO_S) -> Trace:
+    """Return the trace with every arrival moved by up to so much, either way, but not before 0."""
+    moved = random_source(seed, "shaking").uniform(-up_to_s, up_to_s, len(trace))
+    earliest = min(0.0, float(trace.submit[0])) if len(trace) else 0.0
+    return trace.with_submits(np.maximum(trace.submit + moved, earliest))
+
+
+def perturbed_replicas(
+    trace: Trace, *, seed: int, count: int = REPLICAS
+) -> Iterator[tuple[int, Trace]]:
+    """Yield shaken replicas with a seed of each."""
+    for number in range(seed, seed + count):
+        yield number, perturbed(trace, seed=number)
+
+
+GPUS_PER_NODE = 8  # what machines for training have; a pod cannot be larger than its node
+
+
+def split_gpus(total: IntArray, per_pod: int = GPUS_PER_NODE) -> tuple[IntArray, IntArray]:
+    """Return pods and GPUs of each: one pod if it fits a node, else the largest equal parts.
+
+    >>> [part.tolist() for part in split_gpus(np.array([1, 8, 12, 128]))]
+    [[1, 1, 2, 16], [1, 8, 6, 8]]
+    """
+    each = np.minimum(total, 1)
+    for size in range(2, per_pod + 1):
+        each = np.where(total % size == 0, np.where(total > 0, size, 0), each)
+    pods = np.where(each > 0, total // np.maximum(each, 1), 1)
+    return pods, each

@@ -1,22 +1,21 @@
-"""What would become of a job on a cluster as it is: read-only, and by the engine that decides live.
+"""When a pending job would start on the cluster as it is: read-only, decided by the live engine.
 
-Three questions, each on a picture of its own:
+Three questions, each on its own copy of the state:
 
-    now       decide until nothing changes: does it start, where, and who has to leave?
-    ever      on the same cluster with nobody else: if not even then, it never will
-    when      with run times that are drawn, again and again; and on a calendar, if everybody ran as
-              long as they may
+    now       scheduling cycles until nothing changes: does it start, where, with which victims?
+    ever      on the same cluster without other workloads: if not even then, it never starts
+    when      simulated runs with random run times, and one in which all jobs run to their limits
 
-Jobs run for a part of their limit that is drawn evenly from the last nineteen twentieths of it: on
-real logs people ask for much more than they need. Who does not say how long it runs never ends.
+A job runs for a random part of its time limit, between 5 % and 100 %: in real logs users request
+much more than they need. A job without a time limit never ends.
 
-Each draw is played by the engine until the job starts, as many as there is time for; the answer
-says how many. Where everybody who waits has a date (conservative backfill), playing would work all
-of them out again after every end. There one calendar is drawn at a time: dates as they were if run
-times were known, which is what such a policy comes to.
+Each simulated run ends when the job starts; there are as many as the time budget allows, and the
+answer says how many. With conservative backfill, a run would work out all reservations again after
+every end. There each run makes one reservation table, as if the random run times were known, which
+is what that policy converges to.
 
-With thousands ahead not even one draw is over in time. Then all of them are made by amounts alone
-(`sim.by_amounts`), which takes hundredths of a second each, and the answer says so.
+With thousands of workloads ahead, not even one run fits the budget. Then all of them count one
+resource alone (`sim.gpu_counts`), which takes hundredths of a second each, and the answer says so.
 """
 
 from __future__ import annotations
@@ -40,24 +39,24 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.timeline import Lasts
-from unisono.sim.by_amounts import Pool
-from unisono.sim.dice import Dice, dice
+from unisono.sim.gpu_counts import CountedPool
+from unisono.sim.random_source import RandomSource, random_source
 
 SAMPLES = 20
-# Of its limit, the shortest that a job runs.
+# The shortest run of a job, as a part of its time limit.
 SHORTEST = 0.05
-# Nobody looks further ahead, and no sample follows more ends than this.
+# A simulated run ends at this horizon, or after so many ends of jobs.
 HORIZON_MS = 60 * 24 * 3600 * 1000
 MOST_ENDS = 20_000
-# So many get a date on nodes, or start on them, for each second there is; with more ahead nobody
-# tries. By amounts alone a few courses are drawn however late it is: a tenth of a second.
-DATES_A_SECOND = 500
+# How many workloads can get a reservation, or start, per second of the budget; with more ahead no
+# run with nodes is tried. By counts alone a few runs are always made: they take a tenth of a
+# second.
+RESERVATIONS_A_SECOND = 500
 STARTS_A_SECOND = 2_000
 FEWEST = 5
-# Who asks wants an answer: so many seconds one draws. What is not over after this part of them
-# for the first time is not tried again.
+# Seconds for all runs. If the first run is not over after this part of them, no other is tried.
 BUDGET_S = 1.0
-FIRST = 0.4
+FIRST_RUN_PART = 0.4
 
 Verdict = Literal["now", "later", "never"]
 
@@ -71,19 +70,19 @@ class Constraint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What would become of one job; instants are milliseconds since 1970."""
+    """When one job would start, and what keeps it; instants are milliseconds since 1970."""
 
     workload: WorkloadKey
     verdict: Verdict
     nodes: dict[str, int] = {}  # pods by node, if it starts now
     preempts: tuple[WorkloadKey, ...] = ()
     constraint: Constraint | None = None  # the binding one
-    samples: int = 0  # how many were drawn ...
-    started: int = 0  # ... and in how many of them it started before the horizon
+    samples: int = 0  # how many runs were simulated ...
+    started: int = 0  # ... and in how many of them the job started before the horizon
     start_p50: Instant | None = None
     start_p95: Instant | None = None
-    start_by_limits: Instant | None = None  # if everybody ran as long as they may, as of now
-    by_amounts_of: str = ""  # starts rest on this resource alone, not on nodes; empty: on all
+    start_by_limits: Instant | None = None  # if all jobs ran to their time limits
+    by_amounts_of: str = ""  # the one resource that was counted; empty: with nodes
 
 
 def what_if(
@@ -95,9 +94,9 @@ def what_if(
     elapsed: Callable[[], float] = lambda: 0.0,
     budget_s: float = BUDGET_S,
 ) -> Answer:
-    """Say what would become of a workload that waits.
+    """Return when a pending workload would start.
 
-    `elapsed` tells how many seconds it has taken so far; without it nothing is cut short.
+    `elapsed` returns the seconds since the start; without it no run is cut short.
     """
     state, now = restore(world), world.now
     plans = dry_run(state, now, checked=False)
@@ -107,33 +106,33 @@ def what_if(
             workload=key, verdict="now", nodes=_nodes(started, key), preempts=_victims(plans, key)
         )
     found = explanation(state, key)
-    assert found is not None, "who does not start waits"
+    assert found is not None, "a workload that does not start is pending"
     alone = _alone(world, key)
     if alone is not None:
         return Answer(workload=key, verdict="never", constraint=alone)
-    course = _Courses(world, state, key, elapsed, budget_s)
-    course.draw(samples, seed)
-    starts = sorted(start for start in course.starts if start is not None)
+    runs = _SimulatedRuns(world, state, key, elapsed, budget_s)
+    runs.draw(samples, seed)
+    starts = sorted(start for start in runs.starts if start is not None)
     return Answer(
         workload=key,
         verdict="later",
         preempts=_victims(plans, key),
         constraint=Constraint(stage_of(found), reason_of(found), message_of(found)),
-        samples=len(course.starts),
+        samples=len(runs.starts),
         started=len(starts),
-        start_p50=_quantile(starts, len(course.starts), 50),
-        start_p95=_quantile(starts, len(course.starts), 95),
-        start_by_limits=course.by_limits(),
-        by_amounts_of=course.by_amounts_of,
+        start_p50=_quantile(starts, len(runs.starts), 50),
+        start_p95=_quantile(starts, len(runs.starts), 95),
+        start_by_limits=runs.by_limits(),
+        by_amounts_of=runs.by_amounts_of,
     )
 
 
 class _CutShort(Exception):
-    """There was no time to see how it ends."""
+    """The budget ended before the run."""
 
 
-class _Courses:
-    """Courses of things, as many as there is time for."""
+class _SimulatedRuns:
+    """Simulated runs, as many as the budget allows."""
 
     def __init__(
         self,
@@ -154,36 +153,36 @@ class _Courses:
         self.by_amounts_of = ""
 
     def draw(self, samples: int, seed: int) -> None:
-        """Draw on nodes, or by amounts alone where that takes too long."""
-        chance = dice(seed, "what-if")
+        """Simulate with nodes, or by counts alone where that takes too long."""
+        rng = random_source(seed, "what-if")
         try:
             while len(self.starts) < samples and self._elapsed() < self._budget_s:
-                part = 1.0 if self.starts else FIRST
-                self.starts.append(self._on_nodes(chance, part * self._budget_s))
+                part = 1.0 if self.starts else FIRST_RUN_PART
+                self.starts.append(self._simulated(rng, part * self._budget_s))
         except _CutShort:
-            pass  # those that are over count
-        if not self.starts and self._is_in_turn():
-            self._draw_by_amounts(samples, seed)
+            pass  # the completed runs count
+        if not self.starts and self._is_reachable():
+            self._draw_by_counts(samples, seed)
 
-    def _draw_by_amounts(self, samples: int, seed: int) -> None:
-        chance, pool = dice(seed, "what-if by amounts"), self._pool()
+    def _draw_by_counts(self, samples: int, seed: int) -> None:
+        rng, pool = random_source(seed, "what-if by amounts"), self._pool()
         self.by_amounts_of = pool.resource
         while len(self.starts) < min(samples, FEWEST) or (
             len(self.starts) < samples and self._elapsed() < self._budget_s
         ):
-            self.starts.append(self._before_horizon(pool.start(chance)))
+            self.starts.append(self._before_horizon(pool.start(rng)))
 
     def by_limits(self) -> Instant | None:
-        """Return the start if everybody ran as long as they may, if there is time to find it."""
+        """Return the start if all jobs ran to their time limits, if the budget allows."""
         if self.by_amounts_of:
             return self._before_horizon(self._pool().start(None))
-        return self._dated(None) if len(self._first) <= self._most_dates() else None
+        return self._reserved_start(None) if len(self._first) <= self._most_reservations() else None
 
-    def _is_in_turn(self) -> bool:
+    def _is_reachable(self) -> bool:
         return bool(self._first) and self._first[-1][1].workload.key == self._key
 
-    def _pool(self) -> Pool:
-        return Pool(
+    def _pool(self) -> CountedPool:
+        return CountedPool(
             self._state,
             self._first,
             self._world.nodes,
@@ -194,26 +193,26 @@ class _Courses:
     def _before_horizon(self, start: Instant | None) -> Instant | None:
         return start if start is not None and start <= self._world.now + HORIZON_MS else None
 
-    def _most_dates(self) -> int:
-        return max(1, int(DATES_A_SECOND * self._budget_s))
+    def _most_reservations(self) -> int:
+        return max(1, int(RESERVATIONS_A_SECOND * self._budget_s))
 
-    def _dated(self, lasts: Lasts | None) -> Instant | None:
-        state, most = self._state, self._most_dates()
+    def _reserved_start(self, lasts: Lasts | None) -> Instant | None:
+        state, most = self._state, self._most_reservations()
         expected = estimates(state, self._world.now, most=most, until=self._key, lasts=lasts)
         return expected[self._key].start if self._key in expected else None
 
-    def _on_nodes(self, chance: Dice, most_s: float) -> Instant | None:
+    def _simulated(self, rng: RandomSource, most_s: float) -> Instant | None:
         if len(self._first) > STARTS_A_SECOND * self._budget_s:
             raise _CutShort
         if _is_conservative(self._world.policy):
-            if len(self._first) > self._most_dates():
+            if len(self._first) > self._most_reservations():
                 raise _CutShort
-            return self._on_calendar(chance)
-        return _play(self._world, self._key, chance, lambda: self._elapsed() < most_s)
+            return self._with_reservations(rng)
+        return _simulated_start(self._world, self._key, rng, lambda: self._elapsed() < most_s)
 
-    def _on_calendar(self, chance: Dice) -> Instant | None:
-        """Give everybody up to the job a date, as if run times that are drawn were known."""
-        known: dict[WorkloadKey, int] = {}  # who is asked about twice gets the same answer
+    def _with_reservations(self, rng: RandomSource) -> Instant | None:
+        """Make reservations for all workloads up to the job, as if random run times were known."""
+        known: dict[WorkloadKey, int] = {}  # a workload keeps its run time within one table
         now = self._world.now
 
         def lasts(workload: Workload) -> int:
@@ -221,13 +220,13 @@ class _Courses:
                 limit = workload.longest_ms or _default_ms(self._world.policy)
                 running = self._state.running.get(workload.key)
                 since = running.holding.running_since if running is not None else now
-                # Who does not say how long it runs is in the way for longer than anybody looks.
+                # Without a time limit it runs beyond the horizon.
                 known[workload.key] = (
-                    2 * HORIZON_MS if limit is None else _length(chance, limit, max(0, now - since))
+                    2 * HORIZON_MS if limit is None else _length(rng, limit, max(0, now - since))
                 )
             return known[workload.key]
 
-        return self._dated(lasts)
+        return self._reserved_start(lasts)
 
 
 def _started(plans: Sequence[Plan], key: WorkloadKey) -> Plan | None:
@@ -247,12 +246,12 @@ def _nodes(made: Plan, key: WorkloadKey) -> dict[str, int]:
 
 
 def _victims(plans: Sequence[Plan], key: WorkloadKey) -> tuple[WorkloadKey, ...]:
-    told = (one for made in plans for one in evictions(made) if one.by == key)
-    return tuple(dict.fromkeys(one.workload for one in told))
+    found = (one for made in plans for one in evictions(made) if one.by == key)
+    return tuple(dict.fromkeys(one.workload for one in found))
 
 
 def _alone(world: Snapshot, key: WorkloadKey) -> Constraint | None:
-    """Return what keeps a workload from starting on the same cluster with nobody else on it."""
+    """Return what keeps a workload from starting on the same cluster without other workloads."""
     mine = tuple(one for one in world.waiting if one.key == key)
     empty = msgspec.structs.replace(
         world,
@@ -270,58 +269,58 @@ def _alone(world: Snapshot, key: WorkloadKey) -> Constraint | None:
     if _started(dry_run(state, world.now, checked=False), key) is not None:
         return None
     found = explanation(state, key)
-    assert found is not None, "who does not start waits"
+    assert found is not None, "a workload that does not start is pending"
     if stage_of(found) in ("hold", "order"):
-        return None  # time or somebody's word will change that
+        return None  # time or a release will change that
     return Constraint(stage_of(found), reason_of(found), message_of(found))
 
 
 def _quantile(starts: list[Instant], drawn: int, percent: int) -> Instant | None:
-    """Return the start before which so much of all samples began; None: not in so many of them."""
+    """Return the start before which so many percent of the runs started; None: fewer did."""
     place = min(percent * drawn // 100, drawn - 1)
     return starts[place] if 0 <= place < len(starts) else None
 
 
 def _is_conservative(policy: Policy) -> bool:
-    """Say whether everybody who waits has a date."""
+    """Say whether every pending workload has a backfill reservation."""
     return policy.backfill is not None and policy.backfill.dates != 1
 
 
 def _default_ms(policy: Policy) -> int | None:
-    """Return how long who does not say so may run, if the policy knows."""
+    """Return the time limit of workloads without one, if the policy has a default."""
     return policy.backfill.default_limit_ms if policy.backfill is not None else None
 
 
-def _length(chance: Dice, limit_ms: int, past_ms: int) -> int:
-    """Draw how long somebody runs in all who has run for so long; no longer than it may."""
+def _length(rng: RandomSource, limit_ms: int, past_ms: int) -> int:
+    """Draw the whole run time of a workload that has run for so long, up to its limit."""
     least = max(SHORTEST, min(1.0, past_ms / limit_ms))
-    return int(limit_ms * float(chance.uniform(least, 1.0)))
+    return int(limit_ms * float(rng.uniform(least, 1.0)))
 
 
-def _play(
-    world: Snapshot, key: WorkloadKey, chance: Dice, go_on: Callable[[], bool]
+def _simulated_start(
+    world: Snapshot, key: WorkloadKey, rng: RandomSource, go_on: Callable[[], bool]
 ) -> Instant | None:
-    return _Future(world, chance, go_on).start_of(key, world.now)
+    return _SimulatedRun(world, rng, go_on).start_of(key, world.now)
 
 
-class _Future:
-    """One course of things, with run times that are drawn when they matter."""
+class _SimulatedRun:
+    """One simulated run; a run time is drawn when its job starts."""
 
-    def __init__(self, world: Snapshot, chance: Dice, go_on: Callable[[], bool]) -> None:
+    def __init__(self, world: Snapshot, rng: RandomSource, go_on: Callable[[], bool]) -> None:
         self._go_on = go_on
         self._state = restore(world)
-        self._chance = chance
+        self._rng = rng
         self._ends: list[tuple[Instant, int, WorkloadKey]] = []
         self._attempt: dict[WorkloadKey, int] = {}
         self._default_ms = _default_ms(world.policy)
-        # With dates one pass is all there is to decide.
+        # With backfill one scheduling cycle decides everything.
         self._most_cycles = MOST_CYCLES if world.policy.backfill is None else 1
         for holding in world.holdings:
             past = max(0, world.now - holding.running_since)
             self._will_end(holding.workload, world.now, past)
 
     def start_of(self, key: WorkloadKey, now: Instant) -> Instant | None:
-        """Let time pass until somebody starts."""
+        """Return when a workload starts; None if not before the horizon."""
         last = now + HORIZON_MS
         for _ in range(MOST_ENDS):
             if self._decide(now, key):
@@ -347,22 +346,22 @@ class _Future:
                 if admit.workload == key:
                     return True
                 running = self._state.running.get(admit.workload)
-                if running is not None:  # else it had to leave at once for somebody more urgent
+                if running is not None:  # else it was preempted in the same cycle
                     self._will_end(running.holding.workload, now, 0)
         return False
 
     def _will_end(self, workload: Workload, now: Instant, past_ms: int) -> None:
-        """Draw when somebody ends who has run for so long; whoever is overdue ends at once."""
+        """Draw when a running workload ends; one beyond its limit ends at once."""
         limit = workload.longest_ms or self._default_ms
         if limit is None:
             return
-        length = _length(self._chance, limit, past_ms)
+        length = _length(self._rng, limit, past_ms)
         end = Instant(max(now + 1000, now - past_ms + length))
         attempt = self._attempt.get(workload.key, 0)
         heapq.heappush(self._ends, (end, attempt, workload.key))
 
     def _next_end(self) -> tuple[Instant, int, WorkloadKey] | None:
-        """Return who ends next; ends of those who had to leave before do not count."""
+        """Return the next end; ends of runs that were evicted do not count."""
         while self._ends:
             _, attempt, key = self._ends[0]
             if attempt == self._attempt.get(key, 0) and key in self._state.running:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unisono.engine.model.node import Node
     from unisono.engine.model.provisioning import Market
     from unisono.provision.simulated_cloud import Cloud
-    from unisono.sim.renting import EvictionTriggers
+    from unisono.sim.provisioning import ProvisioningRules
 
 # What bought machines are called in tables, beside the policy.
 BOUGHT = "bought"
@@ -38,7 +38,7 @@ def add_renting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def terms_of(path: Path) -> EvictionTriggers:
+def terms_of(path: Path) -> ProvisioningRules:
     """Return what can be bought by a file, how soon, and for how long machines stay."""
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode
@@ -48,7 +48,7 @@ def terms_of(path: Path) -> EvictionTriggers:
     from unisono.provision.keys import CLOUD
     from unisono.provision.lifecycle.occupancy import stays_for
     from unisono.provision.simulated_cloud import cloud_of
-    from unisono.sim.renting import EvictionTriggers
+    from unisono.sim.provisioning import ProvisioningRules
 
     documents = pools_of_file(path)
     written = [one for one in documents if one["kind"] == "NodePool"]
@@ -66,7 +66,7 @@ def terms_of(path: Path) -> EvictionTriggers:
     market = market_of(pools, regions, types=types, overlays=overlays)
     if market is None:
         raise InvalidManifest("--pools", f"{path} has no NodePool")
-    return EvictionTriggers(
+    return ProvisioningRules(
         market=_for_sale(market, cloud),
         launch_s=lambda name: cloud.seconds("api", name),
         ready_s=lambda name: sum(cloud.seconds(step, name) for step in _STEPS),

@@ -17,7 +17,7 @@ from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
 if TYPE_CHECKING:
     from unisono.engine.model.node import Node
     from unisono.sim.outcome import Outcome
-    from unisono.sim.renting import EvictionTriggers
+    from unisono.sim.provisioning import ProvisioningRules
     from unisono.sim.setup import Rules
     from unisono.sim.trace import Trace
 
@@ -245,7 +245,7 @@ class Ground:
 
     name: str  # to tell several of them apart
     nodes: tuple[Node, ...]
-    terms: EvictionTriggers | None = None
+    provisioning: ProvisioningRules | None = None
 
 
 def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:
@@ -291,7 +291,7 @@ def _replay(
     from unisono.engine.cycle import plan
     from unisono.runtime.clock import RealClock, cpu_seconds
     from unisono.sim.loop import simulate
-    from unisono.sim.restarts import Restarts
+    from unisono.sim.setup import Restarts
 
     decides = plan
     if arguments.record is not None:
@@ -313,7 +313,7 @@ def _replay(
         progress=progress(rules.name),
         complain=lambda text: print(f"{rules.name}: {text}", file=sys.stderr),
         decides=decides,
-        terms=ground.terms,
+        provisioning=ground.provisioning,
         prices=prices_of(ground.nodes),
         faults=faults_of(arguments.faults, ground.nodes, seed),
     )

@@ -78,8 +78,7 @@ def write_value(value: object, form: str) -> None:
 def table_of(found: Comparison) -> str:
     """Return the comparison as an aligned table: a column per policy, differences beside them."""
     from unisono.cli.tables import table
-    from unisono.sim.figures import FIGURES
-    from unisono.sim.texts import cell_texts
+    from unisono.sim.comparison import FIGURES, cell_texts
 
     forms = {figure.key: figure.form for figure in FIGURES}
     headings = ["FIGURE", found.policies[0]]

@@ -47,12 +47,12 @@ def traces_of(
 
     A list that fills a cluster is shuffled by each seed.
     """
-    from unisono.sim.shaking import replicas
     from unisono.sim.sources import is_generated
+    from unisono.sim.trace import perturbed_replicas
 
     first = 1 if arguments.seed is None else arguments.seed
     if not is_generated(text) and not arguments.fill:
-        yield from replicas(trace_of(text, arguments), seed=first, count=count)
+        yield from perturbed_replicas(trace_of(text, arguments), seed=first, count=count)
         return
     for seed in range(first, first + count):
         arguments.seed = seed
@@ -62,7 +62,7 @@ def traces_of(
 def trace_of(text: str, arguments: argparse.Namespace, capacity: Capacity | None = None) -> Trace:
     """Return the trace that was asked for; to fill a cluster it needs to know how large that is."""
     from unisono.sim.sources import Reading, open_trace
-    from unisono.sim.traces.mapping import parse_map
+    from unisono.sim.traces.mapped import parse_map
 
     how = Reading(
         format=arguments.format,
@@ -74,9 +74,9 @@ def trace_of(text: str, arguments: argparse.Namespace, capacity: Capacity | None
     trace = open_trace(text, how, seed=arguments.seed)
     if arguments.shake is None:
         return trace
-    from unisono.sim.shaking import shaken
+    from unisono.sim.trace import perturbed
 
-    return shaken(trace, seed=arguments.shake)
+    return perturbed(trace, seed=arguments.shake)
 
 
 def _gpu_milli(capacity: Capacity | None) -> int:

@@ -80,7 +80,7 @@ def _write(trace: Trace, path: Path) -> None:
 
 def _text(found: Summary) -> str:
     from unisono.cli.tables import table
-    from unisono.sim.form import duration, number, percent
+    from unisono.sim.formatting import duration, number, percent
 
     dropped = [f"{count} {_WHY[reason]}" for reason, count in found.dropped.items() if count]
     facts = [
@@ -118,7 +118,7 @@ def _text(found: Summary) -> str:
 
 def _work(found: Summary) -> Iterator[tuple[str, str]]:
     """Yield how much there is to do; of jobs that never end, how much they hold in the end."""
-    from unisono.sim.form import number, percent
+    from unisono.sim.formatting import number, percent
 
     if math.isnan(found.work_hours):
         share = percent(found.wanted_share)

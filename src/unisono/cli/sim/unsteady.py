@@ -15,14 +15,14 @@ def faults_of(text: str | None, nodes: tuple[Node, ...], seed: int) -> Faults | 
     """Return when nodes fail, by settings or by a file."""
     if text is None:
         return None
-    from unisono.sim.faults import as_written, by_chance
+    from unisono.sim.faults import random_faults, scheduled_faults
     from unisono.sim.traces.files import read_bytes
 
     names = [node.name for node in nodes]
     if "=" in text and not Path(text).exists():
-        return by_chance(text, names, seed)
+        return random_faults(text, names, seed)
     lines = read_bytes(Path(text)).decode("utf-8", errors="replace").splitlines()
-    return as_written(lines, names, text)
+    return scheduled_faults(lines, names, text)
 
 
 def check_options(arguments: argparse.Namespace) -> None:

@@ -108,9 +108,9 @@ def _workload_rows(
     gpus = (trace.job_gpu_milli // 1000).tolist()
     for row in range(len(trace)):
         since = base + int(trace.submit[row])
-        stretches = ran.get(row, [(0, 0)])
-        for number, (start, end) in enumerate(stretches, 1):
-            outcome_word = "Finished" if number == len(stretches) else "Preempted"
+        run_intervals = ran.get(row, [(0, 0)])
+        for number, (start, end) in enumerate(run_intervals, 1):
+            outcome_word = "Finished" if number == len(run_intervals) else "Preempted"
             yield WorkloadRow(
                 uid=str(row),
                 attempt=number,
@@ -144,13 +144,13 @@ def _team(trace: Trace, row: int) -> str:
 def _stretches(outcome: Outcome, base: int, now: int) -> dict[int, list[tuple[int, int]]]:
     """Return when each job ran until now; 0 is the end of what still runs."""
     found: dict[int, list[tuple[int, int]]] = {}
-    ran = outcome.stretches
+    ran = outcome.run_intervals
     for row, start, end in zip(ran.job.tolist(), ran.start.tolist(), ran.end.tolist(), strict=True):
         began, ended = base + int(start), base + max(int(start), int(end))
         if began <= now:
             found.setdefault(row, []).append((began, ended if ended <= now else 0))
-    for stretches in found.values():
-        stretches.sort()
+    for run_intervals in found.values():
+        run_intervals.sort()
     return found
 
 

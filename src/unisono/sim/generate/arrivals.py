@@ -1,10 +1,10 @@
-"""When jobs come and what time they ask for: what the generators have in common."""
+"""Arrival times and requested time limits, as all generators draw them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from unisono.sim.dice import Dice
+from unisono.sim.random_source import RandomSource
 from unisono.sim.trace import FloatArray
 
 DAY_S = 86_400.0
@@ -13,7 +13,7 @@ _SWING = 0.7  # by how much the busiest hour is above the mean, and the quietest
 _BUSIEST_H = 14
 
 _MINUTE, _HOUR = 60.0, 3600.0
-# What people write into the time limit.
+# Time limits that users like to write.
 POPULAR_S = np.array(
     [5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE]
     + [hours * _HOUR for hours in (1, 2, 3, 4, 6, 8, 12, 18, 24, 48)]
@@ -22,7 +22,7 @@ LONG_S = np.array([hours * _HOUR for hours in (72, 96, 120, 168, 336, 720)])
 
 
 def arrivals(gaps: FloatArray, span: float) -> FloatArray:
-    """Return when jobs come: from 0 to `span`, in proportion to the gaps, more of them by day.
+    """Return arrival times from 0 to `span`, in proportion to the gaps, more of them by day.
 
     The gaps are walked through at the pace of the hour: an hour of weight 2 passes twice as many
     jobs. The first gap leads to the first job, which stands at 0.
@@ -40,9 +40,9 @@ def arrivals(gaps: FloatArray, span: float) -> FloatArray:
     return moments
 
 
-def requests(run: FloatArray, chance: Dice, popular: FloatArray = POPULAR_S) -> FloatArray:
-    """Return what is asked for: the smallest popular value at or above run / U(0.05, 1)."""
-    wanted = run / chance.uniform(0.05, 1.0, len(run))
+def requests(run: FloatArray, rng: RandomSource, popular: FloatArray = POPULAR_S) -> FloatArray:
+    """Return requested times: the smallest popular value at or above run / U(0.05, 1)."""
+    wanted = run / rng.uniform(0.05, 1.0, len(run))
     places = np.searchsorted(popular, wanted)
     asked = popular[np.minimum(places, len(popular) - 1)]
-    return np.maximum(asked, run)  # beyond the longest value people ask for what they need
+    return np.maximum(asked, run)  # beyond the longest popular value users request what they need

@@ -1,4 +1,4 @@
-"""The load of Kueue's own scheduler test: many small workloads, and nothing left to chance.
+"""The load of Kueue's own scheduler test: many small workloads, and nothing random.
 
 Five cohorts of six queues; each queue gets 350 small, 100 medium and 50 large workloads of one pod.
 """
@@ -37,21 +37,21 @@ def kueue_perf(*, cohorts: int = 5, queues: int = 6, share: float = 1.0) -> Trac
     """Return the load, or a share of every class of it; queues are called cohort-N-queue-M."""
     if cohorts < 1 or queues < 1 or not 0 < share <= 1:
         raise BadTrace("kueue-perf", "needs cohorts and queues, and a share above 0 and up to 1")
-    lots = [replace(one, count=max(1, round(one.count * share))) for one in CLASSES]
-    counts = [one.count for one in lots]
-    turn = np.concatenate([np.arange(count) for count in counts])
-    of_class = np.repeat(np.arange(len(lots)), counts)
+    classes = [replace(one, count=max(1, round(one.count * share))) for one in CLASSES]
+    counts = [one.count for one in classes]
+    number_in_class = np.concatenate([np.arange(count) for count in counts])
+    of_class = np.repeat(np.arange(len(classes)), counts)
     everywhere = cohorts * queues
-    columns = np.array([[one.cpu, one.priority, one.run_s, one.every_s] for one in lots])
+    columns = np.array([[one.cpu, one.priority, one.run_s, one.every_s] for one in classes])
     cpu, priority, run, every = np.tile(columns[of_class], (everywhere, 1)).T
-    queue = np.repeat(np.arange(everywhere), len(turn))
+    queue = np.repeat(np.arange(everywhere), len(number_in_class))
     return make_trace(
         "kueue-perf",
-        submit=np.tile(turn, everywhere) * every,
+        submit=np.tile(number_in_class, everywhere) * every,
         run=run,
         cpu=(1000 * cpu).astype(np.int64),
         priority=priority.astype(np.int64),
-        user=np.tile(np.array([one.name for one in lots])[of_class], everywhere),
+        user=np.tile(np.array([one.name for one in classes])[of_class], everywhere),
         group=np.array([f"cohort-{place // queues}" for place in range(everywhere)])[queue],
         queue=np.array(
             [f"cohort-{place // queues}-queue-{place % queues}" for place in range(everywhere)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unisono.sim.dice import Dice, dice
 from unisono.sim.errors import BadTrace
 from unisono.sim.generate.arrivals import arrivals, requests
+from unisono.sim.random_source import RandomSource, random_source
 from unisono.sim.trace import FINISHED, FloatArray, IntArray, Trace, make_trace
 
 SERIAL = 0.2927
@@ -28,15 +28,15 @@ def lublin(*, jobs: int = 10_000, processors: int = 256, load: float = 0.8, seed
     """Return jobs whose work is `load` times what the machine can do while they arrive."""
     if jobs < 1 or processors < 1 or not load > 0:
         raise BadTrace("lublin", "needs at least one job, one processor and a load above 0")
-    size = _sizes(jobs, processors, dice(seed, "lublin sizes"))
-    run = _runs(size, dice(seed, "lublin runs"))
-    gaps = dice(seed, "lublin gaps").gamma(GAP_SHAPE, size=jobs)
+    size = _sizes(jobs, processors, random_source(seed, "lublin sizes"))
+    run = _runs(size, random_source(seed, "lublin runs"))
+    gaps = random_source(seed, "lublin gaps").gamma(GAP_SHAPE, size=jobs)
     span = float((size * run).sum()) / (processors * load)
     return make_trace(
         f"lublin-{jobs}",
         submit=arrivals(gaps, span),
         run=run,
-        request=requests(run, dice(seed, "lublin requests")),
+        request=requests(run, random_source(seed, "lublin requests")),
         pods=size,
         cpu=1000,
         status=FINISHED,
@@ -44,24 +44,22 @@ def lublin(*, jobs: int = 10_000, processors: int = 256, load: float = 0.8, seed
     )
 
 
-def _sizes(jobs: int, processors: int, chance: Dice) -> IntArray:
+def _sizes(jobs: int, processors: int, rng: RandomSource) -> IntArray:
     high = np.log2(processors)
     bend = max(high - BEND, LOW)
-    is_low = chance.random(jobs) < LOW_STAGE
-    logs = np.where(
-        is_low, chance.uniform(LOW, bend, jobs), chance.uniform(bend, max(high, bend), jobs)
-    )
-    is_power = chance.random(jobs) < POWER_OF_TWO
+    is_low = rng.random(jobs) < LOW_STAGE
+    logs = np.where(is_low, rng.uniform(LOW, bend, jobs), rng.uniform(bend, max(high, bend), jobs))
+    is_power = rng.random(jobs) < POWER_OF_TWO
     size = np.round(2.0 ** np.where(is_power, np.round(logs), logs)).astype(np.int64)
-    is_serial = chance.random(jobs) < SERIAL
+    is_serial = rng.random(jobs) < SERIAL
     return np.where(is_serial, 1, np.clip(size, 1, processors))
 
 
-def _runs(size: IntArray, chance: Dice) -> FloatArray:
-    is_short = chance.random(len(size)) < np.clip(-0.0118 * size + 0.9156, 0.0, 1.0)
+def _runs(size: IntArray, rng: RandomSource) -> FloatArray:
+    is_short = rng.random(len(size)) < np.clip(-0.0118 * size + 0.9156, 0.0, 1.0)
     logs = np.where(
         is_short,
-        chance.gamma(SHORT[0], SHORT[1], len(size)),
-        chance.gamma(LONG[0], LONG[1], len(size)),
+        rng.gamma(SHORT[0], SHORT[1], len(size)),
+        rng.gamma(LONG[0], LONG[1], len(size)),
     )
     return np.minimum(np.exp(logs), LONGEST_S)

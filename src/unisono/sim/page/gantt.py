@@ -1,8 +1,8 @@
-"""Who ran where in a window, as rectangles: time to the right, the cluster from top to bottom.
+"""Which jobs ran on which nodes in a window, as rectangles: time to the right, nodes downwards.
 
 Every node is a band as high as it is large (in thousandths of GPUs or CPUs). Within its band a job
-takes the lowest free part that is large enough, or several that are not. Where nobody recorded
-nodes, the whole cluster is one band.
+takes the lowest free part that is large enough, or several that are not. Where nodes were not
+recorded, the whole cluster is one band.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from unisono.sim.measures import counts_gpus
 from unisono.sim.outcome import Outcome
 from unisono.sim.page.windows import Window
 
-MOST_PIECES = 4000  # rectangles of a window; what is longest is drawn first
+MOST_PIECES = 4000  # rectangles of a window; the longest are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle: a job, a part of the cluster, a stretch of time."""
+    """A rectangle: a job, a part of the cluster, an interval."""
 
     job: int
     low: int
@@ -61,7 +61,7 @@ def bars(outcome: Outcome, window: Window) -> list[Bar]:
 
 
 def node_sizes(outcome: Outcome) -> Sequence[int]:
-    """Return how large every node is; equal parts where nobody said."""
+    """Return how large every node is; equal parts where sizes were not recorded."""
     total = outcome.capacity.gpu_milli if counts_gpus(outcome) else outcome.capacity.cpu
     if outcome.spans is None:
         return [total]
@@ -72,7 +72,7 @@ def node_sizes(outcome: Outcome) -> Sequence[int]:
 
 
 def _stays(outcome: Outcome, window: Window) -> Iterable[_Stay]:
-    trace, ran = outcome.trace, outcome.spans or outcome.stretches
+    trace, ran = outcome.trace, outcome.spans or outcome.run_intervals
     inside = np.flatnonzero((ran.start < window.end) & (ran.end > window.start))
     jobs = ran.job[inside]
     each = trace.gpus * trace.gpu_milli if counts_gpus(outcome) else trace.cpu

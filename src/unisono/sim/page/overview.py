@@ -1,7 +1,7 @@
 """The whole run at a glance: how much of every node, or of a band of them, was in use when.
 
 A picture of at most 96 by 240 cells, whatever the size of the cluster and the length of the run.
-Needs to know who ran where; without that, the curve of the utilisation says as much.
+Needs recorded nodes; without them, the curve of the utilisation says as much.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@
     const xOf = (x) => pad.left + fraction(x) * (width() - pad.left - pad.right);
     const mine = () => chart.curves.filter((curve) => shown[curve.which]);
     const top = () => Math.max(...mine().flatMap((curve) => curve.peaks || curve.values), chart.least || 1e-9);
-    // Curves that are far apart cannot share a plain scale: the lower ones would lie on the ground.
+    // Curves that are far apart cannot share a plain scale: the lower ones would lie flat at the bottom.
     let bent = false;
     const isBent = () => {
       const tops = mine().map((curve) => Math.max(...curve.peaks || curve.values, chart.least || 1e-9));
@@ -271,7 +271,7 @@
     redrawBars();
   };
   for (const [text, label, act] of [["+", "Zoom in", () => zoom(0.6)], ["−", "Zoom out", () => zoom(1 / 0.6)],
-    ["Reset", "Show all of it", () => { whole(); redrawBars(); }]]) {
+    ["Reset", "Show everything", () => { whole(); redrawBars(); }]]) {
     make("button", { type: "button", text, "aria-label": label }, controls).addEventListener("click", act);
   }
   const keys = make("div", { class: "keys" });

@@ -7,6 +7,7 @@ Everything is reduced here before it is written, so the page stays small however
 from __future__ import annotations
 
 import html
+import math
 import pkgutil
 from collections.abc import Sequence
 from typing import Any
@@ -14,15 +15,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from unisono.sim.comparison import Comparison
+from unisono.sim.comparison import (
+    FIGURES,
+    LOWER,
+    NEITHER,
+    Cell,
+    Comparison,
+    Figure,
+    Row,
+    difference,
+)
 from unisono.sim.errors import BadTrace
-from unisono.sim.form import duration, number
+from unisono.sim.formatting import duration, number
 from unisono.sim.measures import capacity, counts_gpus, sizes, waits
 from unisono.sim.outcome import Outcome
 from unisono.sim.page.gantt import bars, node_sizes
 from unisono.sim.page.overview import overview
 from unisono.sim.page.series import binned, edges_of, peaks, shares_up_to, wait_grid
-from unisono.sim.page.tables import comparison_table, tiles
 from unisono.sim.page.windows import Window, run_of, windows_of
 from unisono.sim.trace import FloatArray
 
@@ -35,7 +44,9 @@ Json = dict[str, Any]
 def page(outcomes: Sequence[Outcome], found: Comparison, title: str = "") -> str:
     """Return the page; charts show the first seed of every policy, the table all of them."""
     if not outcomes or not len(outcomes[0].trace):
-        raise BadTrace("", "there is nothing to show: no outcome, or a trace without jobs")
+        raise BadTrace(
+            "", "nothing to show: there is no outcome, or the trace has no jobs; simulate one first"
+        )
     shown = _first_of_each(outcomes)
     heading = title or f"{shown[0].trace.name}: {_and(found.policies)}"
     content = msgspec.json.encode(_content(shown)).decode().replace("<", "\\u003c")
@@ -185,7 +196,7 @@ def _chart(outcome: Outcome, window: Window) -> Json:
 
 
 _MONEY = """<section class="wide"><h2>What machines cost</h2>
-<p>US$ an hour over time; what is below the curve was paid. <span id="money-scale"></span></p>
+<p>US$ an hour over time; the area below the curve is the cost. <span id="money-scale"></span></p>
 <figure id="money"></figure></section>
 """
 
@@ -223,9 +234,9 @@ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 <p>Share of all {unit} in use over time.</p>
 <div id="use"></div></section>
 {money}</div>
-<section><h2>Who ran where</h2>
-<p>Time to the right, {unit} from top to bottom. One bar is a job; its colour says
-<span id="colour-of">how long it waited</span>, and what is empty is idle.</p>
+<section><h2>Jobs on nodes</h2>
+<p>Time to the right, {unit} from top to bottom. One bar is a job; its colour shows
+<span id="colour-of">how long it waited</span>; empty space is idle.</p>
 <div class="controls" id="controls"></div>
 <div id="gantt"></div>
 </section>
@@ -241,3 +252,87 @@ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 </body>
 </html>
 """
+
+
+# The figures on the tiles, which a reader wants first.
+_IN_SHORT = (
+    ("wait.mean", "mean wait"),
+    ("wait.p95", "95 % wait less than"),
+    ("slowdown.mean", "mean slowdown"),
+    ("utilisation", "utilisation"),
+    ("cost", "cost"),
+)
+_BY_KEY = {figure.key: figure for figure in FIGURES}
+
+
+def tiles(found: Comparison) -> str:
+    """Return a tile for every policy."""
+    rows = {row.key: row for row in found.rows}
+    return "\n".join(_tile(found, rows, place) for place in range(len(found.policies)))
+
+
+def _tile(found: Comparison, rows: dict[str, Row], place: int) -> str:
+    facts = []
+    for key, label in _IN_SHORT:
+        if key in rows:
+            value = _BY_KEY[key].form(rows[key].cells[place].mean)
+            facts.append(f"<div><dt>{label}</dt><dd>{html.escape(value)}</dd></div>")
+    name = html.escape(found.policies[place])
+    inside = f"<h2>{name}</h2><dl>{''.join(facts)}</dl>"
+    return f'<article class="tile" data-policy="{place}">{inside}</article>'
+
+
+def comparison_table(found: Comparison) -> str:
+    """Return the table; the best value of a row is marked, differences are in words, too."""
+    first, *others = (html.escape(policy) for policy in found.policies)
+    heads = [f'<th scope="col">Figure</th><th scope="col">{first}</th>']
+    heads += [f'<th scope="col">{name}</th><th scope="col">difference</th>' for name in others]
+    body = "\n".join(_row(row) for row in found.rows)
+    caption = f"Differences are to {first}."
+    if found.seeds > 1:
+        caption += (
+            f" A verdict is given where the mean difference over {found.seeds} seeds is larger"
+            " than its spread."
+        )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table of all figures">'
+        f"<table><caption>{caption}</caption>"
+        f"<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _row(row: Row) -> str:
+    figure = _BY_KEY[row.key]
+    best = _best(figure, row.cells)
+    cells = []
+    for place, cell in enumerate(row.cells):
+        mark = ' class="best"' if cell.mean == best else ""
+        between = (
+            f' title="{figure.form(cell.low)} to {figure.form(cell.high)}"'
+            if cell.low != cell.high
+            else ""
+        )
+        cells.append(f"<td{mark}{between}>{html.escape(figure.form(cell.mean))}</td>")
+        if place:
+            text = html.escape(difference(cell, row.cells[0], figure.form))
+            cells.append(f'<td class="{_direction(figure, cell)}">{text}</td>')
+    return f'<tr><th scope="row">{html.escape(row.label)}</th>{"".join(cells)}</tr>'
+
+
+def _best(figure: Figure, cells: Sequence[Cell]) -> float:
+    """Return the value to mark; NaN if all are equal or neither direction is better."""
+    means = [cell.mean for cell in cells if not math.isnan(cell.mean)]
+    if figure.better == NEITHER or len(set(means)) < 2:
+        return math.nan
+    return min(means) if figure.better == LOWER else max(means)
+
+
+def _direction(figure: Figure, cell: Cell) -> str:
+    if cell.verdict in ("better", "worse"):
+        return cell.verdict
+    if cell.verdict or figure.better == NEITHER or not cell.difference:
+        return "even"
+    if math.isnan(cell.difference):
+        return "even"
+    is_better = (cell.difference < 0) == (figure.better == LOWER)
+    return "better" if is_better else "worse"

@@ -6,12 +6,12 @@ import numpy as np
 
 from unisono.sim.trace import FloatArray
 
-BINS = 360  # a chart is about 720 pixels wide; finer than two of them nobody sees
+BINS = 360  # a chart is about 720 pixels wide: two pixels per bin
 CDF_POINTS = 120
 
 
 def edges_of(first: float, last: float, bins: int = BINS) -> FloatArray:
-    """Return the edges of equal parts of a stretch of time."""
+    """Return the edges of equal parts of an interval."""
     edges: FloatArray = np.linspace(first, max(last, first + 1.0), bins + 1)
     return edges
 

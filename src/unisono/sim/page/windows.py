@@ -1,7 +1,7 @@
-"""Stretches of time that are worth a close look, the same for every policy.
+"""Intervals of a run that are worth a close look, the same for every policy.
 
 A whole run of many thousand jobs drawn at once is a grey wall. A window holds a few hundred jobs:
-where the run begins, where the line was longest, and where the longest wait ended.
+where the run begins, where the queue was longest, and where the longest wait ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL = 400  # a run of no more jobs is shown whole
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time and why it is shown."""
+    """An interval and why it is shown."""
 
     title: str
     start: float
@@ -48,5 +48,5 @@ def windows_of(outcomes: Sequence[Outcome]) -> list[Window]:
 def run_of(outcomes: Sequence[Outcome]) -> tuple[float, float]:
     """Return the first submission and the last end of any of the runs."""
     first = float(outcomes[0].trace.submit[0])
-    ends = [float(np.nanmax(outcome.stretches.end, initial=first)) for outcome in outcomes]
+    ends = [float(np.nanmax(outcome.run_intervals.end, initial=first)) for outcome in outcomes]
     return first, max(*ends, first + 1.0)

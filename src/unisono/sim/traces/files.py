@@ -146,7 +146,7 @@ def read_sheet(path: Path, *, skip_bad: bool = False) -> Sheet:
 def _present(text: str) -> float:
     number = _number(text)
     if number != number:  # NaN
-        raise ValueError("no number")
+        raise ValueError("not a number")
     return number
 
 
@@ -157,4 +157,4 @@ def _number(text: str) -> float:
     try:
         return float(plain)
     except ValueError:
-        raise ValueError("no number") from None
+        raise ValueError("not a number") from None

@@ -121,7 +121,9 @@ def _head(line: bytes, path: str) -> Head:
     try:
         head = msgspec.json.decode(line, type=Head)
     except msgspec.DecodeError as trouble:
-        raise BadTrace(f"{path}: line 1", f"is no head of a trace: {trouble}") from trouble
+        raise BadTrace(
+            f"{path}: line 1", f"is not the first line of a trace: {trouble}"
+        ) from trouble
     if head.schema != SCHEMA:
         raise BadTrace(f"{path}: line 1", f'the schema is "{head.schema}"; this is {SCHEMA}')
     return head

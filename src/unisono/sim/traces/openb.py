@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unisono.sim.dice import dice
 from unisono.sim.errors import BadTrace
+from unisono.sim.random_source import random_source
 from unisono.sim.trace import FAILED, FINISHED, UNKNOWN, Dropped, IntArray, Trace, make_trace
 from unisono.sim.traces.files import Sheet, bare_name, read_rows
 
@@ -65,17 +65,17 @@ def _staying(path: Path, sheet: Sheet, until: float, seed: int) -> Trace:
 def _filling(wanted: IntArray, until: float, seed: int) -> Rows:
     """Return rows in an order, some of them twice, whose demand reaches what is asked for."""
     if not wanted.sum():
-        raise BadTrace("", "no pod of the list asks for a GPU: it can fill no cluster of GPUs")
-    chance = dice(seed, "fill")
-    rows = chance.permutation(len(wanted))
+        raise BadTrace("", "no pod of the list requests a GPU, so it cannot fill a cluster of GPUs")
+    rng = random_source(seed, "fill")
+    rows = rng.permutation(len(wanted))
     missing = until - int(wanted.sum())
     while missing > 0:
         # As many as are needed on average; what is too many is cut below.
-        clones = chance.integers(len(wanted), size=int(missing / wanted.mean()) + 1)
+        clones = rng.integers(len(wanted), size=int(missing / wanted.mean()) + 1)
         rows = np.concatenate([rows, clones])
         missing -= int(wanted[clones].sum())
     arrived = np.cumsum(wanted[rows])
-    return chance.permutation(rows[: int(np.searchsorted(arrived, until)) + 1])
+    return rng.permutation(rows[: int(np.searchsorted(arrived, until)) + 1])
 
 
 def _pods(

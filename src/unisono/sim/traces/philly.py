@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unisono.sim.trace import Dropped, FloatArray, Trace, make_trace
+from unisono.sim.trace import Dropped, FloatArray, Trace, make_trace, split_gpus
 from unisono.sim.traces.files import Sheet, bare_name, read_rows
-from unisono.sim.traces.gangs import split_gpus
 
 COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 
@@ -53,4 +52,4 @@ def _moment(text: str) -> float:
     try:
         return float(np.datetime64(text, "us").astype(np.int64)) / 1e6
     except ValueError:
-        raise ValueError("no time") from None
+        raise ValueError("not a time") from None

@@ -77,7 +77,7 @@ def read_swf(path: Path, *, processors: int = 0, skip_bad: bool = False) -> Trac
 
 
 def read_header(comments: bytes) -> Header:
-    """Return what the lines before the jobs say; anything that is no number counts as absent."""
+    """Return what the lines before the jobs say; anything that is not a number counts as absent."""
     header = Header()
     for line in comments.decode("utf-8", errors="replace").splitlines():
         found = _HEADER.match(line)
@@ -188,7 +188,7 @@ def _row(fields: list[bytes]) -> list[float]:
             numbers.append(float(text))
         except ValueError:
             shown = text.decode("utf-8", errors="replace")
-            raise ValueError(f'field {place} is "{shown}", which is no number') from None
+            raise ValueError(f'field {place} is "{shown}", which is not a number') from None
     if not all(map(np.isfinite, numbers)):
         raise ValueError("has a field that is not finite")
     return numbers

@@ -1,7 +1,7 @@
-"""What machines of a simulated run cost: each of them from its launch until it was given back.
+"""What the machines of a simulated run cost, each from its launch until it is released.
 
-A cluster that is simply there has a bill, too, if the prices of its machines are known: all of
-them, from the first submission to the last completion. So the two can be compared.
+A fixed cluster has a bill as well, if the prices of its nodes are known: all of them, from the
+first submission to the last completion. So the two can be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bill:
-    """Every machine that was paid for."""
+    """Every machine that was paid for, as columns."""
 
     start: FloatArray  # s
     end: FloatArray
@@ -80,10 +80,10 @@ def bill_of(items: Sequence[Item]) -> Bill:
     )
 
 
-def standing(
+def fixed_nodes(
     nodes: Sequence[Node], prices: Mapping[NodeName, int], start: float, end: float
 ) -> list[Item]:
-    """Return what nodes cost that were there all the time; those without a price cost nothing."""
+    """Return the cost of nodes that exist throughout; a node without a price costs nothing."""
     return [
         Item(start, end, prices[node.name], node.allocatable)
         for node in nodes

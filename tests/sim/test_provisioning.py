@@ -16,7 +16,7 @@ from unisono.engine.model.resources import amounts
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
-from unisono.sim.renting import REUSE_S, EvictionTriggers
+from unisono.sim.provisioning import REUSE_S, ProvisioningRules
 from unisono.sim.setup import POLICIES, Rules
 from unisono.sim.trace import Trace, make_trace
 
@@ -26,13 +26,13 @@ PRICE = 36.0  # US$ an hour: a cent a second
 HAS = amounts({"cpu": 96_000, "memory": 1 << 40, "pods": 110, GPU: 8})
 
 
-def terms(stock: int | None = None, limit: int | None = None) -> EvictionTriggers:
+def terms(stock: int | None = None, limit: int | None = None) -> ProvisioningRules:
     """Return a cloud with one type of machine in one zone."""
     machine = InstanceType(name="big", labels=(), allocatable=HAS, capacity=HAS, model="H100")
     offer = Offer(machine="big", zone="a", price_micro=int(PRICE * 1e6), stock=stock)
     limits = () if limit is None else amounts({"nodes": limit})
     market = Market(machines=(machine,), offers=(offer,), pools=(Pool(name="gpu", limits=limits),))
-    return EvictionTriggers(
+    return ProvisioningRules(
         market=market,
         launch_s=lambda name: LAUNCH,
         ready_s=lambda name: READY,
@@ -48,9 +48,9 @@ def jobs(*rows: tuple[float, int, float]) -> Trace:
     )
 
 
-def rent(trace: Trace, chosen: EvictionTriggers, policy: str = "best-effort") -> Outcome:
+def rent(trace: Trace, chosen: ProvisioningRules, policy: str = "best-effort") -> Outcome:
     """Replay it, with the auditor looking at every plan."""
-    return simulate(trace, (), POLICIES[policy], terms=chosen, checked=True, spans=True)
+    return simulate(trace, (), POLICIES[policy], provisioning=chosen, checked=True, spans=True)
 
 
 @pytest.mark.parametrize("policy", ["best-effort", "fifo", "easy", "kueue"])
@@ -149,7 +149,7 @@ def _lent(runs: float, ready: float = READY) -> Outcome:
     chosen = dataclasses.replace(sold, market=market, ready_s=lambda name: ready)
     trace = jobs((0.0, 2, 600.0), (5.0, 1, runs))
     rules = POLICIES["best-effort"]
-    return simulate(trace, (node,), rules, terms=chosen, checked=True, spans=True)
+    return simulate(trace, (node,), rules, provisioning=chosen, checked=True, spans=True)
 
 
 @pytest.mark.parametrize(("runs", "starts"), [(60.0, 5.0), (100.0, READY + 600)])
@@ -200,7 +200,7 @@ def _under_quota(trace: Trace, rules: Rules, gpus: int) -> Outcome:
         local_queues=(LocalQueue(key=LocalQueueKey("sim/q0"), queue=QueueName("q")),),
     )
     return simulate(
-        trace, (), msgspec.structs.replace(rules, layout=layout), terms=terms(), checked=True
+        trace, (), msgspec.structs.replace(rules, layout=layout), provisioning=terms(), checked=True
     )
 
 
@@ -217,7 +217,7 @@ def test_the_bill_of_a_fixed_cluster_is_all_of_it_all_the_time() -> None:
 def test_nodes_that_are_there_are_used_before_any_are_bought() -> None:
     nodes = (Node(name=NodeName("own"), allocatable=HAS),)
     outcome = simulate(
-        jobs((0.0, 1, 100.0), (1.0, 1, 100.0)), nodes, POLICIES["best-effort"], terms=terms()
+        jobs((0.0, 1, 100.0), (1.0, 1, 100.0)), nodes, POLICIES["best-effort"], provisioning=terms()
     )
     assert outcome.start.tolist() == [0.0, 1.0 + READY]
     assert outcome.capacity.nodes == 2

@@ -1,4 +1,4 @@
-"""GPU fragmentation as published: how much of what is idle a typical pod could not use.
+"""GPU fragmentation as published: how many idle GPUs a typical pod could not use.
 
 After Weng et al., "Beware of Fragmentation" (ATC 2023). A typical pod is a shape (CPU, GPUs, share
 of each, allowed models); the shapes that cover 95 % of a trace's pods count, each by its share.
@@ -60,8 +60,8 @@ def typical_pods(trace: Trace, coverage: float = COVERAGE) -> tuple[TypicalPod, 
     )
 
 
-def welcome(shapes: Sequence[TypicalPod], models: Sequence[str]) -> dict[Names, Mask]:
-    """Say by the models that shapes allow which nodes they may go to, given those of the nodes."""
+def nodes_allowing(shapes: Sequence[TypicalPod], models: Sequence[str]) -> dict[Names, Mask]:
+    """Return for each set of GPU models which nodes it allows, given the models of the nodes."""
     there = np.asarray(models, np.str_)
     return {allowed: np.isin(there, allowed) for allowed in {shape.models for shape in shapes}}
 
@@ -71,7 +71,7 @@ def fragmentation(
     *,
     cpu_free: IntArray,
     gpu_free: IntArray,
-    welcome_on: Mapping[Names, Mask],
+    allowed_nodes: Mapping[Names, Mask],
 ) -> FloatArray:
     """Return the fragmentation of every node, in thousandths of GPUs.
 
@@ -84,7 +84,7 @@ def fragmentation(
         devices, too_small = by_size[shape.gpu_milli]
         fits = (devices >= shape.gpus) & (cpu_free >= shape.cpu) & (shape.gpus > 0)
         if shape.models:
-            fits &= welcome_on[shape.models]
+            fits &= allowed_nodes[shape.models]
         found += shape.weight * np.where(fits, too_small, idle)
     return found
 

@@ -1,8 +1,8 @@
-"""Queues that somebody wrote down, and who of a trace stands where.
+"""The queues of a policy file, and which of them each queue of a trace uses.
 
-A policy file may bring its own ClusterQueues, LocalQueues, cohorts and flavors, as on a living
-cluster. Jobs of a trace go to the LocalQueue that is called like their queue, else to the
-ClusterQueue that is; a file with only one of them takes everybody.
+A policy file may bring its own ClusterQueues, LocalQueues, cohorts and flavors, as on a live
+cluster. Jobs of a trace go to the LocalQueue with the name of their queue, else to the ClusterQueue
+with that name; a file with a single queue takes all jobs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from unisono.sim.trace import Trace
 
 
 def set_up(
-    state: ClusterState, given: Snapshot, name: str, trace: Trace, doors: list[LocalQueueKey]
+    state: ClusterState, given: Snapshot, name: str, trace: Trace, local_queues: list[LocalQueueKey]
 ) -> None:
-    """Tell the engine about queues as they were given, and open a door for each of the trace's."""
+    """Apply the given queues to the engine, and make a LocalQueue for each queue of the trace."""
     for flavor in given.flavors:
         state.apply(changes.FlavorSet(flavor))
     for topology in given.topologies:
@@ -36,14 +36,14 @@ def set_up(
         # Jobs of a trace have no namespaces to be selected by.
         open_to_all = msgspec.structs.replace(queue, namespace_selector=LabelSelector())
         state.apply(changes.QueueSet(open_to_all))
-    for key, wanted in zip(doors, trace.queues, strict=True):
-        state.apply(changes.LocalQueueSet(_door(key, wanted, given, name)))
+    for key, wanted in zip(local_queues, trace.queues, strict=True):
+        state.apply(changes.LocalQueueSet(_local_queue(key, wanted, given, name)))
 
 
-def _door(key: LocalQueueKey, wanted: str, given: Snapshot, name: str) -> LocalQueue:
+def _local_queue(key: LocalQueueKey, wanted: str, given: Snapshot, name: str) -> LocalQueue:
     locals_: dict[str, LocalQueue] = {}
-    for door in given.local_queues:
-        locals_.setdefault(door.key.partition("/")[2], door)
+    for local_queue in given.local_queues:
+        locals_.setdefault(local_queue.key.partition("/")[2], local_queue)
     queues: dict[str, ClusterQueue] = {str(queue.name): queue for queue in given.queues}
     if wanted in locals_:
         return msgspec.structs.replace(locals_[wanted], key=key)
@@ -54,43 +54,44 @@ def _door(key: LocalQueueKey, wanted: str, given: Snapshot, name: str) -> LocalQ
     if len(queues) == 1:
         return LocalQueue(key=key, queue=next(iter(queues.values())).name)
     there = ", ".join(locals_ or queues)
-    raise BadTrace(name, f'has no queue for the trace\'s "{wanted}"; it has {there}')
+    raise BadTrace(name, f'has no queue named "{wanted}", as the trace needs; it has {there}')
 
 
 def with_accounts(
-    turns: MultifactorRules, trace: Trace, doors: list[LocalQueueKey]
+    rules: MultifactorRules, trace: Trace, local_queues: list[LocalQueueKey]
 ) -> MultifactorRules:
     """Give every queue of the trace an account with one share, unless accounts were given."""
-    if turns.associations or turns.accounts_of or turns.default_account:
-        return turns
+    if rules.associations or rules.accounts_of or rules.default_account:
+        return rules
     return msgspec.structs.replace(
-        turns,
+        rules,
         associations=tuple(Association(account=_account(queue)) for queue in trace.queues),
         accounts_of=tuple(
-            (str(door), _account(queue)) for door, queue in zip(doors, trace.queues, strict=True)
+            (str(local_queue), _account(queue))
+            for local_queue, queue in zip(local_queues, trace.queues, strict=True)
         ),
     )
 
 
-def turns_of(trace: Trace, turns: MultifactorRules | None) -> list[SubmitOptions]:
-    """Return whose each job is: its user, and the account called like its queue or its group."""
-    nobody = SubmitOptions()
-    if turns is None:
-        return [nobody] * len(trace)
-    accounts = {one.account for one in turns.associations}
+def submit_options_of(trace: Trace, rules: MultifactorRules | None) -> list[SubmitOptions]:
+    """Return user and account of each job; the account has the name of its queue or group."""
+    without_account = SubmitOptions()
+    if rules is None:
+        return [without_account] * len(trace)
+    accounts = {one.account for one in rules.associations}
     known: dict[tuple[int, int, int], SubmitOptions] = {}
     found: list[SubmitOptions] = []
     rows = zip(trace.queue.tolist(), trace.group.tolist(), trace.user.tolist(), strict=True)
     for row in rows:
-        turn = known.get(row)
-        if turn is None:
+        options = known.get(row)
+        if options is None:
             queue, group, user = row
             names = (_account(trace.queues[queue]), _account(trace.groups[group]))
             account = next((name for name in names if name in accounts), "")
-            turn = known[row] = SubmitOptions(account=account, user=trace.users[user])
-        found.append(turn)
+            options = known[row] = SubmitOptions(account=account, user=trace.users[user])
+        found.append(options)
     return found
 
 
 def _account(name: str) -> str:
-    return name or "everybody"
+    return name or "unnamed"

@@ -1,4 +1,4 @@
-"""Chance, by one door: generators that a seed and a purpose decide.
+"""Random numbers: generators that a seed and a purpose decide.
 
 Each purpose has a stream of its own, so that one more draw for arrivals does not change sizes.
 """
@@ -9,9 +9,9 @@ import zlib
 
 import numpy as np
 
-Dice = np.random.Generator
+RandomSource = np.random.Generator
 
 
-def dice(seed: int, purpose: str) -> Dice:
-    """Return a generator; equal arguments give equal draws everywhere."""
+def random_source(seed: int, purpose: str) -> RandomSource:
+    """Return a generator; equal arguments give equal draws on every machine."""
     return np.random.Generator(np.random.PCG64([seed, zlib.crc32(purpose.encode())]))

@@ -1,12 +1,12 @@
-"""Machines that a simulated run buys, and gives back when nobody needs them.
+"""Machines that a simulated run buys, and releases when they are idle.
 
-    decided ──launch──▶ it costs money ──ready──▶ a node; its gang starts when the last one is there
-    nobody on it ──idle──▶ given back
-    its gang lost its quota ──▶ on its way for nobody: taken over by another gang, or given back
+    decided ──launch──▶ it costs money ──ready──▶ a node; its gang starts with the last of its nodes
+    no pods on it ──idle──▶ released
+    its gang lost its quota ──▶ orphaned: taken over by another gang, or released
 
-The engine decides what to buy, who takes a machine over, and which short jobs use nodes that a gang
-keeps until its machines are there, as it does live; here time passes and money is counted. What is
-not launched yet when a gang loses its quota is given up at once. Spec provisioning §5.8, §5.11 and
+The engine decides what to buy, which gang takes over an orphaned machine, and which short jobs use
+held nodes opportunistically, as it does live; here time passes and money is counted. What is not
+launched yet when a gang loses its quota is cancelled at once. Spec provisioning §5.8, §5.11 and
 §5.16.
 """
 
@@ -28,17 +28,17 @@ from unisono.engine.provisioning.catalogue import Catalogue, Offering
 from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.purchases import after_arrival, after_return, without_lots
-from unisono.sim.bill import Item
+from unisono.sim.cost import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionTriggers:
-    """What can be bought, and how soon: seconds from a decision, by the machine's name."""
+class ProvisioningRules:
+    """What can be bought, and how soon: seconds from the decision, by the machine's name."""
 
     market: Market
     launch_s: Callable[[str], float]  # until it costs money
     ready_s: Callable[[str], float]  # until it takes pods
-    idle_s: Mapping[str, float]  # by pool: how long it stays when nobody is on it
+    idle_s: Mapping[str, float]  # by pool: how long it stays without pods
 
     def model_nodes(self) -> tuple[Node, ...]:
         """Return a node of every type that can be bought: what jobs can be like."""
@@ -53,25 +53,25 @@ class _Machine:
     ready: float
     pods: int = 0
     idle_since: float | None = None
-    adrift_since: float | None = None  # since when it has been on its way for nobody
+    orphaned_since: float | None = None  # since when no gang waits for it
 
 
-# How long a machine that nobody waits for any more is offered to others (the policy's default).
+# How long an orphaned machine is offered to other gangs (the policy's default).
 REUSE_S = 60.0
 
 
 @dataclass(slots=True)
-class Rental:
+class RentedMachines:
     """The machines of one run."""
 
-    terms: EvictionTriggers
+    provisioning: ProvisioningRules
     state: ClusterState
     base: int = 0  # the instant of second 0
     joined: list[Node] = field(default_factory=list)  # every node that there ever was
     _machines: dict[NodeName, _Machine] = field(default_factory=dict)
     _coming: dict[WorkloadKey, tuple[Admit, Purchase]] = field(default_factory=dict)
     _homes: dict[WorkloadKey, Admission] = field(default_factory=dict)
-    _guests: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by lender
+    _opportunistic: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by lender
     _due: list[tuple[float, int, WorkloadKey | None, NodeName | None]] = field(default_factory=list)
     _items: list[Item] = field(default_factory=list)
     _offerings: dict[tuple[str, str, str, str], Offering] = field(init=False)
@@ -85,12 +85,12 @@ class Rental:
                 offering.offer.zone,
                 offering.offer.capacity_type,
             ): offering
-            for offering in Catalogue(self.terms.market).offerings
+            for offering in Catalogue(self.provisioning.market).offerings
         }
-        self.state.apply(MarketSet(self.terms.market))
+        self.state.apply(MarketSet(self.provisioning.market))
 
     def next_due(self) -> float:
-        """Return when something happens by itself."""
+        """Return when the next machine is due."""
         return self._due[0][0] if self._due else math.inf
 
     def buy(self, admit: Admit, now: float) -> None:
@@ -99,13 +99,13 @@ class Rental:
         assert purchase is not None, "the caller asked"
         for node_claim in purchase.lots:
             if node_claim.taken_over:
-                self._machines[node_claim.node].adrift_since = None
+                self._machines[node_claim.node].orphaned_since = None
                 continue
-            launched = now + self.terms.launch_s(node_claim.node)
+            launched = now + self.provisioning.launch_s(node_claim.node)
             self._machines[node_claim.node] = _Machine(
-                node_claim, launched, now + self.terms.ready_s(node_claim.node)
+                node_claim, launched, now + self.provisioning.ready_s(node_claim.node)
             )
-        # As long as it waits it lends the nodes that it keeps.
+        # Until then, short jobs may use the nodes that it holds.
         holding = self.state.running[admit.workload].holding
         self.state.apply(
             WorkloadHolds(msgspec.structs.replace(holding, ready_by=purchase.ready_by))
@@ -115,7 +115,7 @@ class Rental:
         self._remind(last, key=admit.workload)
 
     def advance(self, now: float, instant: Instant) -> list[Admit]:
-        """Let happen what is due; return those who start because their machines are there."""
+        """Do what is due; return the gangs that start because their machines are ready."""
         starting: list[Admit] = []
         while self._due and self._due[0][0] <= now:
             when, _, key, name = heapq.heappop(self._due)
@@ -124,16 +124,16 @@ class Rental:
                 if found is not None and self._last(found[1]) == when:
                     starting.append(self._arrive(key, instant))
             elif name is not None:
-                self._look_at(name, now)
+                self._check_machine(name, now)
         return starting
 
-    def _look_at(self, name: NodeName, now: float) -> None:
-        """Let a machine that nobody needs become a node, or go."""
+    def _check_machine(self, name: NodeName, now: float) -> None:
+        """Make an orphaned machine a node, or release it."""
         machine = self._machines.get(name)
         if machine is None:
             return
-        if machine.adrift_since is not None:
-            due = machine.adrift_since + REUSE_S
+        if machine.orphaned_since is not None:
+            due = machine.orphaned_since + REUSE_S
             if machine.ready <= now and now < due:
                 self._settle(name, machine)
                 self._remind(due, name=name)
@@ -144,38 +144,38 @@ class Rental:
                 self._give_back(name, now)
 
     def _settle(self, name: NodeName, machine: _Machine) -> None:
-        """Let a machine that is ready be a node that anybody may use."""
+        """Make a ready machine a node that any workload may use."""
         market = self._market
         left = without_lots(market.adrift, {name})
         self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=left)))
-        machine.idle_since, machine.adrift_since = machine.adrift_since, None
+        machine.idle_since, machine.orphaned_since = machine.orphaned_since, None
         self._join(machine)
 
-    def lend(self, guest: WorkloadKey, lenders: tuple[WorkloadKey, ...]) -> None:
-        """Note who uses nodes of gangs whose machines are still coming."""
+    def record_opportunistic_use(self, job: WorkloadKey, lenders: tuple[WorkloadKey, ...]) -> None:
+        """Record a short job on nodes that gangs hold until their machines are ready."""
         for lender in lenders:
-            self._guests.setdefault(lender, []).append(guest)
+            self._opportunistic.setdefault(lender, []).append(job)
 
-    def guests_of(self, admit: Admit) -> list[WorkloadKey]:
-        """Return who is still on the nodes of a gang that starts now."""
+    def jobs_to_evict(self, admit: Admit) -> list[WorkloadKey]:
+        """Return the opportunistic jobs that are still on the nodes of a gang that starts now."""
         own = {name for name, _ in _places(admit.admission)}
-        guests = self._guests.pop(admit.workload, [])
+        jobs = self._opportunistic.pop(admit.workload, [])
         return [
             one
-            for one in guests
+            for one in jobs
             if one in self._homes and own & {name for name, _ in _places(self._homes[one])}
         ]
 
-    def moved_in(self, key: WorkloadKey, admission: Admission) -> None:
-        """Note who is on which machine."""
+    def pods_started(self, key: WorkloadKey, admission: Admission) -> None:
+        """Record which machines a job uses."""
         self._homes[key] = admission
         for name, pods in _places(admission):
             if (machine := self._machines.get(name)) is not None:
                 machine.pods += pods
                 machine.idle_since = None
 
-    def moved_out(self, key: WorkloadKey, now: float) -> None:
-        """Note who has left; machines that nobody is on go after a while."""
+    def pods_ended(self, key: WorkloadKey, now: float) -> None:
+        """Record that a job has left; machines without pods are released after a while."""
         for name, pods in _places(self._homes.pop(key)):
             if (machine := self._machines.get(name)) is not None:
                 machine.pods -= pods
@@ -183,7 +183,7 @@ class Rental:
                     self._rest(name, machine, now)
 
     def cancel(self, key: WorkloadKey, now: float) -> bool:
-        """Take a purchase back; say whether there was one on its way."""
+        """Cancel a purchase; say whether there was one."""
         found = self._coming.pop(key, None)
         if found is None:
             return False
@@ -194,15 +194,15 @@ class Rental:
                 self._join(machine)
                 self._rest(node_claim.node, machine, now)
             elif machine.launched <= now:
-                self._let_drift(key, machine, now)
+                self._orphan(key, machine, now)
             else:
                 self._give_back(node_claim.node, now)
-        self._guests.pop(key, None)  # they stay where they are
+        self._opportunistic.pop(key, None)  # opportunistic jobs stay on the nodes
         return True
 
-    def _let_drift(self, key: WorkloadKey, machine: _Machine, now: float) -> None:
-        """Offer a machine that is on its way to others; it goes if nobody wants it."""
-        machine.adrift_since = now
+    def _orphan(self, key: WorkloadKey, machine: _Machine, now: float) -> None:
+        """Offer an orphaned machine to other gangs; it is released if none takes it over."""
+        machine.orphaned_since = now
         market = self._market
         node_claim = msgspec.structs.replace(machine.node_claim, pods=(), taken_over=False)
         due = Instant(self.base + int(machine.ready * 1000))
@@ -260,13 +260,13 @@ class Rental:
             self._remind(now + stays, name=name)
 
     def _stays(self, machine: _Machine) -> float:
-        return self.terms.idle_s.get(machine.node_claim.pool, 0.0)
+        return self.provisioning.idle_s.get(machine.node_claim.pool, 0.0)
 
     def _give_back(self, name: NodeName, now: float) -> None:
         machine = self._machines.pop(name)
         if machine.launched < now:
             self._items.append(self._item(machine, now))
-        if machine.ready <= now and machine.adrift_since is None:
+        if machine.ready <= now and machine.orphaned_since is None:
             self.state.apply(NodeGone(name))
         self.state.apply(MarketSet(after_return(self._market, machine.node_claim)))
 

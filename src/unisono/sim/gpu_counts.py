@@ -1,12 +1,13 @@
-"""A course of things by amounts alone: who starts when, if one resource were all that counts.
+"""Start times by counts of one resource alone, such as GPUs: a fast estimate.
 
-Where thousands wait ahead of a job, playing their starts on nodes takes longer than anybody waits
-for an answer. Here the scarcest resource that the job asks for is one number: what the quota of
-its cohort tree allows, or what the nodes have, if that is less. Whoever is ahead of the job and
-fits starts, in turn, whenever somebody ends; in a queue that is strict nobody overtakes. Nodes,
-shapes of gangs, preemption and dates do not count: this is an estimate, and says so. Half of the
-draws were before 17 h, 51 h and 215 h for jobs of one, four and sixteen nodes behind a hundred
-others on twenty; played on nodes it was 15 h, 44 h and 213 h, and 22 h, 44 h and 240 h with EASY.
+With thousands of workloads ahead of a job, simulating their placement takes longer than a user
+waits for an answer. Here the scarcest resource that the job requests is one number: the quota of
+its cohort tree, or the capacity of the nodes if that is less. Workloads ahead of the job that fit
+start in order, whenever another ends; in a StrictFIFO queue none overtakes. Nodes, topology,
+preemption and backfill reservations do not count, so the answer is marked as an estimate. The
+median start was 17 h, 51 h and 215 h for jobs of one, four and sixteen nodes behind a hundred
+others on twenty nodes; with placement it was 15 h, 44 h and 213 h, and 22 h, 44 h and 240 h with
+EASY.
 """
 
 from __future__ import annotations
@@ -27,39 +28,39 @@ from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.quota_tree import NO_LIMIT, potential
 from unisono.engine.state.quota_tree import Node as Tree
-from unisono.sim.dice import Dice
+from unisono.sim.random_source import RandomSource
 
-NOBODY = 1 << 60  # comes after everybody
+NO_ROW = 1 << 60  # sorts after every row
 
-Turns = Sequence[tuple[ClusterQueueState, Waiting]]
+PriorityOrder = Sequence[tuple[ClusterQueueState, Waiting]]
 
 
 @dataclass(slots=True)
 class _Line:
-    """Some of a queue who start one after the other: all alike, or all of a strict queue."""
+    """Workloads of a queue that start in order: equal requests, or all of a StrictFIFO queue."""
 
     queue: int
-    rows: list[int] = field(default_factory=list)  # in turn
+    rows: list[int] = field(default_factory=list)  # in priority order
 
 
-class Pool:
-    """What a job and everybody ahead of it compete for; those behind it are left out."""
+class CountedPool:
+    """One resource for which a job and the workloads ahead of it compete."""
 
     def __init__(
         self,
         state: ClusterState,
-        turns: Turns,
+        priority_order: PriorityOrder,
         nodes: Iterable[Node],
         *,
         shortest: float,
         default_ms: int | None,
     ) -> None:
-        """Take those who wait in turn; the last of them is who is asked about."""
+        """Take pending workloads in priority order; the last is the job in question."""
         self._now = state.now
         self._shortest = shortest
-        _, asked = turns[-1]
-        has_dates = state.policy.backfill is not None  # which let others overtake
-        self.resource, capacity, tree = _scarcest(state, turns, [*nodes])
+        _, asked = priority_order[-1]
+        has_backfill = state.policy.backfill is not None  # so later workloads may overtake
+        self.resource, capacity, tree = _scarcest(state, priority_order, [*nodes])
         running = [
             one
             for one in state.running.values()
@@ -67,7 +68,7 @@ class Pool:
         ]
         ahead = [
             (one, waiting.workload)
-            for one, waiting in turns
+            for one, waiting in priority_order
             if waiting is asked or (_amount(waiting.workload, self.resource) and _shares(one, tree))
         ]
         queues = {one: number for number, one in enumerate(state.queues.values())}
@@ -83,33 +84,33 @@ class Pool:
         lines: dict[tuple[int, int], _Line] = {}
         for row, (one, _) in enumerate(ahead):
             queue = queues[one]
-            alike = 0 if one.is_strict and not has_dates else self._wanted[row]
+            alike = 0 if one.is_strict and not has_backfill else self._wanted[row]
             lines.setdefault((queue, alike), _Line(queue)).rows.append(row)
         self._lines = [*lines.values()]
 
-    def start(self, chance: Dice | None) -> Instant | None:
-        """Return when the job starts if run times are drawn; without dice all run to the limit."""
-        ends = self._ends(chance)
-        lasts: list[float] = (self._lengths * self._part(chance)).tolist()
+    def start(self, rng: RandomSource | None) -> Instant | None:
+        """Return when the job starts; run times are random, or the limits without `rng`."""
+        ends = self._ends(rng)
+        lasts: list[float] = (self._lengths * self._part(rng)).tolist()
         used = [0] * len(self._most)
         for amount, queue in zip(self._held, self._queue_of, strict=True):
             used[queue] += amount
         wanted, asked = self._wanted, len(self._wanted) - 1
         rest = [iter(line.rows) for line in self._lines]
-        heads = [next(rows) for rows in rest]  # of every line, who is next; then nobody
+        heads = [next(rows) for rows in rest]  # the next row of each line; NO_ROW at its end
         free, now = self._free, float(self._now)
         while True:
             while (line := self._next(free, used, heads)) is not None:
                 row, queue = heads[line], self._lines[line].queue
                 if row == asked:
                     return Instant(int(now))
-                heads[line] = next(rest[line], NOBODY)
+                heads[line] = next(rest[line], NO_ROW)
                 free -= wanted[row]
                 used[queue] += wanted[row]
                 if lasts[row] < math.inf:
                     heapq.heappush(ends, (now + lasts[row], wanted[row], queue))
             if not ends:
-                return None  # whoever is left ahead never ends
+                return None  # what still runs has no time limit
             now = max(now, ends[0][0])
             while ends and ends[0][0] <= now:
                 _, amount, queue = heapq.heappop(ends)
@@ -117,8 +118,8 @@ class Pool:
                 used[queue] -= amount
 
     def _next(self, free: int, used: list[int], heads: list[int]) -> int | None:
-        """Return the line whose first fits, and comes before those of other lines who do."""
-        best, best_row, wanted, most = None, NOBODY, self._wanted, self._most
+        """Return the line whose head fits and is first in priority order."""
+        best, best_row, wanted, most = None, NO_ROW, self._wanted, self._most
         for number, row in enumerate(heads):
             if row < best_row and wanted[row] <= free:
                 queue = self._lines[number].queue
@@ -126,15 +127,15 @@ class Pool:
                     best, best_row = number, row
         return best
 
-    def _part(self, chance: Dice | None) -> NDArray[np.float64]:
-        """Draw which part of its limit everybody runs who waits."""
+    def _part(self, rng: RandomSource | None) -> NDArray[np.float64]:
+        """Draw for every pending workload which part of its time limit it runs."""
         count = len(self._wanted)
-        return np.ones(count) if chance is None else chance.uniform(self._shortest, 1.0, count)
+        return np.ones(count) if rng is None else rng.uniform(self._shortest, 1.0, count)
 
-    def _ends(self, chance: Dice | None) -> list[tuple[float, int, int]]:
-        """Draw when those end who run; whoever is overdue ends at once."""
+    def _ends(self, rng: RandomSource | None) -> list[tuple[float, int, int]]:
+        """Draw when each running workload ends; one beyond its limit ends at once."""
         least = np.clip(self._past / self._limits, self._shortest, 1.0)
-        whole = self._limits * (1.0 if chance is None else chance.uniform(least, 1.0))
+        whole = self._limits * (1.0 if rng is None else rng.uniform(least, 1.0))
         at = np.maximum(self._now + 1000, self._now - self._past + whole)
         ends = [
             (when, amount, queue)
@@ -146,13 +147,13 @@ class Pool:
 
 
 def _scarcest(
-    state: ClusterState, turns: Turns, nodes: list[Node]
+    state: ClusterState, priority_order: PriorityOrder, nodes: list[Node]
 ) -> tuple[ResourceName, int, Tree | None]:
-    """Return what most is asked for of what there is, how much there is, and whose it is.
+    """Return the most contended resource, its capacity, and the cohort tree that limits it.
 
-    The tree is None where nodes are what is short: then everybody competes.
+    The tree is None where nodes are short: then all queues compete.
     """
-    cq, asked = turns[-1]
+    cq, asked = priority_order[-1]
     found: tuple[float, ResourceName, int, Tree | None] | None = None
     root = cq.node.root()
     for resource in sorted({name for one in asked.workload.pod_sets for name, _ in one.requests}):
@@ -164,10 +165,12 @@ def _scarcest(
         )
         if not capacity:
             continue
-        wanted = sum(_amount(one.workload, resource) for one_, one in turns if _shares(one_, tree))
+        wanted = sum(
+            _amount(one.workload, resource) for one_, one in priority_order if _shares(one_, tree)
+        )
         if found is None or wanted / capacity > found[0]:
             found = (wanted / capacity, resource, capacity, tree)
-    assert found is not None, "who asks for what is nowhere never starts"
+    assert found is not None, "a workload whose resources no node has never starts"
     return found[1:]
 
 
@@ -176,7 +179,7 @@ def _shares(cq: ClusterQueueState, tree: Tree | None) -> bool:
 
 
 def _most(queue: Tree, resource: ResourceName) -> int:
-    """Return how much a queue may use if it is alone; without such quota as much as it likes."""
+    """Return the most that a queue may use; NO_LIMIT where it has no such quota."""
     cells = [cell for at, cell in queue.cells.items() if at.resource == resource]
     return sum(potential(cell) for cell in cells) if cells else NO_LIMIT
 
@@ -195,5 +198,5 @@ def _past(running: Running, now: Instant) -> int:
 
 
 def _column(values: Sequence[int | None]) -> NDArray[np.float64]:
-    """Return milliseconds; who does not say how long it runs never ends."""
+    """Return milliseconds; a workload without a time limit never ends."""
     return np.array([np.inf if one is None else float(one) for one in values])

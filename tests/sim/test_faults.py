@@ -16,14 +16,12 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import amounts
 from unisono.sim.errors import BadTrace
-from unisono.sim.faults import as_written, by_chance
+from unisono.sim.faults import MOST_INTERRUPTIONS, random_faults, scheduled_faults
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
-from unisono.sim.outside import MOST_INTERRUPTIONS
-from unisono.sim.restarts import Restarts
-from unisono.sim.setup import POLICIES
+from unisono.sim.setup import POLICIES, Restarts
 from unisono.sim.trace import Trace, make_trace
 
 EPOCH = 1_767_225_600.0  # 2026-01-01
@@ -44,7 +42,7 @@ def jobs(*rows: tuple[float, float, int], request: float | None = None) -> Trace
 
 def failing(text: str, trace: Trace, policy: str = "easy", **options: Any) -> Outcome:
     """Replay a trace while nodes fail as it is written."""
-    faults = as_written(text.split(), NAMES, "f.csv")
+    faults = scheduled_faults(text.split(), NAMES, "f.csv")
     return simulate(trace, NODES, POLICIES[policy], faults=faults, checked=True, **options)
 
 
@@ -103,12 +101,12 @@ def test_chance_is_the_same_twice_and_plans_hold(policy: str) -> None:
     )
     ran = []
     for _ in range(2):
-        faults = by_chance("mtbf=2d,repair=30m", [node.name for node in nodes], seed=1)
+        faults = random_faults("mtbf=2d,repair=30m", [node.name for node in nodes], seed=1)
         ran.append(simulate(trace, nodes, POLICIES[policy], faults=faults, checked=True))
     assert measure(ran[0]).interruptions > 0
     assert not np.isnan(ran[0].end).any()
     assert ran[0].end.tobytes() == ran[1].end.tobytes()
-    other = by_chance("mtbf=2d,repair=30m", [node.name for node in nodes], seed=2)
+    other = random_faults("mtbf=2d,repair=30m", [node.name for node in nodes], seed=2)
     again = simulate(trace, nodes, POLICIES[policy], faults=other)
     assert again.end.tobytes() != ran[0].end.tobytes()
 
@@ -116,7 +114,7 @@ def test_chance_is_the_same_twice_and_plans_hold(policy: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("x,n1,down", 'f.csv: line 1: "x" is no time'),
+        ("x,n1,down", 'f.csv: line 1: "x" is not a time'),
         ("60,n1", "f.csv: line 1: has 2 cells"),
         ("60,n1,down\n70,n9,up", 'f.csv: line 2: there is no node "n9"'),
         ("60,n1,broken", '"broken" is neither down nor up'),
@@ -124,13 +122,13 @@ def test_chance_is_the_same_twice_and_plans_hold(policy: str) -> None:
 )
 def test_a_file_that_cannot_be_read_says_where(text: str, says: str) -> None:
     with pytest.raises(BadTrace, match=re.escape(says)):
-        as_written(text.splitlines(), NAMES, "f.csv")
+        scheduled_faults(text.splitlines(), NAMES, "f.csv")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("often", 'there is no setting "often"'),
+        ("often", 'unknown setting "often"'),
         ("repair=1h", "mtbf=30d"),
         ("mtbf=0h", "must be above 0"),
         ("mtbf=1h,seed=x", "must be a whole number"),
@@ -138,7 +136,7 @@ def test_a_file_that_cannot_be_read_says_where(text: str, says: str) -> None:
 )
 def test_settings_that_make_no_sense_are_refused(text: str, says: str) -> None:
     with pytest.raises(BadTrace, match=re.escape(says)):
-        by_chance(text, NAMES, 0)
+        random_faults(text, NAMES, 0)
 
 
 # --- reservations -----------------------------------------------------------------------------
