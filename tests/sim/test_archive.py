@@ -59,13 +59,13 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     save_outcome(whole_outcome(), path)
     assert same(load_outcome(path), whole_outcome())
 
 
-def test_what_was_not_recorded_stays_away(tmp_path: Path) -> None:
+def test_unrecorded_columns_stay_absent(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     outcome = whole_outcome()
     plain = make_outcome("p", outcome.trace, outcome.capacity, start=outcome.start, end=outcome.end)
@@ -75,7 +75,7 @@ def test_what_was_not_recorded_stays_away(tmp_path: Path) -> None:
     assert same(load_outcome(path), plain)
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_refuses_other_files(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     path.write_bytes(b"something else")
     with pytest.raises(BadTrace, match="is not the outcome of a simulation"):

@@ -50,7 +50,7 @@ def test_a_clear_difference_is_larger_than_its_spread() -> None:
     assert row(compare([*less, *base]), "wait.mean").cells[1].verdict == "worse"
 
 
-def test_a_figure_that_one_seed_has_nothing_to_measure_of_is_left_out() -> None:
+def test_omits_a_figure_that_one_seed_lacks() -> None:
     never = make_outcome(
         "a",
         make_trace("t", submit=[0], run=[100], cpu=1000),
@@ -64,7 +64,7 @@ def test_a_figure_that_one_seed_has_nothing_to_measure_of_is_left_out() -> None:
     assert "wait.mean" not in keys
 
 
-def test_rows_that_tell_nothing_are_left_out() -> None:
+def test_omits_rows_without_information() -> None:
     keys = {one.key for one in compare([waited("a", 1), waited("b", 2)]).rows}
     assert "wait.mean" in keys
     assert not keys & {"preemptions", "fairness.jain", "gpu_allocation", "gang_waste"}
@@ -96,7 +96,7 @@ def test_differences_in_words() -> None:
     assert texts == ["10", "12", "+20.0 % within spread"]
 
 
-def test_a_shaken_trace_has_the_same_jobs_a_little_moved() -> None:
+def test_a_perturbed_trace_moves_arrivals_only() -> None:
     trace = lublin(jobs=500, processors=64, seed=2)
     moved = perturbed(trace, seed=7)
     assert moved.run.sum() == pytest.approx(trace.run.sum())
@@ -110,7 +110,7 @@ def test_a_shaken_trace_has_the_same_jobs_a_little_moved() -> None:
     assert not np.array_equal(moved.submit, perturbed(trace, seed=8).submit)
 
 
-def test_shaking_shows_what_a_result_depends_on() -> None:
+def test_perturbation_shows_sensitivity_to_arrivals() -> None:
     trace = lublin(jobs=300, processors=64, load=1.0, seed=4)
     assert len(list(perturbed_replicas(trace, seed=1))) == REPLICAS
     outcomes = [

@@ -1,4 +1,4 @@
-"""Nodes that fail and come back, and reservations: what happens while nobody comes or goes."""
+"""Failing and recovering nodes, and advance reservations: events that are not of jobs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def failing(text: str, trace: Trace, policy: str = "easy", **options: Any) -> Ou
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_job_whose_node_fails_starts_over_when_there_is_room(policy: str) -> None:
+def test_a_job_of_a_failed_node_starts_over_when_it_fits(policy: str) -> None:
     """Performance scenario 18, by a node instead of a preemption."""
     trace = jobs((10, 100, 2))
     outcome = failing("60,n1,down 80,n1,up", trace, policy)
@@ -57,34 +57,34 @@ def test_a_job_whose_node_fails_starts_over_when_there_is_room(policy: str) -> N
     assert found.total_wait.mean == 20
 
 
-def test_with_checkpoints_it_goes_on_from_the_last_one() -> None:
+def test_resumes_from_the_last_checkpoint() -> None:
     """Performance scenario 19."""
     trace = jobs((10, 100, 2))
     outcome = failing("60,n1,down 80,n1,up", trace, restarts=Restarts(20, 5))
     assert (outcome.end[0], outcome.lost[0]) == (145, 15)
 
 
-def test_what_was_suspended_is_lost_with_its_node() -> None:
+def test_a_failed_node_loses_suspended_work() -> None:
     outcome = failing("60,n1,down 80,n1,up", jobs((10, 100, 2)), restarts=Restarts(suspends=True))
     assert (outcome.end[0], outcome.lost[0]) == (180, 50)
 
 
-def test_others_go_on_and_nobody_is_put_on_a_node_that_is_down() -> None:
+def test_other_jobs_continue_and_none_starts_on_a_failed_node() -> None:
     trace = jobs((0, 100, 1), (0, 100, 1), (20, 10, 1))
     outcome = failing("10,n1,down 500,n1,up", trace, spans=True)
     assert outcome.spans is not None
     assert set(outcome.spans.node[outcome.spans.end > 10].tolist()) == {1}
-    # Who was interrupted is still before who came later.
+    # An interrupted job stays before jobs that were submitted later.
     assert sorted(outcome.end.tolist()) == [100, 200, 210]
 
 
-def test_at_one_instant_nodes_fail_before_jobs_complete_and_are_back_before_jobs_come() -> None:
+def test_order_at_one_instant_is_failure_completion_recovery_submission() -> None:
     outcome = failing("100,n1,down 200,n1,up", jobs((0, 100, 2), (200, 10, 2)))
     assert outcome.end.tolist() == [300, 310]
     assert outcome.lost.tolist() == [100, 0]
 
 
-def test_a_job_that_never_gets_to_its_end_is_given_up() -> None:
+def test_gives_up_a_job_after_too_many_interruptions() -> None:
     told: list[str] = []
     events = " ".join(f"{60 * n},n1,down {60 * n + 1},n1,up" for n in range(1, 300))
     outcome = failing(events, jobs((0, 3600, 2)), complain=told.append)
@@ -94,7 +94,7 @@ def test_a_job_that_never_gets_to_its_end_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("policy", ["easy", "kueue-fair", "multifactor+conservative"])
-def test_chance_is_the_same_twice_and_plans_hold(policy: str) -> None:
+def test_random_faults_repeat_and_plans_pass_the_audit(policy: str) -> None:
     trace = gpu(jobs=80, gpus=32, load=1.0, seed=3)
     nodes = tuple(
         Node(name=NodeName(f"n{n}"), allocatable=amounts({"nvidia.com/gpu": 8})) for n in range(4)
@@ -120,7 +120,7 @@ def test_chance_is_the_same_twice_and_plans_hold(policy: str) -> None:
         ("60,n1,broken", '"broken" is neither down nor up'),
     ],
 )
-def test_a_file_that_cannot_be_read_says_where(text: str, says: str) -> None:
+def test_errors_in_a_fault_file_name_the_line(text: str, says: str) -> None:
     with pytest.raises(BadTrace, match=re.escape(says)):
         scheduled_faults(text.splitlines(), NAMES, "f.csv")
 
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_says_where(text: str, says: str) -> None:
         ("mtbf=1h,seed=x", "must be a whole number"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(text: str, says: str) -> None:
+def test_refuses_invalid_settings(text: str, says: str) -> None:
     with pytest.raises(BadTrace, match=re.escape(says)):
         random_faults(text, NAMES, 0)
 
@@ -145,7 +145,7 @@ def test_settings_that_make_no_sense_are_refused(text: str, says: str) -> None:
 def _reserved(
     policy: str, begins: float, ends: float, repeat: Literal["", "daily"] = ""
 ) -> Outcome:
-    """Replay two jobs that ask for an hour; all nodes are reserved for nobody for a while."""
+    """Replay two one-hour jobs; for a while an advance reservation keeps all nodes free."""
     made = AdvanceReservation(
         name="work",
         start=Instant(int((EPOCH + begins) * 1000)),
@@ -160,12 +160,12 @@ def _reserved(
 
 
 @pytest.mark.parametrize("policy", ["fifo", "easy", "conservative", "multifactor"])
-def test_who_would_run_into_a_reservation_starts_when_it_is_over(policy: str) -> None:
+def test_a_job_that_overlaps_an_advance_reservation_starts_after_it(policy: str) -> None:
     """The first is over in time. Nothing happens when the reservation ends but that it ends."""
     assert _reserved(policy, 4000, 9000).start.tolist() == [0, 9000]
     assert _reserved(policy, 4300, 9000).start.tolist() == [0, 600]
 
 
-def test_who_never_fits_between_reservations_does_not_keep_the_simulation_going() -> None:
+def test_a_job_that_never_fits_between_reservations_does_not_run_for_ever() -> None:
     outcome = _reserved("easy", -10, 86_400 - 20, repeat="daily")
     assert np.isnan(outcome.start).all()

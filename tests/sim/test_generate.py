@@ -69,7 +69,7 @@ def test_kueue_perf_is_the_published_load() -> None:
 @pytest.mark.parametrize(
     "text", ["lublin:jobs=0", "lublin:load=0", "gpu:gpus=0", "kueue-perf:share=2"]
 )
-def test_settings_that_make_no_trace(text: str) -> None:
+def test_refuses_settings_without_jobs(text: str) -> None:
     with pytest.raises(BadTrace, match="needs"):
         open_trace(text)
 
@@ -86,7 +86,7 @@ def test_arrivals_keep_their_span_and_follow_the_day() -> None:
     assert arrivals(gaps[:1], 5.0).tolist() == [0]
 
 
-def test_requests_are_what_people_write() -> None:
+def test_requested_times_are_popular_values() -> None:
     run = np.array([1.0, 299.0, 86_400.0, 400_000.0])
     asked = requests(run, random_source(3, "test"))
     assert (asked >= run).all()
@@ -94,7 +94,7 @@ def test_requests_are_what_people_write() -> None:
     assert asked[3] == 400_000  # longer than anything popular
 
 
-def test_streams_of_chance_are_apart() -> None:
+def test_random_streams_are_independent() -> None:
     assert random_source(1, "sizes").random() == random_source(1, "sizes").random()
     assert random_source(1, "sizes").random() != random_source(1, "runs").random()
     assert random_source(1, "sizes").random() != random_source(2, "sizes").random()

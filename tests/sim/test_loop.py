@@ -63,25 +63,25 @@ def test_easy_without_the_smallest() -> None:
 
 
 @pytest.mark.parametrize("name", ["fifo", "easy", "conservative"])
-def test_who_comes_as_another_goes_starts_at_once(name: str) -> None:
+def test_a_job_submitted_as_another_completes_starts_at_once(name: str) -> None:
     """Performance scenario 6."""
     trace = jobs((0, 4, 10, 10), (10, 4, 5, 5))
     assert starts(simulate(trace, processors(4), POLICIES[name], checked=True)) == [0, 10]
 
 
-def test_nobody_overtakes_in_a_fifo() -> None:
+def test_fifo_keeps_the_order() -> None:
     outcome = simulate(jobs(*A_TO_E), processors(100), POLICIES["fifo"], checked=True)
     assert starts(outcome) == [0, 100, 200, 200, 200]
 
 
-def test_requests_are_what_is_planned_with() -> None:
+def test_plans_with_requested_times() -> None:
     """The second ends early: what it asked for kept the third from going first."""
     trace = jobs((0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 5, 50))
     assert starts(simulate(trace, processors(4), POLICIES["easy"], checked=True)) == [0, 10, 20]
     assert starts(simulate(trace.perfect(), processors(4), POLICIES["easy"])) == [0, 10, 2]
 
 
-def test_what_runs_over_its_limit() -> None:
+def test_jobs_beyond_their_limit() -> None:
     trace = jobs((0, 1, 50, 20))
     assert with_overrun(trace, "raise").request.tolist() == [50]
     assert with_overrun(trace, "kill").run.tolist() == [20]
@@ -96,7 +96,7 @@ def taking_back() -> Trace:
     return jobs((0, 2, 100, 100), (60, 1, 20, 20), (500, 1, 180, 180), queue=["a", "b", "b"])
 
 
-def test_whoever_is_preempted_starts_over() -> None:
+def test_a_preempted_job_starts_over() -> None:
     """Performance scenario 18, with a queue that takes its own back at 60."""
     trace = taking_back()
     outcome = simulate(trace, processors(2), POLICIES["kueue"], checked=True)
@@ -106,7 +106,7 @@ def test_whoever_is_preempted_starts_over() -> None:
     assert slowdowns(outcome)[0] == pytest.approx(1.8)
 
 
-def test_whoever_has_a_checkpoint_goes_on_from_there() -> None:
+def test_a_preempted_job_resumes_from_its_checkpoint() -> None:
     """Performance scenario 19: 40 of 60 seconds are kept, and 5 restore them."""
     trace = taking_back()
     restarts = Restarts(checkpoint_s=40, restore_s=5)
@@ -116,7 +116,7 @@ def test_whoever_has_a_checkpoint_goes_on_from_there() -> None:
     assert slowdowns(outcome)[0] == pytest.approx(1.45)
 
 
-def test_whoever_is_suspended_goes_on_where_it_was() -> None:
+def test_a_suspended_job_resumes_without_loss() -> None:
     outcome = simulate(
         taking_back(), processors(2), POLICIES["kueue"], restarts=Restarts(suspends=True)
     )
@@ -125,13 +125,13 @@ def test_whoever_is_suspended_goes_on_where_it_was() -> None:
 
 
 def test_queues_own_all_of_the_cluster_together() -> None:
-    """A job that needs everything starts once everybody else has gone, whoever owns how much."""
+    """A job that needs the whole cluster starts once it is empty, however quota is divided."""
     trace = jobs((0, 1, 10, 10), (0, 1, 11, 11), (1, 8, 5, 5), queue=["a", "b", "c"])
     outcome = simulate(trace, processors(8), POLICIES["kueue"], checked=True)
     assert starts(outcome) == [0, 0, 11]
 
 
-def test_who_ran_where() -> None:
+def test_records_jobs_on_nodes() -> None:
     outcome = simulate(jobs((0, 2, 10, 10)), processors(3), POLICIES["easy"], spans=True)
     spans = outcome.spans
     assert spans is not None
@@ -142,7 +142,7 @@ def test_who_ran_where() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-def test_everybody_is_served_and_twice_alike(name: str) -> None:
+def test_all_jobs_complete_and_runs_repeat(name: str) -> None:
     rng = np.random.default_rng(7)
     rows = [
         (float(submit), int(size), float(run), float(run * over))
@@ -164,7 +164,7 @@ def test_everybody_is_served_and_twice_alike(name: str) -> None:
     assert running.max() <= 16_000
 
 
-def test_who_never_starts_is_named_with_the_reason() -> None:
+def test_names_a_job_that_never_starts_with_its_reason() -> None:
     heard: list[str] = []
     trace = jobs((0, 1, 10, 10), (1, 9, 10, 10))
     outcome = simulate(trace, processors(4), POLICIES["easy"], complain=heard.append)
@@ -172,7 +172,7 @@ def test_who_never_starts_is_named_with_the_reason() -> None:
     assert heard[0].startswith("1 job never started; job 2: pod set main needs 9 cpu")
 
 
-def test_what_no_node_lists_is_not_asked_for() -> None:
+def test_resources_that_no_node_lists_are_not_requested() -> None:
     trace = make_trace("gpus", submit=[0], run=[5], pods=[2], cpu=[4000], gpus=[8])
     nodes = tuple(
         Node(name=NodeName(name), allocatable=amounts({"nvidia.com/gpu": 8})) for name in "ab"

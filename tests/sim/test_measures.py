@@ -100,7 +100,7 @@ def test_a_preempted_job_that_restores_a_checkpoint() -> None:
     assert found.goodput == pytest.approx(100 / 115)
 
 
-def test_what_never_starts_has_no_wait() -> None:
+def test_a_job_that_never_starts_has_no_wait() -> None:
     trace = make_trace("t", submit=[0, 0], run=[10, 10], cpu=1000)
     found = measure(outcome_of(trace, [0, math.nan], Capacity(cpu=1000)))
     assert (found.jobs, found.started, found.completed) == (2, 1, 1)
@@ -135,7 +135,7 @@ def test_gang_waste_is_not_good() -> None:
 
 
 @pytest.mark.parametrize("at_once", [0, 20])
-def test_starving_jobs_wait_ten_times_the_median_of_those_who_wait(at_once: int) -> None:
+def test_starving_jobs_wait_ten_times_the_median_wait(at_once: int) -> None:
     trace = make_trace("t", submit=np.zeros(5 + at_once), run=1, cpu=1000)
     waits = [20.0, 20.0, 20.0, 200.0, 201.0] + [0.0] * at_once
     found = measure(outcome_of(trace, waits, Capacity(cpu=5000)))
@@ -196,7 +196,7 @@ def test_equal_tenants_are_fair() -> None:
     fair = measure(shared(HOURS + HOURS)).fairness
     assert fair.jain == pytest.approx(1.0)
     assert fair.jain_hourly == pytest.approx(1.0)
-    assert fair.contended_hours == 3  # in the fourth nobody is left waiting
+    assert fair.contended_hours == 3  # in the fourth no job is left waiting
     assert fair.shortfall == 0
 
 
@@ -215,7 +215,7 @@ def test_an_entitlement_of_three_to_one() -> None:
     assert fair.shortfall == pytest.approx(1 / 3)  # a had half of the cluster instead of 3/4
 
 
-def test_who_is_entitled_to_nothing_is_not_compared() -> None:
+def test_a_queue_without_entitlement_is_not_compared() -> None:
     assert math.isnan(measure(shared(HOURS + HOURS, entitlement=(1, 0))).fairness.jain)
 
 

@@ -120,7 +120,7 @@ def test_the_queue_is_counted_at_every_instant(seed: int) -> None:
     ]
     last = times[-1]
     for row in range(len(outcome.trace)):
-        # Who was stopped by the end of everything alone still runs, as far as anybody knows.
+        # A job that only the end of the run stopped still counts as running.
         if ran[row] and math.isnan(outcome.end[row]) and ran[row][-1][1] == last:
             depths[-1] -= 1
     assert outcome.depth.pending.tolist() == depths

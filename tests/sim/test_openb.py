@@ -44,7 +44,7 @@ def test_parts_run_beside_each_other_under_any_policy(tmp_path: Path, policy: st
     assert found.depth.gpu_milli.max() == 600 + 400 + 2000 + 300
 
 
-def test_a_cluster_is_filled_and_who_does_not_fit_is_dropped(
+def test_fills_a_cluster_and_drops_pods_that_do_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pods, nodes = written(tmp_path)
@@ -61,7 +61,7 @@ def test_a_cluster_is_filled_and_who_does_not_fit_is_dropped(
     assert 'there is no scoring "best"' in capsys.readouterr().err
 
 
-def test_where_nobody_ends_no_policy_has_dates_to_give(tmp_path: Path) -> None:
+def test_endless_jobs_get_no_reservations(tmp_path: Path) -> None:
     pods, nodes = written(tmp_path)
     trace = read_openb_fill(pods, gpu_milli=4000, seed=3)
     started = []

@@ -43,7 +43,7 @@ def plans_of(rules: Rules, seed: int) -> bytes:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("preemption", [None, URGENT])
-def test_who_cannot_be_taken_is_not_weighed_and_that_changes_nothing(
+def test_skipping_protected_candidates_changes_nothing(
     preemption: PreemptionRules | None, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = POLICIES["kueue"]

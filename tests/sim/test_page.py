@@ -242,7 +242,7 @@ def test_the_page_is_whole_and_asks_for_nothing() -> None:
     assert used <= set(outline.ids)
 
 
-def test_what_it_holds_is_what_was_found() -> None:
+def test_content_matches_the_outcomes() -> None:
     trace = lublin(jobs=600, processors=64, load=1.0, seed=3)
     outcomes = [schedule(trace, policy) for policy in ("fcfs", "easy")]
     content = content_of(page_of(*outcomes))
@@ -290,7 +290,7 @@ def test_seeds_are_in_the_table_and_one_of_them_in_the_charts() -> None:
     assert len(content_of(text)["policies"]) == 2  # type: ignore[arg-type]  # a list
 
 
-def test_nothing_is_no_page() -> None:
+def test_refuses_a_page_without_outcomes() -> None:
     empty = make_outcome(
         "p", make_trace("t", submit=[], run=[]), Capacity(), start=np.array([]), end=np.array([])
     )
@@ -298,7 +298,7 @@ def test_nothing_is_no_page() -> None:
         page_of(empty)
 
 
-def test_a_run_in_which_nobody_started() -> None:
+def test_a_run_in_which_no_job_started() -> None:
     trace = make_trace("t", submit=[0, 1], run=[5, 5], cpu=1000)
     never = np.array([np.nan, np.nan])
     text = page_of(make_outcome("p", trace, Capacity(cpu=1000), start=never, end=never))

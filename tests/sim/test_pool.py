@@ -36,11 +36,11 @@ def test_easy_without_the_small_one() -> None:
     assert story(4, "easy") == [0, 100, 1, 200]
 
 
-def test_fcfs_lets_nobody_overtake() -> None:
+def test_fcfs_keeps_the_order() -> None:
     assert story(4, "fcfs") == [0, 100, 200, 200]
 
 
-def test_conservative_delays_nobody_ahead() -> None:
+def test_conservative_delays_no_earlier_job() -> None:
     # E would delay D, which is promised 200.
     assert story(5, "conservative") == [0, 100, 1, 200, 51]
     trace = make_trace(
@@ -82,7 +82,7 @@ def test_beyond_the_request() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_nobody_runs_twice_and_nothing_is_overbooked(policy: str) -> None:
+def test_each_job_runs_once_within_capacity(policy: str) -> None:
     trace = lublin(jobs=400, processors=64, load=1.2, seed=3)
     outcome = schedule(trace, policy)
     assert (outcome.start >= trace.submit).all()

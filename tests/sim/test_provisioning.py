@@ -54,7 +54,7 @@ def rent(trace: Trace, chosen: ProvisioningRules, policy: str = "best-effort") -
 
 
 @pytest.mark.parametrize("policy", ["best-effort", "fifo", "easy", "kueue"])
-def test_a_gang_starts_with_its_last_machine_and_pays_from_launch_until_they_are_idle(
+def test_a_gang_starts_with_its_last_machine_and_pays_from_launch_to_release(
     policy: str,
 ) -> None:
     outcome = rent(jobs((0.0, 2, 600.0)), terms(), policy)
@@ -76,7 +76,7 @@ def test_machines_that_are_still_there_are_used_again_and_paid_once() -> None:
     assert outcome.bill.end.tolist() == [at + 100 + IDLE] * 2
 
 
-def test_who_cannot_have_all_machines_waits_and_nothing_is_bought_for_it() -> None:
+def test_buys_nothing_for_a_gang_that_cannot_get_all_machines() -> None:
     outcome = rent(jobs((0.0, 3, 100.0), (1.0, 2, 100.0)), terms(stock=4))
     assert outcome.start[0] == READY
     # One is left, two are needed: nothing is bought until the first gang's machines are free.
@@ -117,7 +117,7 @@ def _urgent(*rows: tuple[float, int, float]) -> Trace:
     return dataclasses.replace(jobs(*rows), priority=priority)
 
 
-def test_a_gang_that_loses_its_quota_on_the_way_hands_its_machines_over() -> None:
+def test_machines_of_a_gang_that_lost_its_quota_are_taken_over() -> None:
     outcome = _under_quota(_urgent((0.0, 2, 600.0), (50.0, 2, 600.0)), _preempting(), gpus=16)
     assert outcome.start.tolist() == [READY + 600, READY], "as soon as the machines are there"
     assert outcome.preemptions.tolist() == [1, 0]
@@ -126,14 +126,14 @@ def test_a_gang_that_loses_its_quota_on_the_way_hands_its_machines_over() -> Non
     assert outcome.bill.end.tolist() == [READY + 1200 + IDLE] * 2
 
 
-def test_what_nobody_takes_over_goes_after_a_minute() -> None:
+def test_releases_an_orphaned_machine_after_a_minute() -> None:
     outcome = _under_quota(_urgent((0.0, 3, 600.0), (50.0, 2, 600.0)), _preempting(), gpus=24)
     assert outcome.start[1] == READY
     assert outcome.bill is not None
     assert float(outcome.bill.end.min()) == 50.0 + REUSE_S, "one of three was left over"
 
 
-def test_what_was_not_launched_yet_costs_nothing() -> None:
+def test_a_machine_that_was_not_launched_costs_nothing() -> None:
     outcome = _under_quota(_urgent((0.0, 2, 600.0), (1.0, 2, 600.0)), _preempting(), gpus=16)
     assert outcome.start[1] == READY + 1
     assert outcome.bill is not None
@@ -153,15 +153,15 @@ def _lent(runs: float, ready: float = READY) -> Outcome:
 
 
 @pytest.mark.parametrize(("runs", "starts"), [(60.0, 5.0), (100.0, READY + 600)])
-def test_a_short_job_uses_a_node_that_a_gang_keeps_meanwhile(runs: float, starts: float) -> None:
+def test_a_short_job_uses_a_held_node_opportunistically(runs: float, starts: float) -> None:
     assert _lent(runs).start.tolist() == [READY, starts]
 
 
-def test_who_is_still_there_when_the_machines_come_leaves_and_starts_over() -> None:
+def test_an_opportunistic_job_is_evicted_when_the_machines_are_ready() -> None:
     outcome = _lent(60.0, ready=50.0)
     assert outcome.start.tolist() == [50.0, 5.0]
     assert outcome.end.tolist() == [650.0, 710.0]
-    assert outcome.preemptions.tolist() == [0, 0], "it is nobody's preemption"
+    assert outcome.preemptions.tolist() == [0, 0], "an opportunistic eviction is not a preemption"
     assert outcome.lost.tolist() == [0.0, 45.0]
 
 
@@ -204,7 +204,7 @@ def _under_quota(trace: Trace, rules: Rules, gpus: int) -> Outcome:
     )
 
 
-def test_the_bill_of_a_fixed_cluster_is_all_of_it_all_the_time() -> None:
+def test_the_bill_of_a_fixed_cluster_counts_all_nodes_throughout() -> None:
     nodes = tuple(Node(name=NodeName(f"n{number}"), allocatable=HAS) for number in range(4))
     prices = {node.name: int(PRICE * 1e6) for node in nodes}
     trace = jobs((0.0, 2, 600.0), (100.0, 4, 300.0))
@@ -214,7 +214,7 @@ def test_the_bill_of_a_fixed_cluster_is_all_of_it_all_the_time() -> None:
     assert math.isnan(measure(simulate(trace, nodes, POLICIES["fifo"])).cost)
 
 
-def test_nodes_that_are_there_are_used_before_any_are_bought() -> None:
+def test_uses_existing_nodes_before_buying() -> None:
     nodes = (Node(name=NodeName("own"), allocatable=HAS),)
     outcome = simulate(
         jobs((0.0, 1, 100.0), (1.0, 1, 100.0)), nodes, POLICIES["best-effort"], provisioning=terms()

@@ -50,7 +50,7 @@ def test_moved_jobs_are_sorted_again() -> None:
     assert moved.perfect().request.tolist() == [6, 5]
 
 
-def test_the_depth_follows_from_who_ran_when() -> None:
+def test_queue_depth_follows_from_run_intervals() -> None:
     trace = make_trace("t", submit=[0, 0], run=[10, 5], pods=[2, 1], cpu=1000)
     outcome = make_outcome(
         "fifo", trace, Capacity(cpu=2000), start=np.array([0.0, 10.0]), end=np.array([10.0, 15.0])
@@ -79,7 +79,7 @@ def test_an_interrupted_job_waits_again_and_a_stuck_one_for_ever() -> None:
     assert outcome.depth.gpu_milli.tolist() == [1000, 1000, 0, 1000, 0]
 
 
-def test_who_has_not_ended_runs_until_the_last_that_is_known() -> None:
+def test_a_job_without_an_end_runs_until_the_last_known_event() -> None:
     trace = make_trace("t", submit=[0, 1, 2], run=np.inf, gpus=1)
     outcome = make_outcome(
         "fill",

@@ -62,13 +62,13 @@ def alone(*jobs: tuple[str, str, int, int | None], strategy: str = "BestEffortFI
     )
 
 
-def test_who_fits_starts_in_turn_whenever_somebody_ends() -> None:
+def test_jobs_that_fit_start_in_order_when_others_end() -> None:
     jobs = (("a", "q", 3, 50), ("b", "q", 2, 30), ("asked", "q", 2, 10))
     assert start_of(alone(*jobs)) == 150  # a until then, b beside it
     assert start_of(alone(*jobs[:1], ("asked", "q", 1, 10))) == 100  # beside a
 
 
-def test_nobody_overtakes_in_a_strict_queue() -> None:
+def test_a_strict_queue_keeps_its_order() -> None:
     jobs = (("a", "q", 3, 50), ("b", "q", 2, 30), ("asked", "q", 1, 10))
     assert start_of(alone(*jobs)) == 100
     assert start_of(alone(*jobs, strategy="StrictFIFO")) == 150
@@ -78,7 +78,7 @@ def test_nobody_overtakes_in_a_strict_queue() -> None:
     assert start_of(dated) == 100
 
 
-def test_who_does_not_say_how_long_it_runs_never_ends() -> None:
+def test_a_job_without_a_time_limit_never_ends() -> None:
     assert start_of(alone(("a", "q", 3, None), ("asked", "q", 2, 10))) is None
     assert start_of(alone(("a", "q", 2, None), ("asked", "q", 2, 10))) == 100
 
@@ -98,7 +98,7 @@ def test_queues_compete_for_what_their_cohort_has_and_stop_at_their_own_limits()
     assert start_of(apart) == 100
 
 
-def test_where_nodes_have_less_than_quota_they_are_what_counts() -> None:
+def test_counts_nodes_where_they_are_fewer_than_quota() -> None:
     node = Node(name=NodeName("n"), allocatable=amounts({"gpu": 4}))
     sets = (pods(4, {"gpu": 1}),)
     holding = running(msgspec.structs.replace(limited("h", "q", 4, 100), pod_sets=sets))
@@ -116,7 +116,7 @@ def test_where_nodes_have_less_than_quota_they_are_what_counts() -> None:
     assert start_of(world) == 150
 
 
-def test_run_times_are_drawn_and_the_same_seed_gives_the_same() -> None:
+def test_random_run_times_repeat_with_the_seed() -> None:
     world = alone(("a", "q", 4, 50), ("asked", "q", 4, 10))
     found = [start_of(world, seed) for seed in range(20)]
     assert all(one is not None and 5 + 2 <= one <= 150 for one in found)
@@ -127,7 +127,7 @@ def test_run_times_are_drawn_and_the_same_seed_gives_the_same() -> None:
 # --- courses -------------------------------------------------------------------------------------
 
 
-def test_with_too_many_ahead_amounts_are_drawn_and_the_answer_says_so(
+def test_counts_one_resource_with_too_many_jobs_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = alone(("a", "q", 4, 50), ("b", "q", 4, 50), ("asked", "q", 4, 10))
@@ -143,7 +143,7 @@ def test_with_too_many_ahead_amounts_are_drawn_and_the_answer_says_so(
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(backfill=Backfill())])
-def test_a_course_that_takes_too_long_is_given_up_for_amounts(
+def test_a_slow_simulated_run_gives_way_to_counts(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = alone(("a", "q", 4, 50), ("asked", "q", 4, 10))
@@ -154,7 +154,7 @@ def test_a_course_that_takes_too_long_is_given_up_for_amounts(
     assert (found.by_amounts_of, found.samples) == ("gpu", FEWEST)
 
 
-def test_who_is_in_no_line_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_in_no_queue_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = msgspec.structs.replace(limited("asked", "q", 4, 10), begin_at=Instant(500 * SECOND))
     world = msgspec.structs.replace(alone(), waiting=(waits,))
     monkeypatch.setattr(module, "STARTS_A_SECOND", -1)
@@ -162,7 +162,7 @@ def test_who_is_in_no_line_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert (found.verdict, found.samples, found.by_amounts_of) == ("later", 0, "")
 
 
-def test_somebody_may_start_and_have_to_leave_in_the_same_instant() -> None:
+def test_a_job_may_start_and_be_preempted_at_one_instant() -> None:
     """When h ends, b borrows for big at once, and a takes that back for its second job."""
     world = snapshot(
         queue("a", "4", "c", preemption=PreemptionRules(reclaim="Any")),
