@@ -17,8 +17,8 @@ import uvloop
 from bench.harness import Finding, Note, Scale, figures, target
 from unisono.apiserver.api import Api
 from unisono.apiserver.storage.record import Change
-from unisono.cli.stories import gang
-from unisono.cli.stories.stage import own_client
+from unisono.cli.demo import gang
+from unisono.cli.demo.stage import own_client
 from unisono.control.actions import Steps
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import View

@@ -21,7 +21,7 @@ import yaml
 
 from tools import ledger_component
 from unisono import __version__
-from unisono.cli.manifests import (
+from unisono.cli.install.manifests import (
     ALL_ADMISSION,
     BEHIND_PROXY_ARGUMENTS,
     HOME,
@@ -49,7 +49,7 @@ ROOT = Path(__file__).resolve().parents[1] / "deploy"
 # Written by hand; everything else in there is made here.
 KEPT = ("README.md",)
 
-_HEADER = "# Made by `make deploy`; edit src/unisono/cli/manifests.py instead.\n"
+_HEADER = "# Made by `make deploy`; edit src/unisono/cli/install/manifests.py instead.\n"
 _WANTED = Wanted(namespace=HOME, operators=())
 # Of whoever follows the examples; somebody else writes a patch.
 _PROXY = "ingress-nginx"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.cli.manifests import NAME, Wanted
+from unisono.cli.install.manifests import NAME, Wanted
 
 Json = dict[str, Any]
 

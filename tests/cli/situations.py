@@ -14,9 +14,9 @@ from typing import Any
 from tests.support.control_objects import KUEUE, job, node, priority, queue
 from tests.support.control_world import World
 from tests.support.machine_world import claims, cloud, pool, told
-from unisono.cli.why_answer import answer
-from unisono.cli.why_found import gather
-from unisono.cli.why_text import text
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import gather
+from unisono.cli.why.text import text
 from unisono.control import names
 
 Json = dict[str, Any]

@@ -17,8 +17,9 @@ from unittest import mock
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
-from unisono.cli import nodes, plan, queues, workloads
+from unisono.cli import nodes, queues, workloads
 from unisono.cli.listing import Reads, show
+from unisono.cli.plan import command as plan
 from unisono.kube.client import Client
 from unisono.runtime.clock import RealClock
 

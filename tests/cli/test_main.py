@@ -44,7 +44,7 @@ def commands() -> Iterator[Callable[[Run], tuple[Command, ...]]]:
 
 
 class _FakeCommand(ModuleType):
-    """A command module with `parser` and `run`, as `cli/decide.py` has."""
+    """A command module with `parser` and `run`, as `cli/decide/command.py` has."""
 
     def __init__(self, name: str, run: Run) -> None:
         super().__init__(name)
@@ -106,7 +106,8 @@ class TestDispatch:
         names = [command.name for command in COMMANDS]
         assert len(set(names)) == len(names)
         for command in COMMANDS:
-            assert command.module in (BY_NAME, f"unisono.cli.{command.name}")
+            own = f"unisono.cli.{command.name}"
+            assert command.module in (BY_NAME, own, f"{own}.command")
             assert command.help
             assert "\n" not in command.help
             assert len(f"  {command.name}  {command.help}") <= 100

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_plan import CLUSTER, batch_job
+from tests.cli.plan.test_plan import CLUSTER, batch_job
 from tests.control.test_dates import limited
 from tests.engine.test_flight import POLICIES, Life
 from tests.support.control_objects import job, node, priority, queue

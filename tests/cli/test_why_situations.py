@@ -8,9 +8,9 @@ import pytest
 
 from tests.cli.situations import FOLDER, SITUATIONS, Situation, name_of, words
 from unisono.cli.tables import WIDTH
-from unisono.cli.why_answer import answer
-from unisono.cli.why_found import Found
-from unisono.cli.why_text import text
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import Found
+from unisono.cli.why.text import text
 
 # What has to be said in each: the cause with its number, and the way out.
 SAID = {

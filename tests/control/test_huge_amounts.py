@@ -11,9 +11,9 @@ from tests.control.stories import queue_of
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node
 from tests.support.control_world import World
-from unisono.cli.why_answer import answer
-from unisono.cli.why_found import gather
-from unisono.cli.why_text import text
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import gather
+from unisono.cli.why.text import text
 from unisono.control import names
 
 Json = dict[str, Any]

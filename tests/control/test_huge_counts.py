@@ -19,9 +19,9 @@ from tests.control.training_world import job_set, replicated, train_job
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
-from unisono.cli.why_answer import answer
-from unisono.cli.why_found import gather
-from unisono.cli.why_text import text
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import gather
+from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.operators.kubeflow import words as kubeflow
 from unisono.control.operators.ray import words as ray

@@ -30,8 +30,8 @@ from tests.hostile.stage import QUIET, Answer, Send, Stage, gang, queue
 from tests.hostile.trial import MOST_CYCLES, is_live
 from tests.runner.simulated_world import node
 from tests.support.control_objects import KUEUE
-from unisono.cli.why_answer import answer as answer_why
-from unisono.cli.why_found import gather
+from unisono.cli.why.answer import answer as answer_why
+from unisono.cli.why.read import gather
 from unisono.kinds.shapes.served import Served, served_kinds
 
 Json = dict[str, Any]

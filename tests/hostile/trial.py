@@ -36,9 +36,9 @@ from tests.hostile.stage import (
     gang,
     place_of,
 )
-from unisono.cli.why_answer import answer as answer_why
-from unisono.cli.why_found import gather
-from unisono.cli.why_text import text
+from unisono.cli.why.answer import answer as answer_why
+from unisono.cli.why.read import gather
+from unisono.cli.why.text import text
 from unisono.control.assembly import INDEXES, KINDS, embedded
 from unisono.control.conditions import find
 from unisono.control.jobs.framework import JobController

@@ -22,7 +22,7 @@ from tests.real.cluster import (
     until,
 )
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
-from unisono.cli.installing import CRD
+from unisono.cli.install.compare import CRD
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client

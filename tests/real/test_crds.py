@@ -11,7 +11,7 @@ import pytest
 from tests.real.cluster import kubectl, there
 from tests.real.control_plane import ControlPlane
 from tests.real.deployment import until_established
-from unisono.cli.installing import CRD
+from unisono.cli.install.compare import CRD
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 
 pytestmark = pytest.mark.real

@@ -13,8 +13,8 @@ import pytest
 
 from tests.real.cluster import ROOT, account, asked, put, there, unisono, until
 from tests.real.control_plane import ControlPlane, running
-from unisono.cli.installing import CRD
-from unisono.cli.manifests import FLOW_SCHEMA
+from unisono.cli.install.compare import CRD
+from unisono.cli.install.manifests import FLOW_SCHEMA
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client

@@ -16,7 +16,7 @@ from tests.real.cluster import asked, kubelets, put, there, until
 from tests.real.control_plane import ControlPlane
 from tests.real.karpenter import GPU, Karpenter, at_work
 from tests.real.stage import SPEED, WORKLOAD, Stage, staged
-from unisono.cli.manifests import HOME, Wanted, roles
+from unisono.cli.install.manifests import HOME, Wanted, roles
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client

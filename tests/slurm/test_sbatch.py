@@ -271,7 +271,7 @@ def test_a_job_is_tried_without_being_stored(
 ) -> None:
     import time
 
-    from unisono.cli.rehearsing import planned_start
+    from unisono.cli.slurm_programs.test_only import planned_start
 
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()

@@ -9,7 +9,14 @@ from typing import Any
 import yaml
 
 from tools.deploy import KEPT, ROOT, files
-from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
+from unisono.cli.install.manifests import (
+    ALL_ADMISSION,
+    Wanted,
+    admission,
+    definitions,
+    flows,
+    objects,
+)
 
 
 def test_the_files_are_those_that_would_be_made_now() -> None:

@@ -6,8 +6,8 @@ import argparse
 import re
 from collections.abc import Iterator
 
-from unisono.cli.program_examples import EXAMPLES
-from unisono.cli.surface import Entry, Option, surface
+from unisono.cli.completion.command_tree import Entry, Option, surface
+from unisono.cli.slurm_programs.examples import EXAMPLES
 
 _HEAD = """\
 # Every command

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import add_filenames, asked, in_plain_words, verb_parser, worst
+from unisono.cli.connection import add_filenames, asked, in_plain_words, verb_parser, worst
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 
 if TYPE_CHECKING:

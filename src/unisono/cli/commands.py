@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from unisono import __version__
-from unisono.cli.slurm_programs import PROGRAMS
+from unisono.cli.slurm_programs.names import PROGRAMS
 from unisono.runtime.engine_build import engine_kind
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class CommandModule(Protocol):
 
 
 # Slurm's programs: they read their arguments themselves, and end as they do there.
-BY_NAME = "unisono.cli.programs"
+BY_NAME = "unisono.cli.slurm_programs.dispatch"
 
 
 COMMANDS = (
@@ -50,27 +50,31 @@ COMMANDS = (
     Command("describe", "unisono.cli.describe", "tell all about an object, with its events"),
     Command("delete", "unisono.cli.delete", "delete objects"),
     Command("logs", "unisono.cli.logs", "print what the containers of a pod or a job wrote"),
-    Command("why", "unisono.cli.why", "say why a job waits and what would change it"),
-    Command("plan", "unisono.cli.plan", "list who waits, in turn, and when each starts"),
+    Command("why", "unisono.cli.why.command", "say why a job waits and what would change it"),
+    Command("plan", "unisono.cli.plan.command", "list who waits, in turn, and when each starts"),
     Command("queues", "unisono.cli.queues", "list queues: who waits, who runs, what is used"),
     Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
-    Command("top", "unisono.cli.top", "watch GPUs, queues, and who runs and waits"),
+    Command("top", "unisono.cli.top.command", "watch GPUs, queues, and who runs and waits"),
     Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break one, and mend it"),
     Command("alerts", "unisono.cli.alerts", "list what somebody should look at now"),
     Command("report", "unisono.cli.report", "tell who used which GPUs, and at what price"),
     Command("monitor", "unisono.cli.monitor", "print rules and set-ups for Prometheus and Grafana"),
-    Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
+    Command(
+        "decide",
+        "unisono.cli.decide.command",
+        "say what would be admitted, evicted and left waiting",
+    ),
     Command("replay", "unisono.cli.replay", "make recorded decisions again, and tell one of them"),
-    Command("sim", "unisono.cli.sim", "replay traces in virtual time, compare policies"),
-    Command("fix", "unisono.cli.fix", "rewrite manifests into today's spelling"),
+    Command("sim", "unisono.cli.sim.command", "replay traces in virtual time, compare policies"),
+    Command("fix", "unisono.cli.fix.command", "rewrite manifests into today's spelling"),
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
-    Command("install", "unisono.cli.install", "install them there; or print, or check"),
-    Command("slurm", "unisono.cli.slurm", "take over a Slurm, or work beside one"),
+    Command("install", "unisono.cli.install.command", "install them there; or print, or check"),
+    Command("slurm", "unisono.cli.slurm.command", "take over a Slurm, or work beside one"),
     *(Command(name, BY_NAME, help_) for name, help_ in PROGRAMS.items()),
-    Command("demo", "unisono.cli.demo", "tell stories on a cluster of their own"),
-    Command("completion", "unisono.cli.completion", "print completions for a shell"),
+    Command("demo", "unisono.cli.demo.command", "tell stories on a cluster of their own"),
+    Command("completion", "unisono.cli.completion.command", "print completions for a shell"),
 )
 
 EXAMPLES = """\

@@ -174,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
     import uvloop
 
-    from unisono.cli.reach import in_plain_words
+    from unisono.cli.connection import in_plain_words
     from unisono.control.scheduler.loop import not_kept
     from unisono.engine.cycle import plan
     from unisono.kube.config import SERVICE_ACCOUNT, find_access

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import (
+from unisono.cli.connection import (
     ClusterFailed,
     add_filenames,
     asked,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import asked, verb_parser
+from unisono.cli.connection import asked, verb_parser
 from unisono.cli.targets import WORDS, Target, namespace_of, read_targets
 from unisono.engine.model.errors import InvalidManifest
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
-from unisono.cli.reach import asked, verb_parser
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 

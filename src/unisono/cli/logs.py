@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import asked, verb_parser
+from unisono.cli.connection import asked, verb_parser
 from unisono.cli.targets import read_targets
 from unisono.engine.model.errors import InvalidManifest
 from unisono.runtime.errors import AnswerIsNo

@@ -18,7 +18,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from unisono.cli.slurm_programs import PROGRAMS
+from unisono.cli.slurm_programs.names import PROGRAMS
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 from unisono.runtime.errors import AnswerIsNo
 
@@ -75,7 +75,7 @@ def _run(arguments: list[str], commands: Sequence[Command] | None) -> int:
 
 def _dispatch(arguments: list[str], commands: Sequence[Command] | None) -> int:
     if commands is None and arguments and arguments[0] in PROGRAMS:
-        from unisono.cli.programs import call
+        from unisono.cli.slurm_programs.dispatch import call
 
         return call(arguments[0], arguments[1:])
     from unisono.cli.commands import COMMANDS, module_of, top_level_parser

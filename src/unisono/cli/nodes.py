@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli.claims import claim_sheet, price_and_holder, read_claims
+from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
-from unisono.cli.reach import asked, verb_parser
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _address(node: Json) -> str:
 
 
 def _status(node: Json) -> str:
-    from unisono.cli.standing import holds
+    from unisono.cli.workload_state import holds
     from unisono.control.health.keeper import SUSPECT
     from unisono.control.names import QUARANTINE
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
-from unisono.cli.reach import asked, verb_parser
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
@@ -98,7 +98,7 @@ def local_queue(obj: Json) -> Json:
 
 
 def _status(obj: Json) -> Json:
-    from unisono.cli.standing import condition
+    from unisono.cli.workload_state import condition
 
     status = obj.get("status") or {}
     active = condition(obj, "Active")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from unisono.cli.standing import condition
+from unisono.cli.workload_state import condition
 from unisono.control.names import EXPLANATION
 from unisono.engine.explain.formatting import format_duration, format_instant
 from unisono.engine.explain.messages import LIMIT_SOURCES

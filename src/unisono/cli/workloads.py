@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
-from unisono.cli.reach import asked, verb_parser
-from unisono.cli.standing import (
+from unisono.cli.workload_state import (
     NO_QUEUE,
     condition,
     gpus_of,
@@ -139,7 +139,7 @@ def listed(workloads: list[Json], doors: list[Json]) -> list[Json]:
 
 def _standing_in(line: list[Json]) -> list[Json]:
     """Return those who wait their turn; who is held, or not to begin yet, stands in no line."""
-    from unisono.cli.why_around import is_aside
+    from unisono.cli.why.surroundings import is_aside
 
     return [one for one in in_line(line) if not is_aside(one)]
 

@@ -16,9 +16,9 @@ from tests.control.operators.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, replicated
 from tests.kinds.test_intake import WORKLOAD, poked_at
 from tests.support.control_objects import job, node, queue
-from unisono.cli.why_answer import answer
-from unisono.cli.why_found import Found
-from unisono.cli.why_text import text
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import Found
+from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.actions import Action, Create, Note, Patch
 from unisono.control.assembly import INDEXES, KINDS

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
+from unisono.cli.connection import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
 
 if TYPE_CHECKING:
     from unisono.engine.model.names import Instant, WorkloadKey
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the answer."""
     if not arguments.on:
         return asked(arguments, _living)
-    from unisono.cli.decide import instant
+    from unisono.cli.decide.command import instant
     from unisono.runtime import clock
 
     now = clock.now() if arguments.now is None else instant(arguments.now)

@@ -100,7 +100,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
-    from unisono.cli.reach import access_of, in_plain_words
+    from unisono.cli.connection import access_of, in_plain_words
     from unisono.runtime.clock import RealClock
     from unisono.runtime.log import Journal
 

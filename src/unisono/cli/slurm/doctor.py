@@ -53,7 +53,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and mend."""
-    from unisono.cli.reach import asked
+    from unisono.cli.connection import asked
 
     return asked(arguments, _examine)
 

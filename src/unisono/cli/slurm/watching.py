@@ -50,7 +50,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it until interrupted."""
-    from unisono.cli.reach import asked
+    from unisono.cli.connection import asked
 
     return asked(arguments, _show)
 

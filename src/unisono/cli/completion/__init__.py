@@ -1,0 +1,1 @@
+"""`unisono completion`: shell completion of commands, options and object names."""

@@ -1,0 +1,1 @@
+"""`unisono decide`: a dry run of the engine on manifests."""

@@ -1,0 +1,1 @@
+"""`unisono demo`: guided stories on throw-away clusters."""

@@ -1,0 +1,200 @@
+"""`unisono demo`: guided stories on throw-away clusters; each ends by itself.
+
+At a terminal there is a menu. Elsewhere, as in `make demo` of a build, the stories of the tour are
+told one after the other. `look` is no story but a busy cluster with its web page, until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from unisono.kinds.digits import whole_number
+
+# What can be told, in the order of the menu and of `all`.
+TITLES = {
+    "gang": "two gangs that would each get half of the nodes: whole or not at all",
+    "preemption": "production comes, development makes room and returns",
+    "recovery": "a worker of a training job is killed, and the gang goes on",
+    "autoscale": "machines are bought for the whole gang, or none",
+    "slurm": "batch scripts, fair share and backfill, without Slurm",
+    "monitor": "GPU metrics, a broken GPU, and the report of a week",
+    "borrowing": "quota that is lent and taken back, on manifests alone",
+    "pool": "one quota for several flavors, on manifests alone",
+}
+LIVE = ("gang", "preemption", "recovery", "autoscale")  # the tour
+OFFLINE = ("borrowing", "pool")
+LOOK = "look"
+
+_NEXT = """
+What to do next:
+  {program} demo look      a busy cluster with its web page (the address is printed), until Ctrl-C
+  {program} demo all       every story
+  {program} up             a cluster of your own; README.md has five steps to a job of yours
+"""
+
+_EXAMPLES = """\
+stories:
+{stories}
+
+examples:
+  unisono demo                 a menu; without a terminal, the tour: {tour}
+  unisono demo gang
+  unisono demo all             every story, one after the other
+  unisono demo look            a busy cluster with its web page, until Ctrl-C
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    stories = "\n".join(f"  {name:<11}  {title}" for name, title in TITLES.items())
+    made = argparse.ArgumentParser(
+        prog="unisono demo",
+        description="Tell stories on a cluster that is started for them and leaves nothing behind.",
+        epilog=_EXAMPLES.format(stories=stories, tour=", ".join(LIVE)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument(
+        "story",
+        nargs="?",
+        choices=(*TITLES, "all", LOOK),
+        metavar="STORY",
+        help="one of the stories below, all, or look",
+    )
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tell the stories."""
+    if arguments.story == LOOK:
+        return _look()
+    if arguments.story:
+        _tell(tuple(TITLES) if arguments.story == "all" else (arguments.story,))
+        return 0
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return _menu()
+    _tell(LIVE)
+    sys.stdout.write(_NEXT.format(program=_program()))
+    return 0
+
+
+def _program() -> str:
+    """Return how this program is called here: a fresh clone has it in its own environment only."""
+    import os
+    import shutil
+
+    if shutil.which("unisono") or not sys.argv[0].endswith("unisono"):
+        return "unisono"
+    return os.path.relpath(sys.argv[0])
+
+
+# ---- the menu ------------------------------------------------------------------------------------
+
+
+def _menu() -> int:
+    """Ask which story, tell it, and ask again."""
+    while True:
+        sys.stdout.write(menu_text())
+        try:
+            said = input("which one? ").strip().lower()
+        except EOFError:
+            sys.stdout.write("\n")
+            return 0
+        chosen = choice(said)
+        if chosen is None:
+            sys.stdout.write(f"\nThere is no {said!r}; a number, a name, a, l or q, please.\n")
+        elif not chosen:
+            return 0
+        elif chosen == (LOOK,):
+            return _look()
+        else:
+            sys.stdout.write("\n")
+            _tell(chosen)
+
+
+def menu_text() -> str:
+    """Return the menu."""
+    lines = [
+        f"  {number}  {name:<11} {title}"
+        for number, (name, title) in enumerate(TITLES.items(), start=1)
+    ]
+    return "\n".join(
+        [
+            "\nEach story runs on a cluster of its own, which leaves nothing behind.\n",
+            *lines,
+            "",
+            "  a  all of them, one after the other",
+            "  l  look around: a busy cluster with its web page, until Ctrl-C",
+            "  q  leave\n\n",
+        ]
+    )
+
+
+def choice(said: str) -> tuple[str, ...] | None:
+    """Return which stories were asked for; none of them to leave; None if it was not understood.
+
+    >>> choice("2"), choice("slurm"), choice("q"), choice("x")
+    (('preemption',), ('slurm',), (), None)
+    """
+    names = tuple(TITLES)
+    if said in ("q", "quit", "exit"):
+        return ()
+    if said in ("l", LOOK):
+        return (LOOK,)
+    if said in ("a", "all"):
+        return names
+    if number := whole_number(said, len(names)):
+        return (names[number - 1],)
+    return (said,) if said in names else None
+
+
+# ---- telling -------------------------------------------------------------------------------------
+
+
+def _tell(chosen: Sequence[str]) -> None:
+    for number, name in enumerate(chosen):
+        if number:
+            sys.stdout.write("\n\n")
+        if name in OFFLINE:
+            from unisono.cli.demo.offline import tell
+
+            tell(name)
+        else:
+            _tell_live(name)
+
+
+def _tell_live(name: str) -> None:
+    import uvloop
+
+    from unisono.cli.demo import autoscale, gang, monitor, preemption, recovery, slurm
+
+    stories: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+        "gang": gang.tell,
+        "monitor": monitor.tell,
+        "preemption": preemption.tell,
+        "recovery": recovery.tell,
+        "slurm": slurm.tell,
+        "autoscale": autoscale.tell,
+    }
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(stories[name]())
+    except BaseExceptionGroup as several:
+        raise _first(several) from several
+
+
+def _first(trouble: BaseException) -> BaseException:
+    """Return what went wrong out of the groups that tasks wrap it in."""
+    while isinstance(trouble, BaseExceptionGroup):
+        trouble = trouble.exceptions[0]
+    return trouble
+
+
+def _look() -> int:
+    from unisono.cli.demo.look import look
+
+    return look()

@@ -1,0 +1,1 @@
+"""`unisono fix`: rewrite manifests into the current spelling of their projects."""

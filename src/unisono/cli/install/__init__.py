@@ -1,0 +1,1 @@
+"""`unisono install`: print, compare or apply what `unisono controller` needs on a cluster."""

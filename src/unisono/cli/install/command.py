@@ -1,0 +1,198 @@
+"""`unisono install`: what `unisono controller` needs on a cluster, printed, checked or applied."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unisono.cli.controller import OPERATORS, operators
+
+if TYPE_CHECKING:  # loading these takes longer than answering --help
+    from unisono.cli.install.compare import Mechanism
+    from unisono.cli.install.manifests import Wanted
+    from unisono.kube.config import Access
+
+_EXAMPLES = """\
+examples:
+  unisono install --check                                  what is there, missing, in the way
+  unisono install --image registry.example/unisono:0.1.0
+  unisono install --admission webhook                      where policies are not wanted
+  unisono install --operators none                         queues only; may create no pods
+  unisono install --web-from ingress-nginx --host gpu.example
+  unisono install --print --without-crds | less
+  unisono install --print | kubectl apply --server-side -f -
+
+Definitions (CRDs) of others are never touched; ours are brought where there are none. Applying
+again changes nothing but what differs. Nothing is ever deleted.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = argparse.ArgumentParser(
+        description="Install our controllers on a Kubernetes cluster: namespace, definitions, an "
+        "account with the rights needed, two replicas with probes, and what belongs to them.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    what = made.add_mutually_exclusive_group()
+    what.add_argument(
+        "--print", action="store_true", dest="prints", help="print manifests; ask no cluster"
+    )
+    what.add_argument(
+        "--check", action="store_true", dest="checks", help="say what is there; change nothing"
+    )
+    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
+    made.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    made.add_argument(
+        "--namespace", default="unisono-system", metavar="NS", help="default: unisono-system"
+    )
+    made.add_argument(
+        "--image", default="", help="of the controller (default: unisono and this version)"
+    )
+    made.add_argument("--replicas", type=int, default=2, metavar="N", help="default: 2")
+    made.add_argument(
+        "--admission",
+        choices=("auto", "policy", "webhook"),
+        default="auto",
+        help="how jobs of queues are held back when they are created: by policies that the server "
+        "evaluates itself, by webhooks, or by webhooks only where it has no policies "
+        "(default: auto)",
+    )
+    made.add_argument(
+        "--operators",
+        action="extend",
+        type=operators,
+        default=None,
+        metavar="LIST",
+        help="which kinds of jobs our controllers may run where nobody else does: "
+        f"{','.join(OPERATORS)}, all or none; each has a role of its own (default: all)",
+    )
+    made.add_argument(
+        "--machines",
+        choices=("none", "karpenter", "autoscaler"),
+        default="none",
+        help="who brings nodes for whole gangs; each has a role of its own (default: none)",
+    )
+    made.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name of the web page, or of the metrics; may be repeated",
+    )
+    made.add_argument(
+        "--web-from",
+        default="",
+        metavar="NS",
+        help="have the web page reached by a proxy with TLS in that namespace "
+        "(default: by a forwarded port only)",
+    )
+    made.add_argument(
+        "--web-tls-secret",
+        default="",
+        metavar="NAME",
+        help="have the web page speak TLS itself, with the certificate of that Secret",
+    )
+    made.add_argument(
+        "--prometheus-namespace",
+        default="monitoring",
+        metavar="NS",
+        help="from where metrics may be asked for (default: monitoring)",
+    )
+    made.add_argument(
+        "--api-server",
+        action="append",
+        type=_network,
+        default=[],
+        metavar="CIDR",
+        help="where API servers are; may be repeated (default: anywhere, on their ports)",
+    )
+    made.add_argument(
+        "--without-crds", action="store_true", help="leave the definitions to somebody else"
+    )
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print, check or apply."""
+    import asyncio
+
+    from unisono.cli.connection import in_plain_words
+    from unisono.cli.install.manifests import Wanted
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.kube.config import find_access
+
+    chosen = {"image": arguments.image} if arguments.image else {}
+    if arguments.web_from and arguments.web_tls_secret:
+        raise InvalidManifest("--web-from", "and --web-tls-secret exclude each other; choose one")
+    wanted = Wanted(
+        namespace=arguments.namespace,
+        replicas=arguments.replicas,
+        operators=OPERATORS if arguments.operators is None else tuple(arguments.operators),
+        machines=arguments.machines,
+        hosts=tuple(arguments.host),
+        web_from=arguments.web_from,
+        web_tls=arguments.web_tls_secret,
+        scraped_from=arguments.prometheus_namespace,
+        api_servers=tuple(arguments.api_server),
+        **chosen,
+    )
+    if arguments.prints:
+        _print(wanted, arguments.admission, has_crds=not arguments.without_crds)
+        return 0
+    with in_plain_words():
+        access = find_access(path=arguments.kubeconfig, context=arguments.context)
+        return asyncio.run(_ask(access, arguments, wanted))
+
+
+def _network(text: str) -> str:
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 10.0.0.0/24: {error}") from error
+
+
+def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
+    from dataclasses import replace
+
+    from unisono.cli.crds import write_yaml
+    from unisono.cli.install.manifests import ALL_ADMISSION, admission, definitions, flows, objects
+    from unisono.runtime.webhook.configuration import KINDS
+
+    if has_crds:
+        write_yaml(definitions())
+    if mechanism == "webhook":
+        write_yaml(objects(replace(wanted, webhooks=frozenset(KINDS))))
+    else:
+        write_yaml(objects(wanted))
+        write_yaml(flows(wanted))
+        write_yaml(admission(ALL_ADMISSION, wanted.namespace))
+
+
+async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:
+    from unisono.cli.install.compare import apply, look
+    from unisono.kube.connect import connected
+    from unisono.runtime.clock import RealClock
+    from unisono.runtime.ids import chance, new_uid
+
+    async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
+        found = await look(
+            client.variant(most_tries=1),
+            wanted,
+            RealClock().now(),
+            has_crds=not arguments.without_crds,
+            mechanism=arguments.admission,
+        )
+        if arguments.checks:
+            for line in found.lines():
+                print(line)
+            return 0 if found.is_complete else 1
+        found.refuse_conflicts()
+        for told in await apply(client, found):
+            print(told)
+    return 0

@@ -1,0 +1,1 @@
+"""`unisono plan`: the pending workloads in order, with the start and the purchases of each."""

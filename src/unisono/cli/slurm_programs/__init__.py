@@ -1,0 +1,1 @@
+"""Slurm's programs (`sbatch`, `squeue`, …) under their own names."""

@@ -1,1 +1,0 @@
-"""Stories that `unisono demo` tells."""

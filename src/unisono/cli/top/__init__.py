@@ -1,0 +1,1 @@
+"""`unisono top`: a screen of GPUs, queues and workloads that refreshes."""

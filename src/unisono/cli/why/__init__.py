@@ -1,0 +1,1 @@
+"""`unisono why`: read a workload and its surroundings, work out the answer, print it."""

@@ -1,0 +1,325 @@
+"""The answer of `unisono why` as a value, before there are words for it.
+
+It has the same keys for everything that can be asked about; what does not apply is absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from unisono.cli.start_times import facts_of, limit_of, start_of, until
+from unisono.cli.why.read import Found
+from unisono.cli.why.surroundings import around, is_aside, position
+from unisono.cli.workload_state import (
+    CAPACITY_PLANNED,
+    PLACEMENT,
+    UNREADABLE,
+    condition,
+    evictions,
+    since,
+    state_of,
+)
+from unisono.control.conditions import timestamp
+from unisono.control.health.stragglers import known
+from unisono.control.jobs.framework import INVALID
+from unisono.control.names import EXPLANATION, QUEUE_LABEL
+from unisono.control.progress import progress_of
+from unisono.control.purchases import purchase_of
+from unisono.kinds.digits import whole_number
+from unisono.kinds.intake import wrong_with
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+
+Json = dict[str, Any]
+
+# Where the kinds of jobs count how often they began anew.
+_RESTARTS = ("restarts", "retryCount", "restartCount")
+_ATTEMPT = "unisono.dev/attempt"
+_INCIDENT = "unisono.dev/last-incident"
+# Kinds that run something and are not called a job.
+_OTHER_JOBS = ("Pod", "JobSet", "RayCluster", "PodGroup")
+# Conditions of jobs that tell of trouble.
+_TROUBLES = ("Failed", "FailureTarget", "Suspended")
+
+
+def answer(found: Found) -> Json:
+    """Return what is known about an object."""
+    metadata = found.job["metadata"]
+    made: Json = {
+        "kind": found.job["kind"],
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+    }
+    asked = found.asked
+    if asked["metadata"]["uid"] != metadata["uid"] and asked is not found.workload:
+        made["asked"] = {"kind": asked["kind"], "name": asked["metadata"]["name"]}
+    if found.workload and found.unreadable:
+        made |= _unreadable(found, found.workload)
+    else:
+        made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
+    made["history"] = _history(found)
+    if found.warnings:
+        made["warnings"] = found.warnings
+    made.setdefault("estimate", None)
+    return made
+
+
+# ---- with a workload -----------------------------------------------------------------------------
+
+
+def _unreadable(found: Found, workload: Json) -> Json:
+    """Say that nobody works on a job, because of what somebody wrote about it."""
+    name = workload["metadata"]["name"]
+    made: Json = {
+        "workload": name,
+        "state": "stuck",
+        "queue": workload["spec"].get("queueName", ""),
+        "reason": UNREADABLE,
+        "message": f"its Workload {name} cannot be read: {found.unreadable}",
+    }
+    if found.pods:
+        made["pods"] = _phases(found.pods)
+    return made
+
+
+def _of_workload(found: Found, workload: Json) -> Json:
+    state = state_of(workload)
+    admission = (workload.get("status") or {}).get("admission") or {}
+    behind = found.local_queue["spec"]["clusterQueue"] if found.local_queue else ""
+    made: Json = {
+        "workload": workload["metadata"]["name"],
+        "state": state,
+        "since": since(workload),
+        "queue": workload["spec"].get("queueName", ""),
+        "clusterQueue": admission.get("clusterQueue") or behind,
+        "priority": workload["spec"].get("priority", 0),
+        "asks": [_asked(one) for one in workload["spec"].get("podSets") or ()],
+    }
+    if state in ("waiting", "deactivated"):
+        made |= _reasons(workload)
+    facts = made.get("facts") or []
+    made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
+    if state == "waiting":
+        if not is_aside(workload):
+            made["position"] = position(found, workload)
+        made["estimate"] = start_of(facts)
+        made |= around(found, facts)
+    elif state == "repairing":
+        made |= _repair(workload)
+    elif state == "buying":
+        told = condition(workload, CAPACITY_PLANNED) or {}
+        made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+        made["purchase"] = _purchase(workload)
+        if made["purchase"]:
+            ready = made["purchase"]["readyBy"]
+            made["estimate"] = {"start": ready, "promised": False, "position": 1, "bought": True}
+    elif state in ("leaving", "finished"):
+        told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
+        made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+    reached = progress_of(workload["metadata"].get("annotations"))
+    if reached is not None:
+        made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
+    slow = known(workload["metadata"].get("annotations"))
+    if state == "running" and any(one.told for one in slow.values()):
+        made["slow"] = [
+            {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.told
+        ]
+    if admission:
+        made["until"] = until(workload, made["limit"])
+        made["places"] = list(_places(admission))
+    if found.pods:
+        made["pods"] = _phases(found.pods)
+    return made
+
+
+def _purchase(workload: Json) -> Json:
+    """Return what is bought: machines, their price an hour, and when they are expected."""
+    found = purchase_of(workload)
+    if found is None:
+        return {}
+    _, written = found
+    return {
+        "machines": [
+            {
+                "pool": one.pool,
+                "type": one.type,
+                "zone": one.zone,
+                "capacityType": one.sold,
+                "count": len(one.nodes),
+                "pricePerHour": one.price * len(one.nodes) / 1_000_000,
+            }
+            for one in written.machines
+        ],
+        "pricePerHour": written.price_micro / 1_000_000,
+        "readyBy": timestamp(written.ready_by),
+        "attempt": written.attempt,
+    }
+
+
+def _repair(workload: Json) -> Json:
+    """Say which nodes are missed with how many pods, and how long the rest is kept."""
+    lost = [one["name"] for one in workload["status"].get("unhealthyNodes") or ()]
+    places = list(_places(workload["status"].get("admission") or {}))
+    pods = sum(place["pods"] for place in places if place["node"] in lost)
+    every = sum(place["pods"] for place in places)
+    placed = condition(workload, PLACEMENT) or {"message": ""}
+    parts = dict(part.partition("=")[::2] for part in placed["message"].split())
+    nodes = f"node{'s' if len(lost) != 1 else ''} {', '.join(lost)}"
+    return {
+        "reason": "NodesLost",
+        "message": f"lost {nodes} with {pods} of its {every} pods; no other node has room for "
+        f"{'it' if pods == 1 else 'them'} yet",
+        "lost": {"nodes": lost, "pods": pods},
+        "keptUntil": parts.get("deadline", ""),
+    }
+
+
+def _asked(pod_set: Json) -> Json:
+    """Return how many pods of which size a pod set has."""
+    each: dict[str, list[str]] = {}
+    for container in (pod_set["template"].get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name, amount in wanted.items():
+            each.setdefault(name, []).append(str(amount))
+    return {
+        "podSet": pod_set["name"],
+        "pods": pod_set.get("count", 1),
+        "each": {name: " + ".join(amounts) for name, amounts in sorted(each.items())},
+    }
+
+
+def _reasons(workload: Json) -> Json:
+    reserved = condition(workload, "QuotaReserved") or {}
+    explained = condition(workload, EXPLANATION)
+    made: Json = {"reason": reserved.get("reason", ""), "message": reserved.get("message", "")}
+    facts = facts_of(workload)
+    if facts and explained is not None:
+        made |= {"stage": explained["reason"].lower(), "facts": facts}
+    return made
+
+
+def _places(admission: Json) -> Iterator[Json]:
+    for one in admission.get("podSetAssignments") or ():
+        for host, pods in pods_per_host(one.get("topologyAssignment")):
+            yield {"podSet": one["name"], "node": host, "pods": pods}
+
+
+def _phases(pods: list[Json]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for pod in pods:
+        gone = "deletionTimestamp" in pod["metadata"]
+        phase = "Terminating" if gone else (pod.get("status") or {}).get("phase", "Unknown")
+        counts[phase] = counts.get(phase, 0) + 1
+    return counts
+
+
+# ---- without one ---------------------------------------------------------------------------------
+
+
+def _without_workload(found: Found) -> Json:
+    """Say how something stands that no queue has to admit, or not yet."""
+    job = found.job
+    queue = (job["metadata"].get("labels") or {}).get(QUEUE_LABEL, "")
+    made: Json = {"state": "unmanaged"}
+    if queue:
+        made = {"state": "unknown", "queue": queue}
+    made["isJob"] = _is_job(job)
+    if (job.get("spec") or {}).get("array"):
+        return made | _array(job)
+    wrong = wrong_with(job) if queue else ""
+    if wrong:  # a real API server stores what ours refuses
+        message = f"it is not queued as written: {wrong}"
+        return made | {"state": "stuck", "reason": INVALID, "message": message}
+    if found.pods:
+        made["pods"] = _phases(found.pods)
+        made["places"] = _seats(found.pods)
+    for pod in found.pods:
+        scheduled = condition(pod, "PodScheduled")
+        if scheduled is not None and scheduled["status"] == "False":
+            return made | {
+                "state": "waiting",
+                "since": scheduled["lastTransitionTime"],
+                "reason": scheduled.get("reason", ""),
+                "message": scheduled.get("message", ""),
+            }
+    for kind in _TROUBLES:
+        trouble = condition(job, kind)
+        if trouble is not None and trouble["status"] == "True":
+            reason = str(trouble.get("reason", ""))
+            made |= {"reason": reason, "message": trouble.get("message") or reason}
+            if kind == "Failed":
+                made["state"] = "finished"
+            elif reason.endswith("Failed"):  # its parts could not be made
+                made["state"] = "stuck"
+            break
+    return made
+
+
+def _array(job: Json) -> Json:
+    """Say how an array stands: it has no pods, its tasks are jobs of their own."""
+    status = job.get("status") or {}
+    word = str(status.get("reason") or "")
+    tasks = "its tasks are jobs of their own (`unisono squeue` lists them)"
+    said = f"{word}: {status.get('message') or tasks}"
+    return {
+        "state": "waiting" if status.get("state") == "PENDING" else "finished",
+        "since": job["metadata"]["creationTimestamp"],
+        "reason": word,
+        "message": said,
+    }
+
+
+def _seats(pods: list[Json]) -> list[Json]:
+    counts: dict[str, int] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node:
+            counts[node] = counts.get(node, 0) + 1
+    return [{"podSet": "", "node": node, "pods": count} for node, count in sorted(counts.items())]
+
+
+def _is_job(obj: Json) -> bool:
+    return obj["kind"].endswith("Job") or obj["kind"] in _OTHER_JOBS
+
+
+# ---- what happened -------------------------------------------------------------------------------
+
+
+def _history(found: Found) -> Json:
+    made: Json = {}
+    workload = found.workload
+    if workload is not None:
+        counts = evictions(workload)
+        evicted = condition(workload, "Evicted")
+        if counts or evicted is not None:
+            made["evictions"] = counts
+        if evicted is not None:
+            made["lastEviction"] = {
+                "at": evicted["lastTransitionTime"],
+                "message": evicted.get("message", "").removeprefix("Previously: "),
+            }
+        past = (workload.get("status") or {}).get("accumulatedPastExecutionTimeSeconds")
+        if past:
+            made["ranSeconds"] = past
+    status = found.job.get("status") or {}
+    annotations = found.job["metadata"].get("annotations") or {}
+    restarts = next((status[name] for name in _RESTARTS if status.get(name)), 0)
+    restarts = restarts or whole_number(annotations.get(_ATTEMPT)) or 0
+    if restarts:
+        made["restarts"] = restarts
+    if annotations.get(_INCIDENT):
+        made["lastIncident"] = _incident(annotations[_INCIDENT])
+    if found.job["kind"] == "Job" and status.get("failed"):
+        made["failedPods"] = status["failed"]
+    return made
+
+
+def _incident(written: str) -> str:
+    """Return the last thing that went wrong in a gang, in one line."""
+    try:
+        record = json.loads(written)
+        return f"{record['reason']}: {record['message']}"
+    except (ValueError, KeyError, TypeError):
+        return written

@@ -1,0 +1,232 @@
+"""What `unisono why` reads from the API before it answers.
+
+A job leads to its Workload by its uid; a part of a job (a pod, the JobSet of a TrainJob) leads to
+the job. What may not be read is left out: an answer with less is better than none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from unisono.cli.start_times import facts_of
+from unisono.cli.workload_state import state_of
+from unisono.control.names import (
+    CLUSTER_QUEUE,
+    FAILED_CREATE,
+    JOB,
+    JOB_SET,
+    LOCAL_QUEUE,
+    POD,
+    WORKLOAD,
+    WORKLOAD_ANNOTATION,
+)
+from unisono.control.operators.ray.words import CLUSTER as RAY_CLUSTER
+from unisono.control.view import owners
+from unisono.kinds.kueue.status_shape import readable, wrong_with_status
+from unisono.kube.client import Client
+from unisono.kube.mapping import EVENT, Kind
+from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
+
+Json = dict[str, Any]
+
+_JOB_UID = "kueue.x-k8s.io/job-uid"
+_MOST_OWNERS = 8  # a pod of a Job of a JobSet of a TrainJob has three
+_MOST_WARNINGS = 5
+# Jobs that are made of others, which have the pods: of what kinds those are, from above to below.
+_PARTS = {
+    "TrainJob": (JOB_SET, JOB),
+    "JobSet": (JOB,),
+    "RayJob": (RAY_CLUSTER, JOB),
+}
+
+
+@dataclass(slots=True)
+class Found:
+    """Everything that an answer is made of."""
+
+    asked: Json
+    job: Json  # what it belongs to at the top; itself, if nothing
+    workload: Json | None = None
+    unreadable: str = ""  # what is wrong with the status of the workload, which is left out then
+    local_queue: Json | None = None
+    cluster_queue: Json | None = None
+    rivals: list[Json] = field(default_factory=list)  # workloads of the same ClusterQueue
+    every: list[Json] = field(default_factory=list)  # all workloads that may be seen
+    queues: list[Json] = field(default_factory=list)  # all ClusterQueues that may be seen
+    victims_pods: list[Json] = field(default_factory=list)  # of those who leave for it
+    pods: list[Json] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+async def gather(client: Client, obj: Json) -> Found:
+    """Read what there is to know about an object."""
+    found = Found(asked=obj, job=obj)
+    namespace = obj["metadata"].get("namespace", "")
+    if obj["kind"] == WORKLOAD.kind and obj["apiVersion"] == WORKLOAD.api_version:
+        found.workload = obj
+        found.job = await _owner(client, obj) or obj
+    else:
+        await _climb(client, found)
+    if found.workload is not None:
+        found.unreadable = ": ".join(filter(None, wrong_with_status(found.workload)))
+        found.workload = readable(found.workload)
+        await _surroundings(client, found, found.workload)
+    elif obj["kind"] == "Pod":
+        found.pods = [obj]
+    elif namespace:
+        found.pods = await _members(client, obj)
+    for one in dict.fromkeys((obj["metadata"]["name"], found.job["metadata"]["name"])):
+        found.warnings += await _warnings(client, namespace, one)
+    found.warnings += await _refusals(client, found.job)
+    return found
+
+
+async def _climb(client: Client, found: Found) -> None:
+    """Go from a part to what it is a part of, until somebody has a Workload."""
+    obj: Json | None = found.asked
+    for _ in range(_MOST_OWNERS):
+        if obj is None:
+            return
+        found.job = obj
+        found.workload = await _workload(client, obj)
+        if found.workload is not None and obj["kind"] != "Pod":
+            return
+        above = await _owner(client, found.workload or obj)
+        if found.workload is not None:
+            found.job = above or obj
+            return
+        obj = above
+
+
+async def _workload(client: Client, obj: Json) -> Json | None:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    if not namespace:
+        return None
+    name = (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION)
+    with _allowed():
+        if name and obj["kind"] == "Pod":
+            return await client.get(WORKLOAD, name, namespace)
+        listing = await client.list(WORKLOAD, namespace, labels=f"{_JOB_UID}={metadata['uid']}")
+        if listing.items:
+            return max(listing.items, key=lambda one: str(one["metadata"]["creationTimestamp"]))
+    return None
+
+
+async def _owner(client: Client, obj: Json) -> Json | None:
+    for one in obj["metadata"].get("ownerReferences") or ():
+        if one.get("controller"):
+            with _allowed():
+                kind = Kind(one["apiVersion"], one["kind"])
+                return await client.get(kind, one["name"], obj["metadata"].get("namespace", ""))
+    return None
+
+
+async def _surroundings(client: Client, found: Found, workload: Json) -> None:
+    namespace = workload["metadata"]["namespace"]
+    name = workload["spec"].get("queueName", "")
+    with _allowed():
+        if name:  # a job may name none where all of them have to
+            found.local_queue = await client.get(LOCAL_QUEUE, name, namespace)
+            behind = found.local_queue["spec"]["clusterQueue"]
+            found.cluster_queue = await client.get(CLUSTER_QUEUE, behind)
+    if state_of(workload) == "waiting":
+        await _others(client, found, namespace)
+        found.rivals = await _rivals(client, found, namespace, name)
+    with _allowed():
+        pods = await client.list(POD, namespace)
+        found.pods = [
+            one
+            for one in pods.items
+            if (one["metadata"].get("annotations") or {}).get(WORKLOAD_ANNOTATION)
+            == workload["metadata"]["name"]
+        ]
+
+
+async def _rivals(client: Client, found: Found, namespace: str, name: str) -> list[Json]:
+    """Return the workloads of the same ClusterQueue, or of the LocalQueue if we see no more."""
+    behind = found.local_queue["spec"]["clusterQueue"] if found.local_queue is not None else ""
+    if behind:
+        with _allowed():
+            doors = await client.list(LOCAL_QUEUE)
+            keys = {
+                (one["metadata"]["namespace"], one["metadata"]["name"])
+                for one in doors.items
+                if one["spec"]["clusterQueue"] == behind
+            }
+            return [one for one in found.every if _door(one) in keys]
+    return [one for one in found.every if _door(one) == (namespace, name)]
+
+
+async def _others(client: Client, found: Found, namespace: str) -> None:
+    """Read all workloads, or those of the namespace if we see no more; queues; who leaves."""
+    try:
+        found.every = [*map(readable, (await client.list(WORKLOAD)).items)]
+    except Forbidden:
+        with _allowed():
+            listing = await client.list(WORKLOAD, namespace)
+            found.every = [*map(readable, listing.items)]
+    with _allowed():
+        found.queues = (await client.list(CLUSTER_QUEUE)).items
+    leaving = {
+        key.partition("/")[0]
+        for fact in facts_of(found.workload or {})
+        for key in (*(fact.get("victims") or ()), *(fact.get("shrinking") or ()))
+    }
+    for place in sorted(leaving):
+        with _allowed():
+            pods = (await client.list(POD, place)).items
+            found.victims_pods += [one for one in pods if "deletionTimestamp" in one["metadata"]]
+
+
+async def _members(client: Client, obj: Json) -> list[Json]:
+    """Return the pods that belong to a job which no queue has to admit."""
+    with _allowed():
+        pods = await client.list(POD, obj["metadata"]["namespace"])
+        return [one for one in pods.items if obj["metadata"]["uid"] in owners(one)]
+    return []
+
+
+def _door(workload: Json) -> tuple[str, str]:
+    return workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
+
+
+async def _warnings(client: Client, namespace: str, name: str) -> list[str]:
+    """Return what was last complained about."""
+    with _allowed():
+        events = await client.list(EVENT, namespace, fields=f"involvedObject.name={name}")
+        told = [one for one in events.items if one.get("type") == "Warning"]
+        told.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
+        texts = [f"{one.get('reason', '')}: {one.get('message', '')}" for one in told]
+        return list(dict.fromkeys(texts))[-_MOST_WARNINGS:]
+    return []
+
+
+async def _refusals(client: Client, job: Json) -> list[str]:
+    """Return what the API refused of the jobs that a job is made of, with the part concerned."""
+    parts: dict[str, str] = {}
+    namespace = job["metadata"].get("namespace", "")
+    for kind in _PARTS.get(job["kind"], ()):
+        with _allowed():
+            for one in (await client.list(kind, namespace)).items:
+                if not {job["metadata"]["uid"], *parts}.isdisjoint(owners(one)):
+                    parts[one["metadata"]["uid"]] = f"{kind.kind} {one['metadata']['name']}"
+    if not parts:
+        return []
+    with _allowed():
+        events = await client.list(EVENT, namespace, fields=f"reason={FAILED_CREATE}")
+        told = [one for one in events.items if one["involvedObject"].get("uid") in parts]
+        told.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
+        texts = [
+            f"{FAILED_CREATE}: {parts[one['involvedObject']['uid']]}: {one.get('message', '')}"
+            for one in told
+        ]
+        return list(dict.fromkeys(texts))[-_MOST_WARNINGS:]
+    return []
+
+
+def _allowed() -> contextlib.suppress:
+    """Go on without what is not there or not for us."""
+    return contextlib.suppress(Forbidden, NotFound, UnknownKind)

@@ -1,0 +1,165 @@
+"""What stands around a workload that waits: who holds the quota, who is ahead, who is leaving.
+
+The scheduler's facts name the cause and its number. These are the next questions of whoever reads
+them, answered from the same objects; what may not be read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from unisono.cli.why.read import Found
+from unisono.cli.workload_state import condition, in_line, job_of, since, state_of
+from unisono.control.names import EXPLANATION, WORKLOAD_ANNOTATION
+from unisono.kinds.quantity import Quantity, format_amount
+
+Json = dict[str, Any]
+
+_MOST_HOLDERS = 3
+
+
+def around(found: Found, facts: Iterable[Json]) -> Json:
+    """Return what there is to say about others, by the facts that speak of them."""
+    made: Json = {}
+    for fact in facts:
+        match fact.get("fact"):
+            case "QuotaExhausted":
+                use = _use(found, fact["resource"])
+                if use and "use" not in made:
+                    made["use"] = use
+            case "WaitingForVictims":
+                made["leaving"] = list(_leaving(found, fact))
+            case "DependencyPending":
+                state = _standing_of(found, fact["on"])
+                if state:
+                    made["dependsOn"] = state
+            case _:
+                pass
+    return made
+
+
+def position(found: Found, workload: Json) -> Json:
+    """Return the place of a workload in its line, and who is first in it."""
+    order = [one for one in in_line(found.rivals) if not is_aside(one)] or [workload]
+    uids = [one["metadata"]["uid"] for one in order]
+    own = workload["metadata"]["uid"]
+    place = uids.index(own) if own in uids else len(uids)
+    made: Json = {"place": place + 1, "of": max(len(uids), place + 1)}
+    if place:
+        first = order[0]
+        made["behind"] = key_of(first)
+        made["ahead"] = {
+            "priority": first["spec"].get("priority", 0),
+            "message": (condition(first, "QuotaReserved") or {}).get("message", ""),
+            "strict": _is_strict(found.cluster_queue),
+        }
+    return made
+
+
+def is_aside(workload: Json) -> bool:
+    """Say whether a workload that waits stands in no line: it is held, or not to begin yet."""
+    explained = condition(workload, EXPLANATION)
+    return explained is not None and explained["reason"].lower() == "hold"
+
+
+def key_of(workload: Json) -> str:
+    """Return namespace and name of a workload."""
+    return f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+
+
+def _is_strict(queue: Json | None) -> bool:
+    return queue is not None and (queue.get("spec") or {}).get("queueingStrategy") == "StrictFIFO"
+
+
+# ---- quota ---------------------------------------------------------------------------------------
+
+
+def _use(found: Found, resource: str) -> Json:
+    """Return how much of a resource is in use where the queue may take from, and by whom."""
+    queue = found.cluster_queue
+    if queue is None:
+        return {}
+    cohort = (queue.get("spec") or {}).get("cohortName", "")
+    queues = [one for one in found.queues if (one.get("spec") or {}).get("cohortName") == cohort]
+    if not cohort or not queues:
+        queues = [queue]
+    names = {one["metadata"]["name"] for one in queues}
+    held = {
+        f"{one['metadata']['namespace']}/{job_of(one)}": amount
+        for one in found.every
+        if _admitted_by(one) in names and (amount := _held(one, resource))
+    }
+    if not held:
+        return {}
+    holders = sorted(held.items(), key=lambda item: (-item[1], item[0]))
+    owned = sum(_nominal(one, resource) for one in queues)
+    return {
+        "of": f"cohort {cohort}" if len(names) > 1 else f"ClusterQueue {queue['metadata']['name']}",
+        "resource": resource,
+        "used": format_amount(sum(held.values()), resource),
+        "nominal": format_amount(owned, resource),
+        "holders": [
+            {"job": name, "amount": format_amount(amount, resource)}
+            for name, amount in holders[:_MOST_HOLDERS]
+        ],
+        "more": max(0, len(holders) - _MOST_HOLDERS),
+    }
+
+
+def _admitted_by(workload: Json) -> str:
+    admission = (workload.get("status") or {}).get("admission") or {}
+    return "" if state_of(workload) == "finished" else str(admission.get("clusterQueue", ""))
+
+
+def _held(workload: Json, resource: str) -> int:
+    sets = workload["status"]["admission"].get("podSetAssignments") or ()
+    amounts = [(one.get("resourceUsage") or {}).get(resource, "0") for one in sets]
+    return sum(Quantity.from_raw(amount).amount(resource) for amount in amounts)
+
+
+def _nominal(queue: Json, resource: str) -> int:
+    return sum(
+        Quantity.from_raw(quota["nominalQuota"]).amount(resource)
+        for group in (queue.get("spec") or {}).get("resourceGroups") or ()
+        for quota in _quotas(group)
+        if quota["name"] == resource
+    )
+
+
+def _quotas(group: Mapping[str, Any]) -> Iterator[Json]:
+    yield from group.get("resources") or ()  # a spelling that names no flavor for a quota
+    for flavor in group.get("flavors") or ():
+        yield from (flavor.get("resources") or ()) if isinstance(flavor, dict) else ()
+
+
+# ---- others --------------------------------------------------------------------------------------
+
+
+def _leaving(found: Found, fact: Json) -> Iterator[Json]:
+    """Return for each victim how many of its pods are still there, and until when at the latest."""
+    known = {key_of(one): one for one in found.every}
+    for key in (*fact.get("victims", ()), *fact.get("shrinking", ())):
+        name = key.partition("/")[2]
+        left = [
+            pod["metadata"].get("deletionTimestamp", "")
+            for pod in found.victims_pods
+            if (pod["metadata"].get("annotations") or {}).get(WORKLOAD_ANNOTATION) == name
+        ]
+        made: Json = {"workload": key, "pods": len(left), "until": max(left, default="")}
+        if key in known:
+            made["job"] = f"{key.partition('/')[0]}/{job_of(known[key])}"
+        yield made
+
+
+def _standing_of(found: Found, job: str) -> Json:
+    """Return how a job stands that another one depends on, by its namespace and name."""
+    namespace, _, name = job.partition("/")
+    for one in found.every:
+        if one["metadata"]["namespace"] == namespace and job_of(one).partition("/")[2] == name:
+            return {
+                "job": f"{namespace}/{job_of(one)}",
+                "state": state_of(one),
+                "since": since(one),
+            }
+    return {}

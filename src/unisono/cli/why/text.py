@@ -1,0 +1,207 @@
+"""The answer of `unisono why` in words."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from unisono.apiserver.tables.age import age
+from unisono.cli.start_times import TIMES, limit_words, start_words
+from unisono.cli.tables import WIDTH
+from unisono.cli.why.sentences import (
+    ahead_words,
+    around_words,
+    guess_words,
+    passing_words,
+    repair_words,
+)
+from unisono.cli.workload_state import MEANINGS, NO_QUEUE, UNREADABLE
+
+Json = dict[str, Any]
+
+_UIDS = re.compile(r" \(UID: [^)]*\)")  # nobody can read them; -o json has them
+_MOST_PLACES = 12  # a thousand nodes would bury everything else
+
+
+def text(answer: Json, now: float) -> str:
+    """Return the whole text, with a line end."""
+    lines = [_headline(answer), *_about(answer, now)]
+    for title, items in (
+        ("why", list(_why(answer, now))),
+        ("what would change it", list(_changes(answer, now))),
+        ("where", list(_where(answer))),
+        ("history", list(_history(answer, now))),
+        ("warnings", answer.get("warnings") or []),
+    ):
+        if items:
+            lines += ["", f"{title}:", *(_item(one) for one in items)]
+    if answer["state"] in ("waiting", "unknown", "buying"):
+        lines += ["", f"estimate: {_estimate(answer, now)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _estimate(answer: Json, now: float) -> str:
+    if answer.get("estimate"):
+        return start_words(answer["estimate"], now)
+    return guess_words(answer, now)
+
+
+def _headline(answer: Json) -> str:
+    place = f"{answer['namespace']}/" if answer["namespace"] else ""
+    name = f"{answer['kind']} {place}{answer['name']}"
+    if "asked" in answer:
+        asked = answer["asked"]
+        name = f"{asked['kind']} {asked['name']} is part of {name}, which"
+    return f"{name} {_state(answer)}."
+
+
+def _state(answer: Json) -> str:
+    state = answer["state"]
+    if state == "unknown":
+        return f"has no Workload in queue {answer['queue']} yet"
+    if state == "stuck" and answer.get("reason") == UNREADABLE:
+        return "is left alone"
+    if state == "stuck":
+        return "cannot be started as it is written"
+    if state != "unmanaged":
+        queue, behind = answer.get("queue"), answer.get("clusterQueue")
+        if queue == NO_QUEUE:
+            return f"{MEANINGS[state].format(queue='')}; it is in no queue and needs only nodes"
+        place = f" in queue {queue}" if queue else ""
+        place += f" (ClusterQueue {behind})" if queue and behind and behind != queue else ""
+        position = answer.get("position")
+        if position:
+            place += f", number {position['place']} of {position['of']}"
+        return MEANINGS[state].format(queue=place)
+    if answer.get("isJob", True):
+        return "is in no queue: it is not managed, and its pods start as nodes have room"
+    return "is not a job, so no queue has to admit it"
+
+
+def _about(answer: Json, now: float) -> Iterator[str]:
+    if "since" in answer:
+        yield f"  since     {answer['since']} ({age(answer['since'], now)} ago)"
+    for number, one in enumerate(answer.get("asks") or ()):
+        each = ", ".join(f"{amount} {name}" for name, amount in one["each"].items()) or "nothing"
+        pods = f"{one['pods']} pod{'s' if one['pods'] != 1 else ''}"
+        yield f"  {'asks for' if number == 0 else '':<8}  {pods} of {one['podSet']}, each {each}"
+    if answer.get("priority"):
+        yield f"  priority  {answer['priority']}"
+    if answer.get("limit"):
+        ends = f", until {answer['until']} at the latest" if answer.get("until") else ""
+        yield f"  limit     {limit_words(answer['limit'])}{ends}"
+    progress = answer.get("progress")
+    if progress:
+        of = f" of {progress['total']}" if progress["total"] else ""
+        yield f"  progress  step {progress['step']}{of} ({age(progress['at'], now)} ago)"
+    for one in answer.get("slow") or ():
+        yield f"  slow      pod {one['pod']} holds the others up ({age(one['since'], now)})"
+    if answer.get("workload"):
+        yield f"  workload  {answer['workload']}"
+
+
+def _why(answer: Json, now: float) -> Iterator[str]:
+    if answer.get("facts"):
+        yield from dict.fromkeys(
+            _fact(fact) for fact in answer["facts"] if fact.get("fact") not in TIMES
+        )
+        yield from around_words(answer, now)
+    elif answer.get("message"):
+        yield answer["message"]
+    elif answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
+        yield from ahead_words(answer["position"])
+    elif answer["state"] == "waiting":
+        yield "was not examined yet; if that does not change, see whether the scheduler runs"
+    elif answer["state"] == "unknown":
+        yield "nobody has made a Workload of it yet; its warnings or its status may say more"
+
+
+def _fact(fact: Json) -> str:
+    """Return a fact's sentence; what each pool of machines says gets a line of its own."""
+    says = str(fact["says"])
+    return "\n".join(says.split("; ")) if fact.get("fact") == "CannotBuy" else says
+
+
+def _changes(answer: Json, now: float) -> Iterator[str]:
+    facts = answer.get("facts") or ()
+    yield from dict.fromkeys(_change(fact, answer) for fact in facts if fact.get("changes"))
+    if not facts and answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
+        yield from passing_words(answer["position"])
+    if answer["state"] == "repairing":
+        yield repair_words(answer, now)
+    if answer["state"] == "buying":
+        yield "nothing to do: all of its pods start when the last machine is ready"
+    if answer.get("reason") == UNREADABLE:
+        place = f" -n {answer['namespace']}" if answer["namespace"] else ""
+        command = f"kubectl delete workload {answer['workload']}{place}"
+        yield f"whoever wrote that mends it; or delete it, and its job gets another: {command}"
+    elif answer["state"] == "stuck":
+        yield "correct the manifest, or create what it refers to"
+    if answer["state"] == "unmanaged" and answer.get("isJob"):
+        yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"
+
+
+def _change(fact: Json, answer: Json) -> str:
+    """Return what would change a fact; with the command, where it is one."""
+    changes = str(fact["changes"])
+    if fact.get("fact") != "Held":
+        return changes
+    place = f" -n {answer['namespace']}" if answer["namespace"] else ""
+    kind = answer["kind"].lower()
+    return f"{changes} (kubectl annotate{place} {kind} {answer['name']} unisono.dev/hold-)"
+
+
+def _where(answer: Json) -> Iterator[str]:
+    phases = answer.get("pods")
+    if phases:
+        yield "pods: " + ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    places = answer.get("places") or []
+    for one in places[:_MOST_PLACES]:
+        pods = f"{one['pods']} pod{'s' if one['pods'] != 1 else ''}"
+        of = f" of {one['podSet']}" if one["podSet"] else ""
+        yield f"node {one['node']}: {pods}{of}"
+    if len(places) > _MOST_PLACES:
+        yield f"and {len(places) - _MOST_PLACES} more nodes; -o json has them all"
+
+
+def _history(answer: Json, now: float) -> Iterator[str]:
+    history = answer.get("history") or {}
+    counts = history.get("evictions") or {}
+    if counts:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in counts.items())
+        yield f"evicted {_times(sum(counts.values()))}: {reasons}"
+    last = history.get("lastEviction")
+    if last:
+        told = _UIDS.sub("", last["message"])
+        yield f"last eviction: {told or 'no reason was given'}"
+    if history.get("ranSeconds"):
+        yield f"ran {history['ranSeconds']} s before that"
+    if history.get("restarts"):
+        yield f"restarted {_times(history['restarts'])}"
+    if history.get("lastIncident"):
+        yield f"last incident: {history['lastIncident']}"
+    if history.get("failedPods"):
+        yield f"pods that failed: {history['failedPods']}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _item(words: str) -> str:
+    """Return an item of a list; its further lines are set in."""
+    first, *more = words.split("\n")
+    return "\n".join([_wrapped(first, "  - "), *(_wrapped(line, "      ") for line in more)])
+
+
+def _wrapped(words: str, indent: str) -> str:
+    return textwrap.fill(
+        words,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=" " * (len(indent) if indent.strip() else len(indent) + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

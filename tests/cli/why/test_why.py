@@ -1,0 +1,268 @@
+"""`unisono why`: the answer for what waits, runs, left, ended or is nobody's business."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.cli.conftest import Shell, config_map, pod
+from tests.control.training_world import job_set
+from tests.runner.simulated_world import simulated_world
+from tests.support.control_objects import GPU, job, node, priority, queue
+from tests.support.control_world import World
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import gather
+from unisono.cli.why.text import text
+from unisono.control import names
+from unisono.kube.mapping import Kind
+
+Json = dict[str, Any]
+Story = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def play(story: Story) -> None:
+    """Run a story on a new cluster."""
+
+    async def run() -> None:
+        async with simulated_world().running() as world:
+            await story(world)
+
+    asyncio.run(run())
+
+
+async def why(world: World, name: str, kind: Kind = names.JOB) -> tuple[Json, str]:
+    """Ask, and return the answer as a value and in words."""
+    found = answer(await gather(world.client, world.get(kind, name)))
+    return found, text(found, world.clock.now())
+
+
+def test_what_waits_for_nodes_has_numbers_and_a_remedy() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("train"))
+        await world.settle()
+        found, words = await why(world, "train")
+        assert found["state"] == "waiting"
+        assert found["position"] == {"place": 1, "of": 1}
+        assert found["stage"] == "placement"
+        assert found["facts"][0] | {"pods": 2, "pods_placeable": 1} == found["facts"][0]
+        assert found["asks"] == [{"podSet": "main", "pods": 2, "each": {GPU: "8"}}]
+        assert words.startswith(
+            "Job default/train waits in queue lq-cq (ClusterQueue cq), number 1 of 1."
+        )
+        assert "1 of 2 pods fit" in words
+        assert "room for 1 more pod: nodes that join, or others that end" in words
+        assert words.endswith("(unisono.dev/time-limit)\n")
+
+    play(story)
+
+
+def test_what_lost_a_node_says_which_and_until_when_the_rest_is_kept() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=5000))
+        await world.settle()
+        (workload,) = world.every(names.WORKLOAD)
+        reached = '{"step":7,"total":90,"at":"2023-11-14T22:13:20Z"}'
+        said = {"metadata": {"annotations": {"unisono.dev/progress": reached}}}
+        name = workload["metadata"]["name"]
+        await world.client.patch(names.WORKLOAD, name, "default", said)
+        lost = {"conditions": [{**node("n2")["status"]["conditions"][0], "status": "False"}]}
+        await world.set_status(names.NODE, "n2", lost)
+        await world.pass_time(60)
+        found, words = await why(world, "train")
+        assert (found["state"], found["reason"]) == ("repairing", "NodesLost")
+        assert "lost node n2 with 1 of its 2 pods" in words
+        assert f"all of it queues again at {found['keptUntil']}" in " ".join(words.split())
+        assert "progress  step 7 of 90" in words
+
+    play(story)
+
+
+def test_who_holds_a_running_gang_up_is_named() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=5000))
+        await world.settle()
+        (workload,) = world.every(names.WORKLOAD)
+        slow = (
+            '{"p-1":{"since":"2023-11-14T22:13:20Z","told":"slow"},'
+            '"p-2":{"since":"2023-11-14T22:13:20Z"}}'
+        )
+        said = {"metadata": {"annotations": {"unisono.dev/stragglers": slow}}}
+        await world.client.patch(names.WORKLOAD, workload["metadata"]["name"], "default", said)
+        await world.pass_time(600)
+        found, words = await why(world, "train")
+        assert [one["pod"] for one in found["slow"]] == ["p-1"]  # of the other it is not sure yet
+        assert "slow      pod p-1 holds the others up (10m" in words
+
+    play(story)
+
+
+def test_what_waits_for_quota_stands_in_line() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(gpus=8), priority("high", 10))
+        await world.create(job("first", pods=1))
+        await world.settle()
+        await world.create(job("second", pods=1), job("third", pods=1))
+        await world.create(job("urgent", pods=1, priority_class="high"))
+        await world.settle()
+        found, words = await why(world, "third")
+        assert found["position"]["place"] == 3
+        assert found["position"]["of"] == 3
+        assert found["position"]["behind"].startswith("default/job-urgent-")
+        assert "8 nvidia.com/gpu freed in flavor f, or that much more quota" in words
+        assert (await why(world, "urgent"))[0]["priority"] == 10
+
+    play(story)
+
+
+def test_who_is_held_stands_in_no_line() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(gpus=8), job("first", pods=1))
+        await world.settle()
+        held = job("held", pods=1)
+        held["metadata"]["annotations"] = {"unisono.dev/hold": "admin"}
+        await world.create(held)
+        await world.settle()
+        await world.create(job("next", pods=1))
+        await world.settle()
+        found, words = await why(world, "held")
+        assert "position" not in found
+        assert "JobHeldAdmin: an administrator holds it back" in words
+        assert (await why(world, "next"))[0]["position"] == {"place": 1, "of": 1}
+
+    play(story)
+
+
+def test_what_runs_says_where_and_a_pod_leads_to_its_job() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=500))
+        await world.pass_time(5)
+        found, words = await why(world, "train")
+        assert found["state"] == "running"
+        assert found["pods"] == {"Running": 2}
+        assert {place["node"] for place in found["places"]} == {"n1", "n2"}
+        assert "node n1: 1 pod of main" in words
+        assert "facts" not in found, "it was admitted, so nothing is left to explain"
+        member = world.every(names.POD)[0]["metadata"]["name"]
+        of_pod, told = await why(world, member, names.POD)
+        assert of_pod["workload"] == found["workload"]
+        assert told.startswith(f"Pod {member} is part of Job default/train, which runs")
+        by_name, _ = await why(world, found["workload"], names.WORKLOAD)
+        assert by_name == found
+
+    play(story)
+
+
+def test_what_was_preempted_tells_its_history() -> None:
+    async def story(world: World) -> None:
+        rules = {"withinClusterQueue": "LowerPriority"}
+        await world.create(node("n1"), node("n2"), *queue(preemption=rules), priority("high", 100))
+        await world.create(job("low", seconds=500))
+        await world.settle()
+        await world.create(job("high", seconds=500, priority_class="high"))
+        await world.pass_time(60)
+        found, words = await why(world, "low")
+        assert found["state"] == "waiting"
+        assert found["history"]["evictions"] == {"Preempted": 1}
+        assert "evicted once: Preempted 1" in words
+        assert "last eviction: Preempted to accommodate default/job-high-" in words
+
+    play(story)
+
+
+def test_what_is_over_says_how_it_ended() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("short", pods=1, seconds=5))
+        await world.pass_time(30)
+        found, words = await why(world, "short")
+        assert (found["state"], found["reason"]) == ("finished", "Succeeded")
+        assert "is over" in words
+
+    play(story)
+
+
+def test_what_is_in_no_queue_is_not_managed() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("free", pods=1, queue_name=""))
+        await world.settle()
+        found, words = await why(world, "free")
+        assert found["state"] == "unmanaged"
+        assert "to queue it, label it: kueue.x-k8s.io/queue-name=NAME" in words
+        member = world.every(names.POD)[0]["metadata"]["name"]
+        of_pod, _ = await why(world, member, names.POD)
+        assert of_pod["state"] == "unmanaged"
+
+    play(story)
+
+
+def test_a_pod_that_fits_nowhere_says_why() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("free", pods=1, gpus=64, queue_name=""))
+        await world.settle()
+        member = world.every(names.POD)[0]["metadata"]["name"]
+        found, words = await why(world, member, names.POD)
+        assert found["state"] == "waiting"
+        assert "the best node has 8 of 64 nvidia.com/gpu" in " ".join(words.split())
+
+    play(story)
+
+
+# ---- at the terminal -----------------------------------------------------------------------------
+
+
+def test_the_command_answers_in_every_form(shell: Shell) -> None:
+    shell.type("apply", "-f", shell.file(pod("p"), config_map("c"))).ok()
+    assert shell.type("why", "pod/p").ok().startswith(f"Pod {shell.namespace}/p is in no queue")
+    assert "is not a job" in shell.type("why", "cm/c").ok()
+    assert '"state": "unmanaged"' in shell.type("why", "pod/p", "-o", "json").ok()
+    assert "state: unmanaged" in shell.type("why", "pod", "p", "-o", "yaml").ok()
+
+
+def test_wrong_questions_say_what_to_do(shell: Shell) -> None:
+    assert shell.type("why", "nope").code == 1
+    assert "`unisono workloads -A` lists" in shell.type("why", "job/nope").err
+    shell.type("apply", "-f", shell.file(pod("lonely"))).ok()
+    said = shell.type("why", "pod/lonely", "-n", "kube-system")
+    assert said.code == 1
+    assert said.err.endswith(f"there is one in {shell.namespace}: add -n {shell.namespace}\n")
+    said = shell.type("why", "jbos/x")
+    assert said.code == 2
+    assert "did you mean" in said.err
+
+
+def test_the_api_refusing_pods_of_a_part_is_said_of_the_whole() -> None:
+    """A TrainJob is a JobSet is Jobs, and only those have pods."""
+
+    async def story(world: World) -> None:
+        owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "controller": True}
+        await world.create(job_set(name="js"))
+        above = {**owner, "name": "js", "uid": world.get(names.JOB_SET, "js")["metadata"]["uid"]}
+        part = job("js-w-0", queue_name="", suspend=True)
+        part["metadata"]["ownerReferences"] = [above]
+        other = job("other", queue_name="", suspend=True)
+        await world.create(part, other)
+        for number, name in enumerate(("js-w-0", "other")):
+            about = world.get(names.JOB, name)["metadata"]
+            await world.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Event",
+                    "metadata": {"name": f"e{number}", "namespace": "default"},
+                    "type": "Warning",
+                    "reason": "FailedCreate",
+                    "message": f"Error creating: pods of {name}: exceeded quota",
+                    "involvedObject": {
+                        "apiVersion": "batch/v1",
+                        "kind": "Job",
+                        "namespace": "default",
+                        "name": name,
+                        "uid": about["uid"],
+                    },
+                }
+            )
+        _, words = await why(world, "js", names.JOB_SET)
+        said = "FailedCreate: Job js-w-0: Error creating: pods of js-w-0: exceeded quota"
+        assert said in " ".join(words.split())
+        assert "pods of other" not in words
+
+    play(story)
