@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unisono.apiserver.builtin import STRATEGIES
-from unisono.apiserver.builtin.typed_validation import KnownStrategy
+from unisono.apiserver.builtin.typed_validation import TypedStrategy
 from unisono.apiserver.request import User
 from unisono.apiserver.strategy import Strategy
 from unisono.kinds.shapes.served import Served, served_kinds
@@ -58,33 +58,33 @@ def served_as(key: str, version: str = "") -> Served:
 
 def strategy_of(served: Served) -> Strategy:
     """Return the strategy of a kind."""
-    found = STRATEGIES.get(served.key) or KnownStrategy.of(served)
+    found = STRATEGIES.get(served.key) or TypedStrategy.of(served)
     assert found is not None
     return found
 
 
-def created(key: str, obj: Json, around: Around | None = None) -> Json:
+def created(key: str, obj: Json, context: Around | None = None) -> Json:
     """Bring a new object as far as its kind's defaults."""
     strategy = strategy_of(served_as(key))
     metadata = obj.setdefault("metadata", {})
     metadata.setdefault("name", "it")
     metadata.setdefault("uid", "uid-1")
     strategy.default(obj)
-    strategy.prepare_create(obj, around or Around())
+    strategy.prepare_create(obj, context or Around())
     strategy.default(obj)
     return obj
 
 
 def refusals(
-    key: str, obj: Json, old: Json | None = None, around: Around | None = None
+    key: str, obj: Json, old: Json | None = None, context: Around | None = None
 ) -> list[tuple[str, str]]:
     """Return reason and field of everything that is wrong with a new or changed object."""
-    around = around or Around()
+    context = context or Around()
     strategy = strategy_of(served_as(key))
     if old is None:
-        created(key, obj, around)
+        created(key, obj, context)
     else:
-        strategy.prepare_update(obj, old, around)
+        strategy.prepare_update(obj, old, context)
         strategy.default(obj)
-    causes = strategy.check(obj, old, around)
+    causes = strategy.check(obj, old, context)
     return [(cause.reason.removeprefix("FieldValue"), cause.field) for cause in causes]

@@ -22,16 +22,16 @@ from tests.support.wild_requests import SOMEBODY
 from unisono.apiserver.api import Api
 from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
-from unisono.apiserver.front import MAX_HELD_BYTES, MAX_LARGE_WAITING, Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES
+from unisono.apiserver.http_entry import MAX_HELD_BYTES, MAX_LARGE_WAITING, HttpEntry
 from unisono.apiserver.request import Request, Response
-from unisono.apiserver.rest.extent import (
+from unisono.apiserver.rest.size_limits import (
     LARGE_BODY_BYTES,
     MAX_OBJECT_BYTES,
     MAX_READ_VALUES,
     MAX_VALUES,
 )
-from unisono.apiserver.rest.twins import Twins
+from unisono.apiserver.rest.spec_cache import SpecCache
 from unisono.apiserver.schema.prune import MAX_UNKNOWN_FIELDS
 
 Json = dict[str, Any]
@@ -325,7 +325,7 @@ def _counted(sent: Sent, size: int) -> tuple[Response, int]:
         async with serving() as api:
             await _prepared(api, size)
             await api.handle(_sent(sent))
-            api._writer._twins = Twins()  # what was made of this very spec
+            api._writer._twins = SpecCache()  # what was made of this very spec
             request = _sent(sent)
             sys.setprofile(count)
             try:
@@ -446,7 +446,7 @@ class _Slow:
         return Response(code=201)
 
 
-def _call(front: Front, size: int) -> Any:
+def _call(front: HttpEntry, size: int) -> Any:
     call = front.begin("POST", MAPS.encode(), {})
     assert front.take(call, b" " * size)
     return front.answer(call)
@@ -455,7 +455,7 @@ def _call(front: Front, size: int) -> Any:
 def test_large_requests_take_turns_and_small_ones_do_not_wait() -> None:
     async def story() -> _Slow:
         api: Any = _Slow()
-        front = Front(api, lambda *_: SOMEBODY)
+        front = HttpEntry(api, lambda *_: SOMEBODY)
         tasks = [asyncio.ensure_future(_call(front, LARGE_BODY_BYTES)) for _ in range(3)]
         tasks += [asyncio.ensure_future(_call(front, 10)) for _ in range(3)]
         for _ in range(5):
@@ -472,7 +472,7 @@ def test_large_requests_take_turns_and_small_ones_do_not_wait() -> None:
 def test_more_large_requests_than_can_wait_are_sent_away() -> None:
     async def story() -> list[int]:
         api: Any = _Slow()
-        front = Front(api, lambda *_: SOMEBODY)
+        front = HttpEntry(api, lambda *_: SOMEBODY)
         count = MAX_LARGE_WAITING + 3
         tasks = [asyncio.ensure_future(_call(front, LARGE_BODY_BYTES)) for _ in range(count)]
         for _ in range(5):
@@ -570,7 +570,7 @@ def test_bodies_on_their_way_fill_a_part_of_the_memory_only() -> None:
     async def story() -> list[int]:
         api: Any = _Slow()
         api.done.set()
-        front = Front(api, lambda *_: SOMEBODY)
+        front = HttpEntry(api, lambda *_: SOMEBODY)
         part = b" " * MAX_BODY_BYTES
         calls = [front.begin("POST", MAPS.encode(), {}) for _ in range(25)]
         for call in calls:

@@ -25,12 +25,12 @@ from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from tests.support.wild_requests import SOMEBODY, Json, Wild
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import create
-from unisono.apiserver.front import Front
 from unisono.apiserver.http.wire import head_of
-from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.http_entry import HttpEntry
 from unisono.apiserver.request import Request, Response
+from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.rest.watch import Watch
 from unisono.apiserver.storage import store as stores
 from unisono.apiserver.storage.database import Database
@@ -75,7 +75,7 @@ async def serving(folder: Path = Path("/nonexistent")) -> AsyncIterator[Api]:
     try:
         api = Api(
             store,
-            Outside(
+            Environment(
                 clock=lambda: NOW,
                 new_uid=lambda: str(uuid.UUID(int=next(numbers), version=4)),
                 chance=random.Random(1),
@@ -97,7 +97,7 @@ async def settled(api: Api) -> None:
     for _ in range(MOST_TURNS):
         await asyncio.sleep(0)
         await api.store.landed()
-        if api.janitor.is_idle:
+        if api.garbage_collector.is_idle:
             return
     raise AssertionError("the janitor finds no end")
 
@@ -198,7 +198,7 @@ def test_whatever_http_carries_is_answered(
 
     async def story() -> Response:
         async with serving() as api:
-            front = Front(api, lambda *_: SOMEBODY)
+            front = HttpEntry(api, lambda *_: SOMEBODY)
             call = front.begin(method, target, known)
             for part in body:
                 front.take(call, part)

@@ -14,7 +14,7 @@ import yaml
 
 from tests.conformance.client import Api
 from tests.conformance.servers import embedded
-from unisono.apiserver.access.kubeconfig import kubeconfig
+from unisono.apiserver.access.credential_files import kubeconfig
 from unisono.cli.main import main
 
 _numbers = itertools.count(1)

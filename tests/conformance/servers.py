@@ -21,14 +21,14 @@ from tests.real.control_plane import ControlPlane
 from unisono import __version__
 from unisono.apiserver.access.authenticate import Authenticator, hash_token
 from unisono.apiserver.access.authorize import Authorizer
-from unisono.apiserver.access.guard import Gate
-from unisono.apiserver.access.reviews import RoleReviews
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.access.filters import RequestFilter
+from unisono.apiserver.access.reviews import RoleBasedAccess
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.front import Front
-from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.http_entry import HttpEntry
+from unisono.apiserver.listener import Certificate, listen, serving
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import Certificate, listen, serving
+from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 
@@ -83,8 +83,8 @@ async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseExcept
             every=lambda kind: (record.load() for record in store.listing(kind)),
             version=lambda: store.rv,
         )
-        reviews = RoleReviews(authorizer, authenticator)
-        outside = Outside(
+        reviews = RoleBasedAccess(authorizer, authenticator)
+        outside = Environment(
             clock=time.time,
             new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
             chance=chance,
@@ -96,8 +96,10 @@ async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseExcept
         await bootstrap(api)
         listener = listen("127.0.0.1", 0)
         certificate = Certificate(directory / "server.crt", directory / "server.key")
-        gate = Gate(authenticator, hosts=("127.0.0.1",), may_impersonate=reviews.may_impersonate)
-        async with serving(Front(api, gate.admit), listener, certificate):
+        gate = RequestFilter(
+            authenticator, hosts=("127.0.0.1",), may_impersonate=reviews.may_impersonate
+        )
+        async with serving(HttpEntry(api, gate.admit), listener, certificate):
             started.put(
                 Server(
                     name="embedded",

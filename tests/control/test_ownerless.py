@@ -186,7 +186,7 @@ def test_pods_of_a_job_that_was_orphaned_while_nothing_ran_can_be_deleted() -> N
         await world.create(*gang("job", seconds=600).objects)
         await world.pass_time(10)
         await world.client.delete(names.JOB, "zeta", "default", propagation="Orphan")
-        while not world.api.janitor.is_idle:  # the collector is done before anybody looks
+        while not world.api.garbage_collector.is_idle:  # the collector is done before anybody looks
             await asyncio.sleep(0)
         await world.store.landed()
         world.restart()
@@ -210,7 +210,7 @@ def test_pods_of_a_job_that_was_replaced_give_their_places_back(policy: Any) -> 
         await world.pass_time(10)
         old = workload(world)["metadata"]["name"]
         await world.client.delete(names.JOB, "zeta", "default", propagation=policy)
-        while not world.api.janitor.is_idle:
+        while not world.api.garbage_collector.is_idle:
             await asyncio.sleep(0)
         await world.store.landed()
         await world.create(*gang("job", seconds=600).objects)
@@ -236,7 +236,7 @@ def test_a_workload_of_pods_that_run_on_is_not_collected_with_its_job() -> None:
         await world.pass_time(10)
         kind = gang("mpijob").kind
         await world.client.delete(kind, "zeta", "default", propagation="Orphan")
-        while not world.api.janitor.is_idle:
+        while not world.api.garbage_collector.is_idle:
             await asyncio.sleep(0)
         await world.store.landed()
         # The watch of Workloads is quicker than the one of jobs.
@@ -284,7 +284,7 @@ def test_a_workload_that_names_a_job_that_is_gone_is_left_to_the_collector_for_a
         made = external("zeta")
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "zeta", "uid": "0-gone"}
         made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-        janitor = world.api.janitor
+        janitor = world.api.garbage_collector
         janitor._uids["0-gone"] = ("/pods", "default", "nobody")  # it cannot say that it is gone
         await world.create(made)
         await world.pass_time(30)

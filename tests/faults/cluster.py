@@ -24,7 +24,7 @@ import orjson
 from tests.faults.clock import START, SteppedClock
 from tests.faults.process import Call, Calls, Change, Process, Program
 from tests.faults.sky import CLEAR, Sky
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.rest.versions import shown
@@ -105,7 +105,7 @@ class Cluster:
         self.store = Store(Database(":memory:"))
         self.store._writer.shutdown()
         self.store._writer = AtOnce()  # type: ignore[assignment]  # it only ever submits
-        outside = Outside(
+        outside = Environment(
             clock=self.clock.now, new_uid=self._new_uid, chance=random.Random(self.chance.random())
         )
         self.api = Api(self.store, outside)
@@ -320,7 +320,7 @@ class Cluster:
 
     async def collected(self) -> None:
         """Wait until what follows from a deletion is done: an owner is gone, or its mark is off."""
-        while not self.api.janitor.is_idle:
+        while not self.api.garbage_collector.is_idle:
             await asyncio.sleep(0)
         await self.store.landed()
 

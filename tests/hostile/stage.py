@@ -27,7 +27,7 @@ from tests.support.control_objects import KUEUE, job
 from tests.support.control_world import World
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.front import Front
+from unisono.apiserver.http_entry import HttpEntry
 from unisono.apiserver.request import Response, User
 from unisono.apiserver.storage.database import Database
 from unisono.control.assembly import Assembly, embedded
@@ -137,7 +137,7 @@ class Stage(World):
         self.restart()
         self.driver.listeners.append(self._watch)
         asyncio.get_running_loop().set_exception_handler(self._mistake)
-        self._front = Front(self.api, lambda *_: SOMEBODY)
+        self._front = HttpEntry(self.api, lambda *_: SOMEBODY)
         await self.create(
             namespace(NOISY),
             namespace(QUIET),
@@ -228,7 +228,7 @@ class Stage(World):
                 await asyncio.sleep(0)
             heard = self.pump()
             worked = await self._step()
-            idle = 0 if heard or worked or not self.api.janitor.is_idle else idle + 1
+            idle = 0 if heard or worked or not self.api.garbage_collector.is_idle else idle + 1
             if idle == 2:
                 return
         raise AssertionError(f"the controllers do not come to rest after {most} tasks")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.kube.virtual import VirtualClock, run, settle
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
@@ -31,7 +31,7 @@ async def client() -> AsyncIterator[Client]:
     store = Store(Database(":memory:"))
     chance = random.Random(1)
     clock = VirtualClock()
-    outside = Outside(
+    outside = Environment(
         clock=clock.now,
         new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
         chance=chance,

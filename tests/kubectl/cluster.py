@@ -21,14 +21,14 @@ from pathlib import Path
 
 from tests.real.certificates import write_certificates
 from unisono.apiserver.access.authenticate import Authenticator, hash_token
-from unisono.apiserver.access.guard import Gate
-from unisono.apiserver.access.reviews import RoleReviews
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.access.filters import RequestFilter
+from unisono.apiserver.access.reviews import RoleBasedAccess
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.front import Front
-from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.http_entry import HttpEntry
+from unisono.apiserver.listener import Certificate, listen, serving
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import Certificate, listen, serving
+from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 
@@ -103,19 +103,19 @@ async def _serve(
         authenticator = Authenticator({hash_token(TOKEN): ALICE})
         api = Api(
             store,
-            Outside(
+            Environment(
                 clock=clock,
                 new_uid=lambda: str(uuid.UUID(int=dice.getrandbits(128), version=4)),
                 chance=random.Random(2),
                 logs=LogFiles(directory / "logs"),
-                reviews=RoleReviews(None, authenticator),
+                reviews=RoleBasedAccess(None, authenticator),
             ),
         )
         await bootstrap(api)
         listener = listen("127.0.0.1", 0)
         certificate = Certificate(directory / "server.crt", directory / "server.key")
         stopped = asyncio.Event()
-        front = Front(api, Gate(authenticator, hosts=("127.0.0.1",)).admit)
+        front = HttpEntry(api, RequestFilter(authenticator, hosts=("127.0.0.1",)).admit)
         async with serving(front, listener, certificate):
             url = f"https://127.0.0.1:{listener.getsockname()[1]}"
             started.put(_Handle(url, asyncio.get_running_loop(), stopped))

@@ -22,11 +22,11 @@ from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.read import check_version
-from unisono.apiserver.rest.selection import number as query_number
+from unisono.apiserver.rest.selectors import number as query_number
+from unisono.apiserver.rest.selectors import parse_labels
+from unisono.apiserver.schema.fill import canonical
 from unisono.apiserver.schema.formats import duration_seconds
 from unisono.apiserver.schema.patterns import pattern_problem
-from unisono.apiserver.schema.quantities import canonical
-from unisono.apiserver.selectors import parse_labels
 from unisono.cli import start_times
 from unisono.control import names, recovery, repairing
 from unisono.control.commitment import in_phase

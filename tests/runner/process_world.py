@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
@@ -76,7 +76,7 @@ class ProcessWorld:
         self.store = Store(Database(self.directory / "state.db", is_power_safe=False))
         api = Api(
             self.store,
-            Outside(clock=self.clock.now, new_uid=new_uid, chance=random.Random(7)),
+            Environment(clock=self.clock.now, new_uid=new_uid, chance=random.Random(7)),
         )
         await bootstrap(api)
         self._api = api

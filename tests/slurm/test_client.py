@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from unisono.apiserver.access.kubeconfig import write_kubeconfig
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.access.credential_files import write_kubeconfig
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.front import Front
-from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.http_entry import HttpEntry
+from unisono.apiserver.listener import door, listen, serving
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import door, listen, serving
+from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.runtime.instance import Instance
@@ -33,7 +33,7 @@ def asked(folder: Path, story: Callable[[], object]) -> None:
         chance = random.Random(1)
         store = Store(Database(":memory:"))
         try:
-            outside = Outside(
+            outside = Environment(
                 clock=lambda: 1_767_258_000.0,
                 new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
                 chance=chance,
@@ -41,7 +41,7 @@ def asked(folder: Path, story: Callable[[], object]) -> None:
             )
             api = Api(store, outside)
             await bootstrap(api)
-            front = Front(api, lambda *_: User(name="somebody", groups=("system:masters",)))
+            front = HttpEntry(api, lambda *_: User(name="somebody", groups=("system:masters",)))
             sock, beside = listen("127.0.0.1", 0), door(folder / DOOR)
             async with asyncio.timeout(20), serving(front, sock, None, beside):
                 await asyncio.to_thread(story)

@@ -23,9 +23,9 @@ from typing import Any
 
 from tests.support.least_privilege import AsInstalled, Declared
 from unisono.apiserver.access.authenticate import Authenticator
-from unisono.apiserver.access.reviews import RoleReviews
-from unisono.apiserver.access.stored import authorizer_for
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.access.authorize import authorizer_for
+from unisono.apiserver.access.reviews import RoleBasedAccess
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.storage.database import Database
@@ -96,11 +96,11 @@ class World:
         authorizer = authorizer_for(self.store) if self._installed else None
         self.api = Api(
             self.store,
-            Outside(
+            Environment(
                 clock=self.clock.now,
                 new_uid=self._new_uid,
                 chance=random.Random(7),
-                reviews=RoleReviews(authorizer, Authenticator({})),
+                reviews=RoleBasedAccess(authorizer, Authenticator({})),
             ),
         )
         await bootstrap(self.api)
@@ -183,7 +183,7 @@ class World:
                 await asyncio.sleep(0)  # what follows from changes inside the API
             heard = self.pump()
             outcome = await self.driver.step()
-            if outcome is None and not heard and self.api.janitor.is_idle:
+            if outcome is None and not heard and self.api.garbage_collector.is_idle:
                 await self.store.landed()
                 if not self.pump():
                     return

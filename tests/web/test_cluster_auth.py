@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.servers import embedded
-from unisono.apiserver.access.kubeconfig import write_kubeconfig
+from unisono.apiserver.access.credential_files import write_kubeconfig
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.kube.trouble import Unreachable

@@ -13,33 +13,33 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from unisono.apiserver import definitions
 from unisono.apiserver.catalogue import Catalogue
-from unisono.apiserver.discovery import verbs_of
-from unisono.apiserver.disruptions import Disruptions
-from unisono.apiserver.entering import Enter, enter, instead_of, no_command
+from unisono.apiserver.controllers import custom_resources
+from unisono.apiserver.controllers.disruption_budgets import DisruptionBudgetController
+from unisono.apiserver.controllers.event_expiry import expire_events
+from unisono.apiserver.controllers.garbage_collector import GarbageCollector
+from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
+from unisono.apiserver.discovery.groups import verbs_of
 from unisono.apiserver.errors import ApiError, method_not_allowed
-from unisono.apiserver.housekeeping import expire_events
-from unisono.apiserver.janitor import Janitor
-from unisono.apiserver.logs import LogFiles, LogWish
 from unisono.apiserver.request import Request, Response
-from unisono.apiserver.rest.answer import Answers
-from unisono.apiserver.rest.below import Below
+from unisono.apiserver.rest.access_control import AccessControl
 from unisono.apiserver.rest.body import parse_object
-from unisono.apiserver.rest.context import Tools
+from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.delete import Deleter
-from unisono.apiserver.rest.extent import check_size
-from unisono.apiserver.rest.manner import Manner
-from unisono.apiserver.rest.own_writes import OwnWrites
+from unisono.apiserver.rest.direct_writes import DirectWrites
+from unisono.apiserver.rest.exec_session import ExecStarter, enter, instead_of, no_command
 from unisono.apiserver.rest.patching import Patcher
+from unisono.apiserver.rest.pod_logs import LogFiles, LogOptions
 from unisono.apiserver.rest.read import Reader
+from unisono.apiserver.rest.responses import ResponseRenderer
 from unisono.apiserver.rest.route import Route, Routes, UnknownPath
+from unisono.apiserver.rest.size_limits import check_size
+from unisono.apiserver.rest.subresources import Subresources
 from unisono.apiserver.rest.watch import Watches
-from unisono.apiserver.rest.write import Outcome, Writer
-from unisono.apiserver.reviews import Reviews
+from unisono.apiserver.rest.write_options import WriteOptions
+from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.apiserver.strategy import Json
-from unisono.apiserver.surface import Surface
 
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_WARNING_BYTES = 4096
@@ -52,7 +52,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Environment:
     """What comes from the world: time, chance, names, logs, and who may do what."""
 
     clock: Callable[[], float]
@@ -60,19 +60,19 @@ class Outside:
     chance: random.Random
     version: str = "0.0.0"
     logs: LogFiles | None = None
-    reviews: Reviews = field(default_factory=Reviews)
+    reviews: AccessControl = field(default_factory=AccessControl)
 
 
 class Api:
     """Serves every kind that the catalogue has."""
 
-    def __init__(self, store: Store, outside: Outside) -> None:
+    def __init__(self, store: Store, outside: Environment) -> None:
         """Put the parts together; call it inside the event loop that will serve."""
         self.store = store
         self.catalogue = Catalogue()
         self._routes = Routes(self.catalogue)
         chance = outside.chance
-        self._tools = Tools(
+        self._server = ServerContext(
             store=store,
             catalogue=self.catalogue,
             clock=outside.clock,
@@ -84,27 +84,29 @@ class Api:
         # Called with a pod before its log is read, and while somebody follows it: a runner may keep
         # logs elsewhere until then.
         self.before_log: Callable[[Json], None] = _nothing
-        self._reader = Reader(self._tools)
-        self._writer = Writer(self._tools)
-        self._patcher = Patcher(self._tools, self._writer)
-        self._deleter = Deleter(self._tools, self._reader)
-        self._below = Below(self._tools, self._writer, self._patcher, self._deleter)
-        self.own = OwnWrites(self._tools, self._writer, self._below)
-        self.watches = Watches(self._tools, chance)
-        self.surface = Surface(self._tools, outside.version)
-        definitions.follow(self._tools)
-        self.janitor = Janitor(self._tools, self._deleter)
-        self.janitor.sweep()
-        self.disruptions = Disruptions(self._tools)
-        self.enter: Enter | None = None  # once somebody runs pods whose containers can be entered
+        self._reader = Reader(self._server)
+        self._writer = Writer(self._server)
+        self._patcher = Patcher(self._server, self._writer)
+        self._deleter = Deleter(self._server, self._reader)
+        self._below = Subresources(self._server, self._writer, self._patcher, self._deleter)
+        self.own = DirectWrites(self._server, self._writer, self._below)
+        self.watches = Watches(self._server, chance)
+        self.endpoints = NonResourceEndpoints(self._server, outside.version)
+        custom_resources.follow(self._server)
+        self.garbage_collector = GarbageCollector(self._server, self._deleter)
+        self.garbage_collector.sweep()
+        self.disruptions = DisruptionBudgetController(self._server)
+        self.start_exec: ExecStarter | None = (
+            None  # once somebody runs pods whose containers can be entered
+        )
 
     def tidy(self) -> None:
         """Do what has to be done now and then."""
-        expire_events(self._tools)
+        expire_events(self._server)
 
     def forget(self) -> None:
         """Let go of what is only kept for quick looking."""
-        self._tools.known.forget()
+        self._server.known.forget()
 
     async def handle(self, request: Request) -> Response:
         """Answer one request; never raises for what a client may send."""
@@ -146,10 +148,10 @@ class Api:
         """Return what a request is about, if it is allowed; or the answer, if that is no object."""
         where = self._routes.known(request.path)
         if where is None:
-            surface = self.surface.answer(request)
-            if surface is not None:
+            answer = self.endpoints.answer(request)
+            if answer is not None:
                 self._outside.reviews.check_path(request)
-                return surface
+                return answer
             where = self._routes.find(request.path)
         verb = _verb(request, where)
         self._outside.reviews.check(request, where, verb)
@@ -159,7 +161,7 @@ class Api:
         if reviewed is not None:
             return Response(code=201, body=orjson.dumps(reviewed))
         if where.resource.served.group == "metrics.k8s.io":
-            return self.surface.metrics(request, where)
+            return self.endpoints.metrics(request, where)
         return where
 
     # ---- collections and objects -------------------------------------------------------------
@@ -179,7 +181,7 @@ class Api:
                 if where.resource.served.namespaced and not where.namespace:
                     raise method_not_allowed()
                 obj = parse_object(request, where.resource)
-                outcome = await self._writer.add(request, where, obj, Manner.of(request))
+                outcome = await self._writer.add(request, where, obj, WriteOptions.of(request))
                 return answers.one(outcome.data, outcome.code)
             case "DELETE":
                 outcome = await self._deleter.delete_collection(request, where)
@@ -229,7 +231,7 @@ class Api:
             case "eviction", "POST":
                 outcome = await self._below.evict(request, where)
             case "exec", "GET" | "POST":
-                return await enter(request, self._reader.get(where).load(), self.enter)
+                return await enter(request, self._reader.get(where).load(), self.start_exec)
             case "finalize", "PUT":
                 outcome = await self._below.finalize(request, where)
             case _:
@@ -238,7 +240,7 @@ class Api:
 
     def _log(self, request: Request, where: Route) -> Response:
         pod = self._reader.get(where).load()
-        wish = LogWish.of(request, pod, self._outside.clock())
+        wish = LogOptions.of(request, pod, self._outside.clock())
         uid = pod["metadata"]["uid"]
 
         def is_over() -> bool:
@@ -255,10 +257,10 @@ class Api:
         chunks: AsyncIterator[bytes] = self._outside.logs.open(pod, wish, is_over=is_over)
         return Response(chunks=chunks, content_type="text/plain")
 
-    def _answers(self, request: Request, where: Route) -> Answers:
-        return Answers(request, where.resource, self._outside.clock)
+    def _answers(self, request: Request, where: Route) -> ResponseRenderer:
+        return ResponseRenderer(request, where.resource, self._outside.clock)
 
-    def _rendered(self, request: Request, outcome: Outcome) -> Response:
+    def _rendered(self, request: Request, outcome: WriteResult) -> Response:
         return Response(code=outcome.code, body=outcome.data)
 
 

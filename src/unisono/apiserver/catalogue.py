@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from unisono.apiserver.builtin import STRATEGIES
-from unisono.apiserver.builtin.typed_validation import KnownStrategy
+from unisono.apiserver.builtin.typed_validation import TypedStrategy
 from unisono.apiserver.schema.checker import Checker
 from unisono.apiserver.strategy import Strategy
 from unisono.kinds.shapes.served import Served, served_kinds
@@ -168,5 +168,5 @@ def _strategy_of(served: Served) -> Strategy:
         return found
     if served.group in _TYPED_GROUPS:
         return Strategy()
-    known = KnownStrategy.of(served)
+    known = TypedStrategy.of(served)
     return known if known is not None else CustomStrategy()

@@ -20,7 +20,7 @@ from unisono.apiserver.request import User
 Json = dict[str, Any]
 
 
-class Surroundings(Protocol):
+class Context(Protocol):
     """What a strategy may look at besides the object itself."""
 
     @property
@@ -66,16 +66,16 @@ class Strategy:
     # Typed kinds write amounts and times in their canonical form; custom resources keep the text.
     is_typed = True
 
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Set what only the server sets on a new object (a phase, a finalizer, a label)."""
 
-    def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:
+    def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
         """Put back what an update must not change silently (a status written to the main path)."""
 
     def default(self, obj: Json) -> None:
         """Fill in what depends on other fields; must change nothing the second time."""
 
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterable[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterable[Cause]:
         """Yield what breaks a rule of the kind; `old` is None for a new object."""
         return ()
 

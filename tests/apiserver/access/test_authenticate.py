@@ -12,7 +12,7 @@ from unisono.apiserver.access.authenticate import (
     hash_token,
     load_users,
 )
-from unisono.apiserver.access.files import Exposed
+from unisono.apiserver.access.credential_files import Exposed
 from unisono.apiserver.request import User
 
 ALICE, BOB = User(name="alice"), User(name="bob", groups=("team",))

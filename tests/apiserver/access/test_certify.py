@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unisono.apiserver.access.certify import CannotCertify, Made, certificates
-from unisono.apiserver.access.files import Exposed
+from unisono.apiserver.access.credential_files import Exposed
 
 NOW = 1_767_258_000.0
 

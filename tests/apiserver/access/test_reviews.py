@@ -9,8 +9,8 @@ import pytest
 
 from tests.apiserver.access.cluster import MASTER, Cluster, Json, person, rule, user
 from unisono.apiserver.access.authenticate import Authenticator, hash_token
-from unisono.apiserver.access.guard import ANONYMOUS
-from unisono.apiserver.access.reviews import RoleReviews
+from unisono.apiserver.access.filters import ANONYMOUS
+from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.request import Request, User
@@ -28,19 +28,19 @@ def cluster() -> Cluster:
     return made
 
 
-def reviews(of: Cluster | None = None) -> RoleReviews:
-    return RoleReviews(of.authorizer if of else None, TOKENS)
+def reviews(of: Cluster | None = None) -> RoleBasedAccess:
+    return RoleBasedAccess(of.authorizer if of else None, TOKENS)
 
 
 def ask(
-    by: RoleReviews, path: str, spec: Json | None, who: User = ALICE, method: str = "POST"
+    by: RoleBasedAccess, path: str, spec: Json | None, who: User = ALICE, method: str = "POST"
 ) -> Json | None:
     body = b"" if spec is None else orjson.dumps({"spec": spec})
     request = Request(method=method, path=path, user=who, body=body)
     return by.answer(request, route(path, CATALOGUE))
 
 
-def status(by: RoleReviews, path: str, spec: Json, who: User = ALICE) -> Any:
+def status(by: RoleBasedAccess, path: str, spec: Json, who: User = ALICE) -> Any:
     answer = ask(by, path, spec, who)
     assert answer is not None
     return answer["status"]
@@ -50,7 +50,7 @@ AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
 
 
 class TestRequests:
-    def check(self, by: RoleReviews, path: str, verb: str, who: User = ALICE) -> None:
+    def check(self, by: RoleBasedAccess, path: str, verb: str, who: User = ALICE) -> None:
         request = Request(method="GET", path=path, user=who)
         by.check(request, route(path, CATALOGUE), verb)
 

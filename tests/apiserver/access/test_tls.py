@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from unisono.apiserver.access.files import Exposed
+from unisono.apiserver.access.credential_files import Exposed
 from unisono.apiserver.access.tls import Certificate, ensure_certificates
 
 NOW = 1_800_000_000.0

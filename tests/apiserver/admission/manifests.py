@@ -18,23 +18,23 @@ def named(name: str, namespace: str = "", **fields: Any) -> Json:
 
 def cluster(gpus: int = 8, **spec: Any) -> Around:
     """Return surroundings with one flavor, one queue behind one door, and one node."""
-    around = Around()
-    around.add("/namespaces", {"apiVersion": "v1", "kind": "Namespace", **named("team")})
+    context = Around()
+    context.add("/namespaces", {"apiVersion": "v1", "kind": "Namespace", **named("team")})
     flavor = named("h100", spec={"nodeLabels": {"gpu": "h100"}})
-    around.add(f"{KUEUE}/resourceflavors", kueue("ResourceFlavor", flavor))
+    context.add(f"{KUEUE}/resourceflavors", kueue("ResourceFlavor", flavor))
     quota = {"name": "nvidia.com/gpu", "nominalQuota": gpus}
     group = {
         "coveredResources": ["nvidia.com/gpu"],
         "flavors": [{"name": "h100", "resources": [quota]}],
     }
     queue = named("cq", spec={"namespaceSelector": {}, "resourceGroups": [group], **spec})
-    around.add(f"{KUEUE}/clusterqueues", kueue("ClusterQueue", queue))
+    context.add(f"{KUEUE}/clusterqueues", kueue("ClusterQueue", queue))
     door = named("lq", "team", spec={"clusterQueue": "cq"})
-    around.add(f"{KUEUE}/localqueues", kueue("LocalQueue", door))
+    context.add(f"{KUEUE}/localqueues", kueue("LocalQueue", door))
     node = named("n1")
     node["metadata"]["labels"] = {"gpu": "h100"}
-    around.add("/nodes", {"apiVersion": "v1", "kind": "Node", **node})
-    return around
+    context.add("/nodes", {"apiVersion": "v1", "kind": "Node", **node})
+    return context
 
 
 def kueue(kind: str, obj: Json) -> Json:

@@ -11,7 +11,7 @@ import orjson
 
 from tests.apiserver.admission.manifests import QUEUE, job
 from tests.apiserver.surroundings import NOW
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.storage.database import Database
@@ -29,7 +29,7 @@ def on_a_server(story: Callable[[Call], Awaitable[None]]) -> None:
 
     async def run() -> None:
         numbers = iter(range(10_000))
-        outside = Outside(
+        outside = Environment(
             clock=lambda: NOW, new_uid=lambda: f"uid-{next(numbers)}", chance=random.Random(1)
         )
         store = Store(Database(":memory:"))

@@ -321,11 +321,11 @@ def test_what_is_filled_in(key: str, given: Json, expected: Json) -> None:
 
 
 def test_only_one_class_is_the_default() -> None:
-    around = Around()
+    context = Around()
     key = "scheduling.k8s.io/priorityclasses"
-    around.add(key, {"metadata": {"name": "a"}, "value": 1, "globalDefault": True})
+    context.add(key, {"metadata": {"name": "a"}, "value": 1, "globalDefault": True})
     with pytest.raises(ApiError) as refused:
-        refusals(key, obj(value=2, globalDefault=True), around=around)
+        refusals(key, obj(value=2, globalDefault=True), context=context)
     assert refused.value.code == 403
 
 

@@ -186,22 +186,22 @@ def priority_class(name: str, value: int, **fields: Any) -> Json:
 
 
 def test_the_priority_comes_from_the_class() -> None:
-    around = Around()
-    around.add(
+    context = Around()
+    context.add(
         "scheduling.k8s.io/priorityclasses",
         priority_class("high", 100, preemptionPolicy="Never"),
     )
-    spec = created("/pods", pod({"priorityClassName": "high"}), around)["spec"]
+    spec = created("/pods", pod({"priorityClassName": "high"}), context)["spec"]
     assert (spec["priority"], spec["preemptionPolicy"]) == (100, "Never")
-    spec = created("/pods", pod({"priorityClassName": "system-node-critical"}), around)["spec"]
+    spec = created("/pods", pod({"priorityClassName": "system-node-critical"}), context)["spec"]
     assert spec["priority"] == 2_000_001_000
 
 
 def test_pods_without_a_class_get_the_default_one() -> None:
-    around = Around()
-    around.add("scheduling.k8s.io/priorityclasses", priority_class("b", 7, globalDefault=True))
-    around.add("scheduling.k8s.io/priorityclasses", priority_class("a", 9, globalDefault=True))
-    spec = created("/pods", pod(), around)["spec"]
+    context = Around()
+    context.add("scheduling.k8s.io/priorityclasses", priority_class("b", 7, globalDefault=True))
+    context.add("scheduling.k8s.io/priorityclasses", priority_class("a", 9, globalDefault=True))
+    spec = created("/pods", pod(), context)["spec"]
     assert (spec["priority"], spec["priorityClassName"]) == (7, "b")
 
 

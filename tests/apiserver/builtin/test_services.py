@@ -29,13 +29,13 @@ def test_a_service_gets_an_address_that_depends_on_its_name_only() -> None:
 
 
 def test_no_two_services_share_an_address() -> None:
-    around = Around()
+    context = Around()
     addresses = set()
     for number in range(50):
-        made = created("/services", service(f"s{number}", ports=[{"port": 80}]), around)
-        around.add("/services", made)
+        made = created("/services", service(f"s{number}", ports=[{"port": 80}]), context)
+        context.add("/services", made)
         # A twin of the same name in the same place would want the same address.
-        twin = created("/services", service(f"s{number}", ports=[{"port": 80}]), around)
+        twin = created("/services", service(f"s{number}", ports=[{"port": 80}]), context)
         addresses |= {made["spec"]["clusterIP"], twin["spec"]["clusterIP"]}
     assert len(addresses) >= 99
 
@@ -47,11 +47,11 @@ def test_a_headless_service_has_none() -> None:
 
 
 def test_ports_on_nodes_are_given_once() -> None:
-    around = Around()
+    context = Around()
     ports = [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]
-    first = created("/services", service("x", type="NodePort", ports=ports), around)
-    around.add("/services", first)
-    second = created("/services", service("y", type="LoadBalancer", ports=[{"port": 80}]), around)
+    first = created("/services", service("x", type="NodePort", ports=ports), context)
+    context.add("/services", first)
+    second = created("/services", service("y", type="LoadBalancer", ports=[{"port": 80}]), context)
     given = [port["nodePort"] for made in (first, second) for port in made["spec"]["ports"]]
     assert given == [30000, 30001, 30002]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.surroundings import Around, refusals, served_as, strategy_of
-from unisono.apiserver.builtin.typed_validation import KnownStrategy
+from unisono.apiserver.builtin.typed_validation import TypedStrategy
 
 Json = dict[str, Any]
 GROUP = "kueue.x-k8s.io"
@@ -62,16 +62,16 @@ def test_a_cluster_queue(spec: Json, expected: list[tuple[str, str]]) -> None:
 
 
 def test_what_works_differently_than_upstream_is_a_warning() -> None:
-    around = Around()
+    context = Around()
     pool = {"flavors": ["a", "b"], "resources": [{"name": "gpu", "nominalQuota": 8}]}
     made = queue(resourceGroups=[{**pool, "coveredResources": ["gpu"]}], namespaceSelector=None)
-    assert refusals(f"{GROUP}/clusterqueues", made, around=around) == []
-    assert len(around.warnings) == 2
+    assert refusals(f"{GROUP}/clusterqueues", made, context=context) == []
+    assert len(context.warnings) == 2
     assert (
         "spec.resourceGroups[0].resources: Kueue only knows quota per flavor"
-        in (around.warnings[0])
+        in (context.warnings[0])
     )
-    assert around.warnings[1].startswith("spec.namespaceSelector: is absent")
+    assert context.warnings[1].startswith("spec.namespaceSelector: is absent")
 
 
 def test_an_update_of_the_status_is_not_judged_again() -> None:
@@ -94,8 +94,8 @@ def test_older_versions_are_judged_in_their_own_words() -> None:
 
 
 def test_kinds_without_a_manifest_of_ours_have_no_such_strategy() -> None:
-    assert KnownStrategy.of(served_as("apps/deployments")) is None
-    known = KnownStrategy.of(served_as("trainer.kubeflow.org/trainjobs"))
+    assert TypedStrategy.of(served_as("apps/deployments")) is None
+    known = TypedStrategy.of(served_as("trainer.kubeflow.org/trainjobs"))
     assert known is not None
     assert not known.is_typed
     assert not known.allows_unconditional_update

@@ -6,20 +6,20 @@ from copy import deepcopy
 
 from tests.apiserver.builtin.test_jobs import job
 from tests.apiserver.surroundings import refusals
-from unisono.apiserver.builtin.verdict_cache import Seen
+from unisono.apiserver.builtin.verdict_cache import VerdictCache
 
 
 def test_the_same_parts_have_the_same_key() -> None:
-    assert Seen.key({"a": 1, "b": 2}, "x") == Seen.key({"b": 2, "a": 1}, "x")
-    assert Seen.key({"a": 1}, "x") != Seen.key({"a": 1}, "y")
+    assert VerdictCache.key({"a": 1, "b": 2}, "x") == VerdictCache.key({"b": 2, "a": 1}, "x")
+    assert VerdictCache.key({"a": 1}, "x") != VerdictCache.key({"a": 1}, "y")
 
 
 def test_the_oldest_verdict_is_forgotten() -> None:
-    seen: Seen[int] = Seen(most=2)
+    seen: VerdictCache[int] = VerdictCache(most=2)
     for number in range(3):
-        seen.keep(Seen.key(number), number)
-    assert seen.get(Seen.key(0)) is None
-    assert seen.get(Seen.key(2)) == 2
+        seen.keep(VerdictCache.key(number), number)
+    assert seen.get(VerdictCache.key(0)) is None
+    assert seen.get(VerdictCache.key(2)) == 2
 
 
 def test_a_sound_job_does_not_vouch_for_another() -> None:

@@ -14,15 +14,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.front import Admit, Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES
 from unisono.apiserver.http.connection import MAX_HEAD_BYTES, Connection
-from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.http_entry import Admit, HttpEntry
+from unisono.apiserver.listener import listen, serving
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import listen, serving
+from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.net.listener import Connections
@@ -54,7 +54,7 @@ async def cluster(folder: Path, most: int = 100) -> AsyncIterator[Cluster]:
     store = Store(Database(":memory:"))
     chance = random.Random(1)
     try:
-        outside = Outside(
+        outside = Environment(
             clock=lambda: 1_767_258_000.0,
             new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
             chance=chance,
@@ -64,7 +64,7 @@ async def cluster(folder: Path, most: int = 100) -> AsyncIterator[Cluster]:
         await bootstrap(api)
         sock = listen("127.0.0.1", 0)
         counted = Connections(most)
-        async with serving(Front(api, lambda *_: SOMEBODY), sock, None, counted=counted):
+        async with serving(HttpEntry(api, lambda *_: SOMEBODY), sock, None, counted=counted):
             yield Cluster(api, sock.getsockname()[1])
     finally:
         store.close()
@@ -274,7 +274,7 @@ class Pair:
 
 async def pair(there: Cluster, admit: Admit = lambda *_: SOMEBODY) -> Pair:
     connections: set[Connection] = set()
-    front = Front(there.api, admit)
+    front = HttpEntry(there.api, admit)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     accepted = Connections(10).take(ours.close)

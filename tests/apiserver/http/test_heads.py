@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import orjson
 
 from unisono.apiserver.access.authenticate import Authenticator, hash_token
-from unisono.apiserver.access.guard import Gate
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.access.filters import RequestFilter
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.front import Front
+from unisono.apiserver.http_entry import HttpEntry
+from unisono.apiserver.listener import listen, serving
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import listen, serving
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 
@@ -37,15 +37,15 @@ def _codes(requests: Sequence[bytes]) -> list[int]:
     async def story() -> list[int]:
         store = Store(Database(":memory:"))
         chance = random.Random(1)
-        outside = Outside(
+        outside = Environment(
             clock=lambda: 0.0, new_uid=lambda: f"{chance.getrandbits(64)}", chance=chance
         )
         api = Api(store, outside)
         await bootstrap(api)
-        gate = Gate(Authenticator(USERS))
+        gate = RequestFilter(Authenticator(USERS))
         sock = listen("127.0.0.1", 0)
         codes = []
-        async with asyncio.timeout(20), serving(Front(api, gate.admit), sock, None):
+        async with asyncio.timeout(20), serving(HttpEntry(api, gate.admit), sock, None):
             reader, writer = await asyncio.open_connection(*sock.getsockname(), limit=2**22)
             for each in requests:
                 writer.write(each)

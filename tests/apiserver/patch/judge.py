@@ -9,9 +9,8 @@ from tests.apiserver.patch.gadgets import API_VERSION, GADGET, filled
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.copying import copied
-from unisono.apiserver.patch.json_patch import json_patch
-from unisono.apiserver.patch.managed import record_update
-from unisono.apiserver.patch.merge_patch import merge_patch
+from unisono.apiserver.patch.json_patch import json_patch, merge_patch
+from unisono.apiserver.patch.managed_fields import record_update
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.kinds.shapes.served import served_kinds
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.patch.gadgets import API_VERSION, GADGET, gadget
-from tests.apiserver.patch.test_managed import entries, update
+from tests.apiserver.patch.test_managed_fields import entries, update
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.copying import copied

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.effort import effort
 from unisono.apiserver.patch.compare import differences
 from unisono.apiserver.patch.copying import equal, same
-from unisono.apiserver.patch.grain import DEDUCED
-from unisono.apiserver.schema.nesting import MAX_DEPTH
+from unisono.apiserver.patch.merge_schema import DEDUCED
+from unisono.apiserver.schema.body_checks import MAX_DEPTH
 from unisono.kinds.overriding import override
 
 WIDTH = 20

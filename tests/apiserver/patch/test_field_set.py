@@ -22,7 +22,7 @@ from unisono.apiserver.patch.field_set import (
     union,
     with_parents,
 )
-from unisono.apiserver.patch.grain import grain_of
+from unisono.apiserver.patch.merge_schema import merge_schema_of
 
 
 def _members(tree: Tree, prefix: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
@@ -135,7 +135,7 @@ def test_paths_read_as_messages_write_them() -> None:
 
 def test_a_declared_field_is_there_with_what_is_below_it() -> None:
     tree: Tree = {"f:spec": {"f:pairs": {"f:x": {"f:p": {}}}, "f:open": {"f:u": {"f:v": {}}}}}
-    assert with_parents(tree, grain_of(GADGET)) == {
+    assert with_parents(tree, merge_schema_of(GADGET)) == {
         "f:spec": {
             ".": {},
             "f:pairs": {".": {}, "f:x": {"f:p": {}}},
@@ -146,7 +146,7 @@ def test_a_declared_field_is_there_with_what_is_below_it() -> None:
 
 def test_who_owned_a_part_owns_the_whole_once_it_is_atomic() -> None:
     tree: Tree = {"f:spec": {"f:whole": {"f:p": {}}, "f:map": {"f:x": {}}, "f:list": {'v:"a"': {}}}}
-    assert collapsed(tree, grain_of(GADGET)) == {
+    assert collapsed(tree, merge_schema_of(GADGET)) == {
         "f:spec": {"f:whole": {}, "f:map": {"f:x": {}}, "f:list": {}}
     }
 

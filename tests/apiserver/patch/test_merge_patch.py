@@ -11,7 +11,7 @@ from tests.apiserver.patch.strategies import json_objects
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.patch.copying import copied
-from unisono.apiserver.patch.merge_patch import merge_patch
+from unisono.apiserver.patch.json_patch import merge_patch
 
 Json = dict[str, Any]
 

@@ -17,14 +17,14 @@ from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.compare import object_claims, object_differences
 from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.field_set import Tree, difference, intersection, read_fields
-from unisono.apiserver.patch.grain import grain_of
-from unisono.apiserver.patch.managed import record_update
-from unisono.apiserver.patch.tracking import tracked_fields
+from unisono.apiserver.patch.managed_fields import record_update
+from unisono.apiserver.patch.merge_schema import merge_schema_of
+from unisono.apiserver.patch.tracked_fields import tracked_fields
 
 pytestmark = pytest.mark.slow
 
 Json = dict[str, Any]
-GRAIN = grain_of(GADGET)
+GRAIN = merge_schema_of(GADGET)
 TRACKED = tracked_fields(API_VERSION, "")
 
 

@@ -9,8 +9,8 @@ import pytest
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.copying import copied
-from unisono.apiserver.patch.managed import record_update, without_idle_times
-from unisono.apiserver.patch.merge_patch import merge_patch
+from unisono.apiserver.patch.json_patch import merge_patch
+from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.kinds.shapes.served import served_kinds
 from unisono.kinds.shapes.shape import Shape

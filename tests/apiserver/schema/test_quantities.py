@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.apiserver.schema.quantities import canonical
+from unisono.apiserver.schema.fill import canonical
 from unisono.kinds.quantity import Quantity
 
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.support.wild_requests import SOMEBODY
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.request import Request, Response
 from unisono.apiserver.storage.database import Database, Unusable
@@ -336,7 +336,7 @@ def test_requests_on_a_full_disk_hear_so_and_reads_go_on(tmp_path: Path) -> None
     async def story() -> list[Response]:
         database = _Small(tmp_path / "state.db")
         store = Store(database)
-        outside = Outside(clock=lambda: 1_767_258_000.0, new_uid=new_uid, chance=chance())
+        outside = Environment(clock=lambda: 1_767_258_000.0, new_uid=new_uid, chance=chance())
         api = Api(store, outside)
         await bootstrap(api)
 

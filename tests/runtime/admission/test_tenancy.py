@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.runtime.admission.test_policies import run
-from unisono.apiserver.access.tenancy import RESERVED, decision_written
+from unisono.apiserver.access.reserved_fields import RESERVED, decision_written
 from unisono.kinds.shapes.served import Served
 from unisono.runtime.admission.policies import validating
 from unisono.runtime.admission.tenancy import ITEMS, VALUES, Path, searched_kinds

@@ -9,7 +9,7 @@ import pytest
 
 from tests.runtime.admission.test_policies import run
 from tests.runtime.admission.test_tenancy import PLACES, at, is_refused
-from unisono.apiserver.access.tenancy import RESERVED
+from unisono.apiserver.access.reserved_fields import RESERVED
 from unisono.kinds.shapes.served import Served
 from unisono.runtime.admission.tenancy import Path, searched_kinds
 from unisono.runtime.webhook.conditions import owner_conditions, undecided

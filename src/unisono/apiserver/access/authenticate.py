@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from unisono.apiserver.access.files import refuse_exposed
+from unisono.apiserver.access.credential_files import refuse_exposed
 from unisono.apiserver.request import User
 
 AUTHENTICATED = "system:authenticated"

@@ -16,6 +16,8 @@ from typing import Any
 
 from unisono.apiserver.access.roles import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP
 from unisono.apiserver.request import MASTERS, User
+from unisono.apiserver.storage.record import Change
+from unisono.apiserver.storage.store import Store
 
 # The stored objects of a kind, by `group/plural`: all of them, in any order.
 Every = Callable[[str], Iterable[Mapping[str, Any]]]
@@ -194,3 +196,22 @@ def _holder(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
 
 def _has(allowed: frozenset[str], wanted: str) -> bool:
     return "*" in allowed or wanted in allowed
+
+
+# ---- roles and bindings in the store -------------------------------------------------------------
+
+
+def authorizer_for(store: Store) -> Authorizer:
+    """Return an authoriser that goes by what a store holds, and notices when that changes."""
+    changes = 0
+
+    def count(change: Change) -> None:
+        nonlocal changes
+        if change.record.key[0].startswith(f"{GROUP}/"):
+            changes += 1
+
+    def every(key: str) -> Iterator[Mapping[str, Any]]:
+        return (record.load() for record in store.listing(key))
+
+    store.on_change.append(count)
+    return Authorizer(every, lambda: changes)

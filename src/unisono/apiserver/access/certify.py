@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unisono.apiserver.access.files import Exposed
+from unisono.apiserver.access.credential_files import Exposed
 
 _MODULE = "unisono.apiserver.access.certify"
 _EXPOSED = 3

@@ -18,13 +18,13 @@ from typing import Any
 from unisono.apiserver.access.authenticate import AUTHENTICATED, Authenticator
 from unisono.apiserver.access.authorize import Authorizer
 from unisono.apiserver.access.escalation import escalation
-from unisono.apiserver.access.guard import ANONYMOUS
-from unisono.apiserver.access.tenancy import overreach
+from unisono.apiserver.access.filters import ANONYMOUS
+from unisono.apiserver.access.reserved_fields import overreach
 from unisono.apiserver.errors import ApiError, Cause, forbidden, invalid, method_not_allowed
 from unisono.apiserver.request import Request, User
+from unisono.apiserver.rest.access_control import AccessControl
 from unisono.apiserver.rest.body import parse_object
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.reviews import Reviews
 from unisono.kinds.overriding import override
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ _AUTHENTICATION = "authentication.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"
 
 
-class RoleReviews(Reviews):
+class RoleBasedAccess(AccessControl):
     """Looks at roles; without an authoriser everything is allowed."""
 
     def __init__(self, authorizer: Authorizer | None, authenticator: Authenticator) -> None:

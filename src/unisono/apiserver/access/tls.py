@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from unisono.apiserver.access.files import refuse_exposed, write_privately
+from unisono.apiserver.access.credential_files import refuse_exposed, write_privately
 
 _AUTHORITY_DAYS = 3650
 _DAYS = 365

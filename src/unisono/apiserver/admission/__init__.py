@@ -1,10 +1,10 @@
 """What happens to an object on its way in, besides its kind's own rules.
 
-    aliases     other spellings of fields are read as the usual ones
-    holding     what a queue has to admit first is created suspended, or with a gate
-    submitter   who submitted it is written down
-    classes     a priority class that is not for its author is refused
-    advice      what will probably not go as its author thinks becomes a warning
+    mutation               other spellings of fields are read as the usual ones; the submitter is
+    set suspend                what a queue has to admit first is created suspended, or with a gate
+    priority_class_rules   a priority class that its author may not use is refused submit_warnings
+    a job that will probably not start as its author expects gets a warning unsupported
+    kinds that are stored and never acted on get one, too
 
 Nothing is ever sent to a webhook.
 """
@@ -13,28 +13,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unisono.apiserver.admission import advice, aliases, classes, holding, inert, submitter
-from unisono.apiserver.strategy import Json, Surroundings
+from unisono.apiserver.admission import (
+    mutation,
+    priority_class_rules,
+    submit_warnings,
+    suspend,
+    unsupported,
+)
+from unisono.apiserver.strategy import Context, Json
 from unisono.kinds.shapes.served import Served
 
 
 def normalise(served: Served, obj: Json) -> list[str]:
     """Rewrite other spellings of fields in place; return warnings that name the usual ones."""
-    return aliases.normalise(served.key, obj)
+    return mutation.normalise(served.key, obj)
 
 
-def mutate(served: Served, obj: Json, old: Json | None, around: Surroundings) -> None:
+def mutate(served: Served, obj: Json, old: Json | None, context: Context) -> None:
     """Hold back what a queue has to admit first, and keep what only the server may write."""
-    submitter.record(served, obj, old, around)
-    classes.refuse_class(served, obj, old, around)
+    mutation.record(served, obj, old, context)
+    priority_class_rules.refuse_class(served, obj, old, context)
     if old is None:
-        holding.hold(served, obj, around)
+        suspend.hold(served, obj, context)
     else:
-        holding.refuse_changes(served, obj, old)
-        holding.keep_held(served, obj, old, around)
+        suspend.refuse_changes(served, obj, old)
+        suspend.keep_held(served, obj, old, context)
 
 
-def advise(served: Served, obj: Json, around: Surroundings) -> Iterable[str]:
+def advise(served: Served, obj: Json, context: Context) -> Iterable[str]:
     """Yield what a new object's author should know."""
-    yield from inert.advise(served, obj)
-    yield from advice.advise(served, obj, around)
+    yield from unsupported.advise(served, obj)
+    yield from submit_warnings.advise(served, obj, context)

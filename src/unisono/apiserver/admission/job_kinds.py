@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from unisono.apiserver.builtin.fields import Json, at, child, items
-from unisono.apiserver.strategy import Surroundings
+from unisono.apiserver.strategy import Context
 from unisono.kinds.known import KNOWN
 from unisono.kinds.registry import Kind
 from unisono.kinds.shapes.served import Served, served_kinds
@@ -72,13 +72,13 @@ def _keys_of(keys: tuple[str, ...]) -> Mapping[tuple[str, str], str]:
     return {(one.api_version, one.kind): one.key for one in served_kinds() if one.key in keys}
 
 
-def managed_owner(obj: Json, around: Surroundings) -> Mapping[str, Any] | None:
+def managed_owner(obj: Json, context: Context) -> Mapping[str, Any] | None:
     """Return the job that an object belongs to; what is decided about that one counts for it."""
-    return controlling_owner(obj, around)
+    return controlling_owner(obj, context)
 
 
 def controlling_owner(
-    obj: Json, around: Surroundings, more: tuple[str, ...] = ()
+    obj: Json, context: Context, more: tuple[str, ...] = ()
 ) -> Mapping[str, Any] | None:
     """Return the job that an object belongs to, or an owner of some more kinds, by their keys."""
     metadata = at(obj, "metadata")
@@ -86,7 +86,7 @@ def controlling_owner(
         named = str(owner.get("apiVersion")), str(owner.get("kind"))
         key = _keys().get(named) or _keys_of(more).get(named)
         if key is not None and owner.get("controller") is True:
-            found = around.find(key, str(metadata.get("namespace")), str(owner.get("name")))
+            found = context.find(key, str(metadata.get("namespace")), str(owner.get("name")))
             if found is not None:
                 return found
     return None

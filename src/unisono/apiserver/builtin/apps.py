@@ -22,7 +22,7 @@ from unisono.apiserver.builtin.pods.defaults import fill_template
 from unisono.apiserver.builtin.pods.validation import check_template
 from unisono.apiserver.builtin.typed_validation import causes_of
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
 from unisono.kinds.overriding import override
 from unisono.kinds.selectors import LabelSelector, check_selector
@@ -47,7 +47,7 @@ class PodSetStrategy(Strategy):
         self._counts = counts
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Nothing runs."""
         obj["status"] = dict.fromkeys(self._counts, 0)
 
@@ -59,7 +59,7 @@ class PodSetStrategy(Strategy):
         fill_template(child(spec, "template"))
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield what Kubernetes refuses."""
         spec = at(obj, "spec")
         if old is not None:

@@ -9,7 +9,7 @@ from unisono.apiserver.builtin.fields import Json, at, child, fill, items
 from unisono.apiserver.builtin.pods.defaults import NOT_READY
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.overriding import override
 
@@ -37,7 +37,7 @@ class NodeStrategy(Strategy):
     clears_status = False
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Keep pods away until the node controller has seen that the node is ready."""
         spec = child(obj, "spec")
         taints = items(spec, "taints")
@@ -55,7 +55,7 @@ class NodeStrategy(Strategy):
         fill(child(child(status, "daemonEndpoints"), "kubeletEndpoint"), Port=0)
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield amounts and taints that cannot be, and what belongs to the node for good."""
         assert _NODE is not None, "Node is one of our kinds"
         causes, _ = judge(_NODE, obj)
@@ -72,7 +72,7 @@ class NamespaceStrategy(Strategy):
     has_generation = False
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """A new namespace is active and stays until it is emptied."""
         obj["status"] = {"phase": "Active"}
         spec = child(obj, "spec")
@@ -85,7 +85,7 @@ class NamespaceStrategy(Strategy):
         ]
 
     @override
-    def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:
+    def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
         """Finalizers of the spec are removed by an address of their own."""
         obj["spec"] = dict(at(old, "spec"))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from unisono.apiserver.builtin.field_errors import forbidden, immutable, invalid, required, too_long
 from unisono.apiserver.builtin.fields import Json, annotations_of, at, child, fill_text
 from unisono.apiserver.errors import Cause, bad_request
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
@@ -36,7 +36,7 @@ class ConfigMapStrategy(Strategy):
     has_generation = False
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield bad keys, too many bytes, and changes of what was frozen."""
         data, binary = at(obj, "data"), at(obj, "binaryData")
         yield from _check_keys(data, "data")
@@ -71,7 +71,7 @@ class SecretStrategy(Strategy):
                 )
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield bad keys, missing keys of the type, too many bytes, and changes of the frozen."""
         data, kind = at(obj, "data"), str(obj.get("type"))
         yield from _check_keys(data, "data")

@@ -9,7 +9,7 @@ from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text
 from unisono.apiserver.builtin.jobs import check_generated_fields_absent, check_job_spec
 from unisono.apiserver.builtin.pods.defaults import fill_template
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.digits import whole_number
 from unisono.kinds.overriding import override
 from unisono.kinds.scalar import duration_ms
@@ -21,7 +21,7 @@ class CronJobStrategy(Strategy):
     """A CronJob of `batch/v1`."""
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Nothing has run yet."""
         obj["status"] = {}
 
@@ -37,7 +37,7 @@ class CronJobStrategy(Strategy):
         fill_template(child(child(template, "spec"), "template"))
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield what Kubernetes refuses."""
         spec = at(obj, "spec")
         if old is not None and spec == at(old, "spec"):

@@ -28,7 +28,7 @@ from unisono.apiserver.errors import Cause
 from unisono.apiserver.schema.checker import Checker
 from unisono.apiserver.schema.patterns import pattern_problem
 from unisono.apiserver.schema.rules import rule_problem
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.tables.jsonpath import compile_path
 from unisono.apiserver.times import timestamp
 from unisono.kinds.meta import wrong_with_subdomain
@@ -46,16 +46,16 @@ class CustomResourceDefinitionStrategy(Strategy):
     """A user's kind."""
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Establish the kind."""
         _fill_names(obj)
-        obj["status"] = _status(obj, {}, around)
+        obj["status"] = _status(obj, {}, context)
 
     @override
-    def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:
+    def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
         """Take over changed names and versions."""
         _fill_names(obj)
-        obj["status"] = _status(obj, at(old, "status"), around)
+        obj["status"] = _status(obj, at(old, "status"), context)
 
     @override
     def default(self, obj: Json) -> None:
@@ -66,7 +66,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         fill_text(child(spec, "conversion"), strategy="None")
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield everything that keeps the kind from being served."""
         spec = at(obj, "spec")
         if old is not None:
@@ -91,7 +91,7 @@ def _fill_names(obj: Json) -> None:
         fill_text(names, singular=kind.lower(), listKind=f"{kind}List")
 
 
-def _status(obj: Json, before: Mapping[str, Any], around: Surroundings) -> Json:
+def _status(obj: Json, before: Mapping[str, Any], context: Context) -> Json:
     """Return the status of an accepted kind; what was stored once stays on the list."""
     spec = at(obj, "spec")
     stored = [str(one) for one in before.get("storedVersions") or ()]
@@ -100,8 +100,8 @@ def _status(obj: Json, before: Mapping[str, Any], around: Surroundings) -> Json:
         if version.get("storage") is True and name and name not in stored:
             stored.append(str(name))
     conditions = items(before, "conditions") or [
-        _condition("NamesAccepted", "NoConflicts", "no conflicts found", around),
-        _condition("Established", "InitialNamesAccepted", "the names have been accepted", around),
+        _condition("NamesAccepted", "NoConflicts", "no conflicts found", context),
+        _condition("Established", "InitialNamesAccepted", "the names have been accepted", context),
     ]
     return {
         "conditions": conditions,
@@ -110,11 +110,11 @@ def _status(obj: Json, before: Mapping[str, Any], around: Surroundings) -> Json:
     }
 
 
-def _condition(type_: str, reason: str, message: str, around: Surroundings) -> Json:
+def _condition(type_: str, reason: str, message: str, context: Context) -> Json:
     return {
         "type": type_,
         "status": "True",
-        "lastTransitionTime": timestamp(around.now),
+        "lastTransitionTime": timestamp(context.now),
         "reason": reason,
         "message": message,
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from unisono.apiserver.builtin.field_errors import invalid, required
 from unisono.apiserver.builtin.fields import Json, at
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.times import micro_timestamp, seconds
 from unisono.kinds.overriding import override
 
@@ -32,7 +32,7 @@ class EventStrategy(Strategy):
         to_micros(at(obj, "series"), "lastObservedTime")
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield an event in another namespace than its object, or without its author."""
         is_new_style = obj.get("apiVersion") != "v1"
         subject = "regarding" if is_new_style else "involvedObject"
@@ -71,7 +71,7 @@ class LeaseStrategy(Strategy):
         to_micros(at(obj, "spec"), "acquireTime", "renewTime")
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield durations that make no sense."""
         spec = at(obj, "spec")
         duration = spec.get("leaseDurationSeconds")

@@ -23,9 +23,9 @@ from unisono.apiserver.builtin.metadata import check_labels
 from unisono.apiserver.builtin.pods.defaults import fill_template
 from unisono.apiserver.builtin.pods.validation import check_template
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
-from unisono.apiserver.builtin.verdict_cache import Seen
+from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.digits import is_digits
 from unisono.kinds.meta import wrong_with_label_key
 from unisono.kinds.overriding import override
@@ -47,14 +47,14 @@ _FROZEN = (
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _JOB = known_kind("batch/v1", "Job")
-_SOUND: Seen[bool] = Seen()
+_SOUND: VerdictCache[bool] = VerdictCache()
 
 
 class JobStrategy(Strategy):
     """A Job of `batch/v1`."""
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Give the job's pods labels by which they are known, and the job the selector for them."""
         obj["status"] = {}
         spec = child(obj, "spec")
@@ -85,7 +85,7 @@ class JobStrategy(Strategy):
             child(obj, "metadata")["labels"] = labels if is_new else dict(labels)
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield what Kubernetes refuses, and what our queues could not read."""
         if old is not None:
             yield from _check_update(at(obj, "spec"), at(old, "spec"), old)

@@ -9,7 +9,7 @@ from unisono.apiserver.builtin.field_errors import invalid, not_supported, requi
 from unisono.apiserver.builtin.fields import Json, at, child, fill, items
 from unisono.apiserver.builtin.typed_validation import causes_of, judge, known_kind
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
 from unisono.kinds.overriding import override
 from unisono.kinds.selectors import LabelSelector, check_selector
@@ -22,7 +22,7 @@ class PodDisruptionBudgetStrategy(Strategy):
     """A PodDisruptionBudget."""
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Until somebody has counted the pods, none may go."""
         obj["status"] = {
             "currentHealthy": 0,
@@ -32,7 +32,7 @@ class PodDisruptionBudgetStrategy(Strategy):
         }
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield counts that contradict each other or are none."""
         spec = at(obj, "spec")
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
@@ -87,7 +87,7 @@ class LimitRangeStrategy(Strategy):
                     child(item, field).setdefault(name, amount)
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield bounds that contradict each other."""
         assert _LIMIT_RANGE is not None, "LimitRange is one of our kinds"
         causes, _ = judge(_LIMIT_RANGE, obj)
@@ -109,7 +109,7 @@ class AutoscalerStrategy(Strategy):
             spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield numbers of pods that make no sense."""
         spec = at(obj, "spec")
         least, most = spec.get("minReplicas"), spec.get("maxReplicas")

@@ -8,7 +8,7 @@ from unisono.apiserver.builtin.field_errors import forbidden, not_supported
 from unisono.apiserver.builtin.fields import Json, at, fill_text
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.errors import forbidden as refuse
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 
 CLASSES = "scheduling.k8s.io/priorityclasses"
@@ -34,7 +34,7 @@ class PriorityClassStrategy(Strategy):
         obj.setdefault("value", 0)
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield names and numbers that belong to the system, and changes of the number."""
         name, value = str(at(obj, "metadata").get("name")), obj.get("value")
         if name.startswith("system-"):
@@ -52,7 +52,7 @@ class PriorityClassStrategy(Strategy):
                 if obj.get(field) != old.get(field):
                     yield forbidden(field, "may not be changed in an update.")
         if obj.get("globalDefault") is True:
-            _refuse_second_default(name, around)
+            _refuse_second_default(name, context)
 
     @override
     def generation_moves(self, obj: Json, old: Json) -> bool:
@@ -60,8 +60,8 @@ class PriorityClassStrategy(Strategy):
         return False
 
 
-def _refuse_second_default(name: str, around: Surroundings) -> None:
-    for other in around.every(CLASSES):
+def _refuse_second_default(name: str, context: Context) -> None:
+    for other in context.every(CLASSES):
         known = other["metadata"]["name"]
         if other.get("globalDefault") is True and known != name:
             why = f"PriorityClass {known} is already marked as default; only one can be"
@@ -71,13 +71,13 @@ def _refuse_second_default(name: str, around: Surroundings) -> None:
 # ---- the priority of a pod -----------------------------------------------------------------------
 
 
-def set_priority(name: str, spec: Json, around: Surroundings) -> None:
+def set_priority(name: str, spec: Json, context: Context) -> None:
     """Write the number and the policy of a pod's class into its spec; refuse other numbers."""
     wanted = spec.get("priorityClassName") or ""
     if wanted:
-        value, policy = _class(name, str(wanted), around)
+        value, policy = _class(name, str(wanted), context)
     else:
-        wanted, value, policy = _default_class(around)
+        wanted, value, policy = _default_class(context)
         if wanted:
             spec["priorityClassName"] = wanted
     given = spec.get("priority")
@@ -91,8 +91,8 @@ def set_priority(name: str, spec: Json, around: Surroundings) -> None:
     spec["priority"], spec["preemptionPolicy"] = value, policy
 
 
-def _class(pod: str, name: str, around: Surroundings) -> tuple[int, str]:
-    found = around.find(CLASSES, "", name)
+def _class(pod: str, name: str, context: Context) -> tuple[int, str]:
+    found = context.find(CLASSES, "", name)
     if found is not None:
         return int(found.get("value") or 0), str(found.get("preemptionPolicy") or PREEMPTS)
     if name in SYSTEM_CLASSES:
@@ -100,11 +100,11 @@ def _class(pod: str, name: str, around: Surroundings) -> tuple[int, str]:
     raise refuse("pods", pod, f"no PriorityClass with name {name} was found")
 
 
-def _default_class(around: Surroundings) -> tuple[str, int, str]:
+def _default_class(context: Context) -> tuple[str, int, str]:
     """Return the class for pods that name none; the lowest one, should there be several."""
     classes = sorted(
         (int(one.get("value") or 0), str(one["metadata"]["name"]), str(one.get("preemptionPolicy")))
-        for one in around.every(CLASSES, saying=b'"globalDefault":true')
+        for one in context.every(CLASSES, saying=b'"globalDefault":true')
         if one.get("globalDefault") is True
     )
     if not classes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
 from unisono.apiserver.builtin.fields import Json, at, child, fill_text, items, numbered
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 
 GROUP = "rbac.authorization.k8s.io"
@@ -25,7 +25,7 @@ class RoleStrategy(Strategy):
         self._is_for_cluster = is_for_cluster
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield rules that allow nothing in particular."""
         for path, rule in numbered(obj, "rules", ""):
             at_ = path.removeprefix(".")
@@ -67,7 +67,7 @@ class BindingStrategy(Strategy):
                 fill_text(subject, apiGroup=GROUP)
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield roles and subjects that cannot be, and a change of the role."""
         role = at(obj, "roleRef")
         if role.get("apiGroup") != GROUP:

@@ -21,7 +21,7 @@ from unisono.apiserver.builtin.field_errors import (
 from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.builtin.metadata import check_labels
 from unisono.apiserver.errors import ApiError, Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 
 NETWORK = ipaddress.ip_network("10.96.0.0/16")
@@ -42,17 +42,17 @@ class ServiceStrategy(Strategy):
     has_generation = False
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Give the service an address, and ports on nodes if it asks for them."""
         obj["status"] = {"loadBalancer": {}}
         spec = child(obj, "spec")
         _fill(spec)
         metadata = at(obj, "metadata")
-        _set_address(spec, f"{metadata.get('namespace')}/{metadata.get('name')}", around)
-        _set_node_ports(spec, around)
+        _set_address(spec, f"{metadata.get('namespace')}/{metadata.get('name')}", context)
+        _set_node_ports(spec, context)
 
     @override
-    def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:
+    def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
         """Keep what was given, for whoever writes the manifest again as it was."""
         spec, before = child(obj, "spec"), at(old, "spec")
         _fill(spec)
@@ -61,13 +61,13 @@ class ServiceStrategy(Strategy):
                 if not spec.get(field) and before.get(field):
                     spec[field] = before[field]
             metadata = at(obj, "metadata")
-            _set_address(spec, f"{metadata.get('namespace')}/{metadata.get('name')}", around)
+            _set_address(spec, f"{metadata.get('namespace')}/{metadata.get('name')}", context)
         given = {(port.get("port"), port.get("protocol")): port for port in items(before, "ports")}
         for port in items(spec, "ports") if spec.get("type") in _ON_NODES else ():
             same = given.get((port.get("port"), port.get("protocol")), {})
             if not port.get("nodePort") and same.get("nodePort"):
                 port["nodePort"] = same["nodePort"]
-        _set_node_ports(spec, around)
+        _set_node_ports(spec, context)
 
     @override
     def default(self, obj: Json) -> None:
@@ -75,7 +75,7 @@ class ServiceStrategy(Strategy):
         _fill(child(obj, "spec"))
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield bad ports, and a change of the address."""
         spec = at(obj, "spec")
         kind, address = spec.get("type"), spec.get("clusterIP")
@@ -147,13 +147,13 @@ def _fill(spec: Json) -> None:
 # ---- addresses ---------------------------------------------------------------------------------
 
 
-def _set_address(spec: Json, name: str, around: Surroundings) -> None:
+def _set_address(spec: Json, name: str, context: Context) -> None:
     if spec.get("type") == "ExternalName":
         return
     if not spec.get("clusterIP"):
         listed = spec.get("clusterIPs")
         spec["clusterIP"] = (
-            listed[0] if isinstance(listed, list) and listed else _free(name, around)
+            listed[0] if isinstance(listed, list) and listed else _free(name, context)
         )
     if not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
@@ -164,8 +164,8 @@ def _set_address(spec: Json, name: str, around: Surroundings) -> None:
     fill_text(spec, ipFamilyPolicy="RequireDualStack" if is_any else "SingleStack")
 
 
-def _free(name: str, around: Surroundings) -> str:
-    taken = {str(at(one, "spec").get("clusterIP")) for one in around.every("/services")}
+def _free(name: str, context: Context) -> str:
+    taken = {str(at(one, "spec").get("clusterIP")) for one in context.every("/services")}
     usable = NETWORK.num_addresses - _RESERVED - 1  # without the last, the broadcast address
     first = zlib.crc32(name.encode())
     for step in range(usable):
@@ -175,7 +175,7 @@ def _free(name: str, around: Surroundings) -> str:
     raise ApiError(500, "InternalError", f"all {usable} addresses of services are taken")
 
 
-def _set_node_ports(spec: Json, around: Surroundings) -> None:
+def _set_node_ports(spec: Json, context: Context) -> None:
     if spec.get("type") not in _ON_NODES or spec.get("allocateLoadBalancerNodePorts") is False:
         return
     wanting = [port for port in items(spec, "ports") if not port.get("nodePort")]
@@ -183,7 +183,7 @@ def _set_node_ports(spec: Json, around: Surroundings) -> None:
         return
     taken = {
         port.get("nodePort")
-        for service in (*around.every("/services"), {"spec": spec})
+        for service in (*context.every("/services"), {"spec": spec})
         for port in items(at(service, "spec"), "ports")
     }
     free = (number for number in NODE_PORTS if number not in taken)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unisono.apiserver.builtin.field_errors import forbidden, not_supported, required
 from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -19,7 +19,7 @@ class ClaimStrategy(Strategy):
     has_generation = False
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """A new claim waits for a volume."""
         obj["status"] = {"phase": "Pending"}
 
@@ -29,7 +29,7 @@ class ClaimStrategy(Strategy):
         fill_text(child(obj, "spec"), volumeMode="Filesystem")
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield what is missing, and changes of anything but the size."""
         spec = at(obj, "spec")
         yield from _check_modes(spec)
@@ -46,7 +46,7 @@ class VolumeStrategy(Strategy):
     has_generation = False
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """Nobody claims it yet."""
         obj["status"] = {"phase": "Pending"}
 
@@ -58,7 +58,7 @@ class VolumeStrategy(Strategy):
         )
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield what is missing."""
         spec = at(obj, "spec")
         yield from _check_modes(spec)
@@ -77,7 +77,7 @@ class StorageClassStrategy(Strategy):
         fill_text(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield changes of what volumes were made with."""
         if not obj.get("provisioner"):
             yield required("provisioner")

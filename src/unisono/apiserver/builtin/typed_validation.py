@@ -13,7 +13,7 @@ from typing import Any
 
 from unisono.apiserver.builtin.fields import Json
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import Problem
 from unisono.kinds.intake import examine
 from unisono.kinds.known import KNOWN
@@ -87,7 +87,7 @@ def _warning(finding: Finding) -> str:
 # what it would warn about becomes a warning that kubectl prints.
 
 
-class KnownStrategy(Strategy):
+class TypedStrategy(Strategy):
     """A custom kind with rules of ours."""
 
     allows_unconditional_update = False
@@ -99,20 +99,20 @@ class KnownStrategy(Strategy):
         self._kind = kind
 
     @staticmethod
-    def of(served: Served) -> KnownStrategy | None:
+    def of(served: Served) -> TypedStrategy | None:
         """Return the strategy of a kind in one version, or None if we have no manifest for it."""
         kind = known_kind(served.api_version, served.kind)
-        return KnownStrategy(kind) if kind is not None else None
+        return TypedStrategy(kind) if kind is not None else None
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """Yield the problems of a new or changed spec; warn about the rest."""
         if old is not None and _written(obj) == _written(old):
             return
         causes, warnings = judge(self._kind, obj)
         yield from causes
         for text in warnings:
-            around.warn(text)
+            context.warn(text)
 
 
 def _written(obj: Json) -> Json:

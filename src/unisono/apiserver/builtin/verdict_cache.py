@@ -20,7 +20,7 @@ MOST_KEPT = 2048
 _DIGEST_BYTES = 16
 
 
-class Seen(Generic[T]):
+class VerdictCache(Generic[T]):
     """Verdicts by what they are about; the oldest are forgotten."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:

@@ -15,9 +15,9 @@ from typing import Any, cast
 
 import httptools
 
-from unisono.apiserver.front import Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
 from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of, switching
+from unisono.apiserver.http_entry import HttpEntry
 from unisono.apiserver.request import Response, Tunnel, User
 from unisono.apiserver.rest.watch import Watch
 from unisono.kinds.overriding import override
@@ -77,7 +77,7 @@ class _Head:
 class Connection(asyncio.Protocol):
     """Reads requests, has them answered, writes answers."""
 
-    def __init__(self, front: Front, others: set[Connection], accepted: Accepted) -> None:
+    def __init__(self, front: HttpEntry, others: set[Connection], accepted: Accepted) -> None:
         """Take who answers, the set of all connections, and what counts this one."""
         self._front = front
         self._others = others

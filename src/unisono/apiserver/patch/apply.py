@@ -13,17 +13,28 @@ Two managers that apply the same value own it together. kube-api.md §2.7.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from unisono.apiserver.errors import ApiError, bad_request
-from unisono.apiserver.patch.compare import object_claims, object_differences
-from unisono.apiserver.patch.conflicts import conflict_error
+import orjson
+
+from unisono.apiserver.errors import ApiError, Cause, bad_request
+from unisono.apiserver.patch.compare import claims, differences, object_claims, object_differences
 from unisono.apiserver.patch.copying import bounded, copied, equal
-from unisono.apiserver.patch.entries import (
+from unisono.apiserver.patch.field_set import (
+    Tree,
+    collapsed,
+    difference,
+    intersection,
+    paths_of,
+    union,
+)
+from unisono.apiserver.patch.managed_fields import (
+    Comparison,
     Entries,
+    ManagerKey,
     Owned,
-    Who,
+    Translate,
     all_fields,
     applier,
     read_entries,
@@ -31,20 +42,16 @@ from unisono.apiserver.patch.entries import (
     updater,
     write_entries,
 )
-from unisono.apiserver.patch.field_set import (
-    Tree,
-    collapsed,
-    difference,
-    intersection,
-    union,
+from unisono.apiserver.patch.merge_schema import (
+    FIELDS,
+    LEAF,
+    MergeSchema,
+    Unshareable,
+    merge_schema_of,
 )
-from unisono.apiserver.patch.grain import Grain, Unshareable, grain_of
-from unisono.apiserver.patch.last_applied import allowed_conflicts, refreshed
-from unisono.apiserver.patch.merging import check_items, merged
 from unisono.apiserver.patch.removal import pruned
 from unisono.apiserver.patch.skeleton import skeleton
-from unisono.apiserver.patch.tracking import Tracked, is_built_in, tracked_fields
-from unisono.apiserver.patch.versions import Comparison, Translate
+from unisono.apiserver.patch.tracked_fields import Tracked, is_built_in, tracked_fields
 from unisono.kinds.shapes.shape import Shape
 
 Json = dict[str, Any]
@@ -80,7 +87,7 @@ def apply(
         config=copied(config),
         who=applier(manager, subresource),
         api_version=api_version,
-        grain=grain_of(shape),
+        merge_schema=merge_schema_of(shape),
         tracked=tracked_fields(api_version, subresource, ignored),
         translate=translate,
     )
@@ -108,9 +115,9 @@ class _Applying:
         *,
         live: Json,
         config: Json,
-        who: Who,
+        who: ManagerKey,
         api_version: str,
-        grain: Grain,
+        merge_schema: MergeSchema,
         tracked: Tracked,
         translate: Translate | None,
     ) -> None:
@@ -120,35 +127,35 @@ class _Applying:
         self._config = config
         self._who = who
         self._version = api_version
-        self._grain = grain
+        self._merge_schema = merge_schema
         self._tracked = tracked
         self._translate = translate
 
     def assume_owner(self, time: str) -> None:
         """Give all fields of an untracked object to somebody, so that none is lost silently."""
         empty = skeleton(self._live, self._version)
-        fields, _ = object_differences(self._grain, empty, self._live, self._tracked)
+        fields, _ = object_differences(self._merge_schema, empty, self._live, self._tracked)
         if fields:
             who = updater(BEFORE_FIRST_APPLY, self._version, self._who.subresource)
             self.entries[who] = Owned(fields, self._version, time)
 
     def run(self, *, force: bool, time: str) -> Json:
         """Merge, remove, check and record."""
-        who, grain, entries = self._who, self._grain, self.entries
+        who, merge_schema, entries = self._who, self._merge_schema, self.entries
         for owned in entries.values():
             if owned.version == self._version:
-                owned.fields = collapsed(owned.fields, grain)
-        check_items(grain, self._config)
+                owned.fields = collapsed(owned.fields, merge_schema)
+        check_items(merge_schema, self._config)
         last = entries.get(who)
-        claimed = object_claims(grain, self._config, self._tracked)
+        claimed = object_claims(merge_schema, self._config, self._tracked)
         mine = Owned(claimed, self._version, last.time if last is not None else "")
         entries[who] = mine
 
-        compared, result = self._pruned(merged(grain, self._live, self._config), last)
+        compared, result = self._pruned(merged(merge_schema, self._live, self._config), last)
         comparison = Comparison(
             self._live,
             compared,
-            grain=grain,
+            merge_schema=merge_schema,
             api_version=self._version,
             tracked=self._tracked,
             translate=self._translate,
@@ -176,7 +183,7 @@ class _Applying:
         owned = union(all_fields(self.entries.values()), _NAMED)
         if last.version == self._version or self._translate is None:
             return pruned(
-                self._grain,
+                self._merge_schema,
                 result,
                 last=last.fields,
                 owned=owned,
@@ -186,18 +193,18 @@ class _Applying:
         then, config = (self._translate(obj, last.version) for obj in (result, self._config))
         if then is None or config is None:
             return result, result  # what it claimed cannot be found any more
-        grain = grain_of(then[1])
-        claimed = union(object_claims(grain, config[0], self._tracked), _NAMED)
+        merge_schema = merge_schema_of(then[1])
+        claimed = union(object_claims(merge_schema, config[0], self._tracked), _NAMED)
         owned = union(owned, claimed)
         _, left = pruned(
-            grain, then[0], last=last.fields, owned=owned, claimed=claimed, keeps_empty=True
+            merge_schema, then[0], last=last.fields, owned=owned, claimed=claimed, keeps_empty=True
         )
         back = self._translate(left, self._version)
         result = back[0] if back is not None else result
         return result, result
 
     def _check_conflicts(self, comparison: Comparison) -> None:
-        conflicts: list[tuple[Who, Tree]] = []
+        conflicts: list[tuple[ManagerKey, Tree]] = []
         for who, owned in self.entries.items():
             found = comparison.in_version(owned.version)
             if who != self._who and found is not None:
@@ -205,8 +212,165 @@ class _Applying:
                     conflicts.append((who, taken))
         if conflicts and self._who.manager == "kubectl":
             # What `kubectl apply` without --server-side left behind is kubectl's own.
-            allowed = allowed_conflicts(self._grain, self._live, self._version)
+            allowed = allowed_conflicts(self._merge_schema, self._live, self._version)
             rest = [(who, difference(fields, allowed)) for who, fields in conflicts]
             conflicts = [(who, fields) for who, fields in rest if fields]
         if conflicts:
             raise conflict_error(conflicts)
+
+
+# ---- conflicts: 409 with every field and its owner -----------------------------------------------
+
+
+# A refusal lists every conflict, but an answer must stay small enough to send.
+MAX_CAUSES = 1000
+
+
+def conflict_error(conflicts: Sequence[tuple[ManagerKey, Tree]]) -> ApiError:
+    """Return the refusal for fields that others own."""
+    listed = sorted((who.described, path) for who, fields in conflicts for path in paths_of(fields))
+    if len(listed) == 1:
+        who, path = listed[0]
+        message = f"Apply failed with 1 conflict: conflict with {who}: {path}"
+    else:
+        lines = []
+        for number, (who, path) in enumerate(listed):
+            if number == 0 or listed[number - 1][0] != who:
+                lines.append(f"conflicts with {who}:")
+            lines.append(f"- {path}")
+        text = "\n".join(lines[:MAX_CAUSES])
+        message = f"Apply failed with {len(listed)} conflicts: {text}"
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {who}", path)
+        for who, path in listed[:MAX_CAUSES]
+    ]
+    return ApiError(409, "Conflict", message, causes=causes)
+
+
+# ---- what applying a configuration makes of a live object, before anything is taken away ---------
+#
+# The configuration wins where both have a value; lists with keys and sets are merged item by item.
+
+
+def merged(merge_schema: MergeSchema, live: Any, config: Any) -> Any:
+    """Return the live value with the configuration in it; may share parts with both."""
+    if merge_schema.kind == LEAF:
+        return config
+    container = dict if merge_schema.kind == FIELDS else list
+    fit = all(value is None or isinstance(value, container) for value in (live, config))
+    if not fit or (not live and not config):
+        return config
+    if merge_schema.kind == FIELDS:
+        # A null where an object was does not remove what others put into the object.
+        result = dict(live or {})
+        for name, value in (config or {}).items():
+            if name in result:
+                result[name] = merged(merge_schema.field(name)[1], result[name], value)
+            else:
+                result[name] = value
+        return result
+    return _merged_items(merge_schema, live or [], config or [])
+
+
+def _merged_items(merge_schema: MergeSchema, live: list[Any], config: list[Any]) -> list[Any]:
+    """Merge two lists: the items of the configuration in its order, the live ones around them."""
+    wanted = {merge_schema.text(item): item for item in config}
+    there: dict[str, Any] = {}
+    live_texts = [merge_schema.text(item) for item in live]
+    for text, item in zip(live_texts, live, strict=True):
+        # Of an item that is there twice nothing is merged: the configuration's replaces both.
+        there[text] = _TWICE if text in there else item
+
+    result: list[Any] = []
+
+    def take(text: str) -> None:
+        before = there.get(text, _TWICE)
+        item = wanted[text]
+        result.append(item if before is _TWICE else merged(merge_schema.items, before, item))
+
+    order = list(wanted)
+    shared = [text for text in order if text in there]
+    next_wanted = next_shared = 0
+    for text, item in zip(live_texts, live, strict=True):
+        if text not in wanted:
+            result.append(item)
+        elif next_shared < len(shared) and text == shared[next_shared]:
+            # The configuration's own items go in front of the shared one that follows them.
+            while order[next_wanted] != text:
+                take(order[next_wanted])
+                next_wanted += 1
+            take(text)
+            next_wanted += 1
+            next_shared += 1
+        # Any other shared item is taken when its turn in the configuration comes.
+    for text in order[next_wanted:]:
+        take(text)
+    return result
+
+
+_TWICE: Any = object()
+
+
+def check_items(merge_schema: MergeSchema, config: Any) -> None:
+    """Refuse a configuration that has two items with the same key in one list."""
+    if merge_schema.kind == FIELDS and isinstance(config, dict):
+        for name, value in config.items():
+            if isinstance(value, (dict, list)):
+                check_items(merge_schema.field(name)[1], value)
+    elif merge_schema.kind not in (FIELDS, LEAF) and isinstance(config, list):
+        seen = set()
+        for item in config:
+            text = merge_schema.text(item)
+            if text in seen:
+                raise Unshareable(f"two items of a list have the key {text[2:]}")
+            seen.add(text)
+            check_items(merge_schema.items, item)
+
+
+# ---- from client-side to server-side apply: kubectl's note of what it applied last ---------------
+#
+# `kubectl apply` without --server-side keeps the whole configuration in an annotation. When kubectl
+# then applies on the server, the fields in that note which nobody changed since are its own,
+# whoever is listed as their owner, and the note is kept up to date for the way back.
+
+
+NOTE = "kubectl.kubernetes.io/last-applied-configuration"
+# All annotations of an object together may not be larger; without room the note is dropped.
+MAX_ANNOTATION_BYTES = 262_144
+
+
+def allowed_conflicts(merge_schema: MergeSchema, live: Json, api_version: str) -> Tree:
+    """Return the fields that the note names and that still have the values it gave them."""
+    note = _annotations(live).get(NOTE)
+    try:
+        config = orjson.loads(note) if isinstance(note, str) else None
+    except ValueError:
+        return {}
+    if not isinstance(config, dict) or config.get("apiVersion") != api_version:
+        return {}
+    try:
+        claimed = claims(merge_schema, config)
+        came, went = differences(merge_schema, config, live) if config != live else (None, None)
+    except Unshareable:
+        return {}
+    return difference(difference(claimed, came or {}), went or {})
+
+
+def refreshed(result: Json, config: Json) -> None:
+    """Bring the note of an object up to date, if it has one."""
+    annotations = _annotations(result)
+    if NOTE not in annotations:
+        return
+    clean = copied(config)
+    if isinstance(clean.get("metadata"), dict):
+        _annotations(clean).pop(NOTE, None)
+    annotations[NOTE] = orjson.dumps(clean, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    size = sum(len(key) + len(str(value).encode()) for key, value in annotations.items())
+    if size > MAX_ANNOTATION_BYTES:
+        del annotations[NOTE]
+
+
+def _annotations(obj: Json) -> Json:
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}

@@ -18,8 +18,8 @@ from typing import Any
 
 from unisono.apiserver.patch.copying import equal
 from unisono.apiserver.patch.field_set import SELF, Tree
-from unisono.apiserver.patch.grain import FIELDS, LEAF, UNOWNED, Grain
-from unisono.apiserver.patch.tracking import Tracked
+from unisono.apiserver.patch.merge_schema import FIELDS, LEAF, UNOWNED, MergeSchema
+from unisono.apiserver.patch.tracked_fields import Tracked
 
 Json = dict[str, Any]
 
@@ -29,46 +29,46 @@ Json = dict[str, Any]
 _COMPARED_WHOLE = 8
 
 
-def everything(grain: Grain, value: Any) -> Tree:
+def everything(merge_schema: MergeSchema, value: Any) -> Tree:
     """Return the node of a value that was not there before: itself and all below."""
-    kind = grain.kind
+    kind = merge_schema.kind
     if kind == LEAF or not value:
         return {}
     tree: Tree = {SELF: {}}
     if kind == FIELDS:
         if type(value) is not dict:
             return {}
-        if grain.is_plain_map:
+        if merge_schema.is_plain_map:
             for name in value:
                 tree["f:" + name] = {}
             return tree
-        leaf = grain.leaves.get
+        leaf = merge_schema.leaves.get
         for name, child in value.items():
             text = leaf(name)
             if text is not None:
                 tree[text] = {}
             else:
-                text, below, _ = grain.field(name)
+                text, below, _ = merge_schema.field(name)
                 tree[text] = everything(below, child)
     else:
         if type(value) is not list:
             return {}
-        items = grain.items
+        items = merge_schema.items
         for item in value:
-            text = grain.text(item)
+            text = merge_schema.text(item)
             tree[text] = {} if text in tree else everything(items, item)
     return tree
 
 
 def differences(
-    grain: Grain, old: Any, new: Any, levels: int = _COMPARED_WHOLE
+    merge_schema: MergeSchema, old: Any, new: Any, levels: int = _COMPARED_WHOLE
 ) -> tuple[Tree | None, Tree | None]:
     """Return the nodes of what changed or came, and of what went; None for nothing.
 
     Both values are there (perhaps as null). They are not equal, unless no `levels` are left on
     which that was found out.
     """
-    kind = grain.kind
+    kind = merge_schema.kind
     container = dict if kind == FIELDS else list
     if not levels:
         is_walked = kind != LEAF and type(old) is type(new) is container and old and new
@@ -80,23 +80,23 @@ def differences(
     new_fits = new is None or type(new) is container
     if not old_fits or not new_fits:
         # One becomes the other: an object a text, a list a number.
-        went = _below(grain, old) if old_fits else None
-        came = _below(grain, new) if new_fits else None
+        went = _below(merge_schema, old) if old_fits else None
+        came = _below(merge_schema, new) if new_fits else None
         return {SELF: {}, **came} if came else {}, went
     if not old and not new:
         return {}, None  # null, {} and [] are values of their own
     if kind == FIELDS:
-        return _fields_differ(grain, old or {}, new or {}, (), levels)
-    return _items_differ(grain, old or [], new or [], levels)
+        return _fields_differ(merge_schema, old or {}, new or {}, (), levels)
+    return _items_differ(merge_schema, old or [], new or [], levels)
 
 
-def _below(grain: Grain, value: Any) -> Tree | None:
-    tree = everything(grain, value)
+def _below(merge_schema: MergeSchema, value: Any) -> Tree | None:
+    tree = everything(merge_schema, value)
     return {key: node for key, node in tree.items() if key != SELF} or None
 
 
 def _fields_differ(
-    grain: Grain,
+    merge_schema: MergeSchema,
     old: Json,
     new: Json,
     skipped: Collection[str],
@@ -104,7 +104,7 @@ def _fields_differ(
 ) -> tuple[Tree | None, Tree | None]:
     came: Tree = {}
     went: Tree = {}
-    known = grain.fields
+    known = merge_schema.fields
     below_levels = max(0, levels - 1)
     for name, value in new.items():
         if name in skipped:
@@ -113,7 +113,7 @@ def _fields_differ(
             before = old[name]
             if levels and value == before and (value.__class__ is str or equal(value, before)):
                 continue
-            text, below, _ = known.get(name) or grain.field(name)
+            text, below, _ = known.get(name) or merge_schema.field(name)
             if below.kind == LEAF:
                 if levels or not equal(value, before):
                     came[text] = {}
@@ -124,23 +124,23 @@ def _fields_differ(
             if removed is not None:
                 went[text] = removed
         else:
-            text, below, _ = known.get(name) or grain.field(name)
+            text, below, _ = known.get(name) or merge_schema.field(name)
             came[text] = {} if below.kind == LEAF else everything(below, value)
     for name, value in old.items():
         if name not in new and name not in skipped:
-            text, below, _ = grain.field(name)
+            text, below, _ = merge_schema.field(name)
             went[text] = everything(below, value)
     return came or None, went or None
 
 
 def _items_differ(
-    grain: Grain, old: list[Any], new: list[Any], levels: int
+    merge_schema: MergeSchema, old: list[Any], new: list[Any], levels: int
 ) -> tuple[Tree | None, Tree | None]:
     came: Tree = {}
     went: Tree = {}
-    before = _by_text(grain, old)
-    after = _by_text(grain, new)
-    items = grain.items
+    before = _by_text(merge_schema, old)
+    after = _by_text(merge_schema, new)
+    items = merge_schema.items
     for text, now in after.items():
         then = before.get(text, ())
         if len(then) > 1 and len(now) > 1:
@@ -167,19 +167,19 @@ def _items_differ(
     return came or None, went or None
 
 
-def _by_text(grain: Grain, items: list[Any]) -> dict[str, list[Any]]:
+def _by_text(merge_schema: MergeSchema, items: list[Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for item in items:
-        found.setdefault(grain.text(item), []).append(item)
+        found.setdefault(merge_schema.text(item), []).append(item)
     return found
 
 
-def claims(grain: Grain, value: Any) -> Tree:
+def claims(merge_schema: MergeSchema, value: Any) -> Tree:
     """Return what is below a value of a configuration that is applied; `{}` for nothing."""
     tree: Tree = {}
-    if grain.kind == FIELDS and isinstance(value, dict):
+    if merge_schema.kind == FIELDS and isinstance(value, dict):
         for name, child in value.items():
-            text, below, is_declared = grain.field(name)
+            text, below, is_declared = merge_schema.field(name)
             if below.kind == LEAF or child is None or child == {}:
                 tree[text] = {}
                 continue
@@ -189,10 +189,10 @@ def claims(grain: Grain, value: Any) -> Tree:
                 tree[text] = {SELF: {}, **claimed} if claimed else {}
             elif claimed:
                 tree[text] = claimed
-    elif grain.kind not in (LEAF, FIELDS) and isinstance(value, list):
+    elif merge_schema.kind not in (LEAF, FIELDS) and isinstance(value, list):
         for item in value:
-            text = grain.text(item)
-            claimed = {} if text in tree else claims(grain.items, item)
+            text = merge_schema.text(item)
+            claimed = {} if text in tree else claims(merge_schema.items, item)
             tree[text] = {SELF: {}, **claimed} if claimed else {}
     return tree
 
@@ -201,7 +201,7 @@ def claims(grain: Grain, value: Any) -> Tree:
 
 
 def object_differences(
-    grain: Grain,
+    merge_schema: MergeSchema,
     old: Mapping[str, Any],
     new: Json,
     tracked: Tracked,
@@ -216,7 +216,7 @@ def object_differences(
     for name in (*new, *(name for name in old if name not in new)):
         if not tracked(name):
             continue
-        text, below, _ = grain.field(name)
+        text, below, _ = merge_schema.field(name)
         value, before = new.get(name, _ABSENT), old.get(name, _ABSENT)
         changed: Tree | None = None
         removed: Tree | None = None
@@ -242,7 +242,7 @@ def object_differences(
 _ABSENT: Any = object()
 
 
-def object_claims(grain: Grain, config: Json, tracked: Tracked) -> Tree:
+def object_claims(merge_schema: MergeSchema, config: Json, tracked: Tracked) -> Tree:
     """Return the set that whoever applies a configuration owns afterwards."""
     kept = {name: value for name, value in config.items() if tracked(name)}
     metadata = kept.get("metadata")
@@ -250,4 +250,4 @@ def object_claims(grain: Grain, config: Json, tracked: Tracked) -> Tree:
         kept["metadata"] = {name: value for name, value in metadata.items() if name not in UNOWNED}
         if not kept["metadata"]:
             del kept["metadata"]
-    return claims(grain, kept)
+    return claims(merge_schema, kept)

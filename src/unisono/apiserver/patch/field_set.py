@@ -21,12 +21,12 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.patch.grain import (
+from unisono.apiserver.patch.merge_schema import (
     DEDUCED,
     FIELDS,
     KEYED,
     LEAF,
-    Grain,
+    MergeSchema,
     Unshareable,
     json_text,
 )
@@ -127,7 +127,7 @@ def holds(node: Tree | None) -> bool:
     return node is not None and (not node or SELF in node)
 
 
-def with_parents(tree: Tree, grain: Grain) -> Tree:
+def with_parents(tree: Tree, merge_schema: MergeSchema) -> Tree:
     """Return the set with every declared field that has a path below it.
 
     A field of an object is there whenever something below it is; the key of a map or an item of a
@@ -138,13 +138,13 @@ def with_parents(tree: Tree, grain: Grain) -> Tree:
         if key == SELF or not node:
             whole[key] = node
             continue
-        child, is_declared = _below(grain, key)
+        child, is_declared = _below(merge_schema, key)
         below = with_parents(node, child)
         whole[key] = {SELF: {}, **below} if is_declared and SELF not in below else below
     return whole
 
 
-def collapsed(tree: Tree, grain: Grain) -> Tree:
+def collapsed(tree: Tree, merge_schema: MergeSchema) -> Tree:
     """Return the set as it is after a value that was shared by parts is owned as a whole.
 
     Schemas change; whoever owned a part of such a value then owns all of it.
@@ -154,18 +154,18 @@ def collapsed(tree: Tree, grain: Grain) -> Tree:
         if key == SELF or not node:
             result[key] = node
             continue
-        child, _ = _below(grain, key)
+        child, _ = _below(merge_schema, key)
         result[key] = {} if child.kind == LEAF else collapsed(node, child)
     return result
 
 
-def _below(grain: Grain, key: str) -> tuple[Grain, bool]:
+def _below(merge_schema: MergeSchema, key: str) -> tuple[MergeSchema, bool]:
     """Return the grain of what a key stands for, and whether it is a declared field."""
-    if key.startswith("f:") and grain.kind == FIELDS:
-        _, child, is_declared = grain.field(key[2:])
+    if key.startswith("f:") and merge_schema.kind == FIELDS:
+        _, child, is_declared = merge_schema.field(key[2:])
         return child, is_declared
-    if key.startswith("k:") and grain.kind == KEYED:
-        return grain.items, False
+    if key.startswith("k:") and merge_schema.kind == KEYED:
+        return merge_schema.items, False
     return DEDUCED, False
 
 

@@ -117,15 +117,15 @@ class _Document:
     # ---- places ------------------------------------------------------------------------------
 
     def _find(self, path: list[str], where: str) -> Any:
-        here = self.root
+        context = self.root
         for name in path:
-            if isinstance(here, dict):
-                if name not in here:
+            if isinstance(context, dict):
+                if name not in context:
                     raise _misfit(f"{where}: there is no field {name!r}")
-                here = here[name]
+                context = context[name]
             else:
-                here = here[_index(here, name, where)]
-        return here
+                context = context[_index(context, name, where)]
+        return context
 
     def _put(self, path: list[str], value: Any, where: str) -> None:
         if not path:
@@ -194,3 +194,31 @@ def _size(value: Any) -> int:
         return len(orjson.dumps(value))
     except (TypeError, ValueError):
         return len(str(value))  # too deep or too large a number for orjson: roughly is enough
+
+
+# ---- jSON merge patch, RFC 7386: a sparse object whose fields win; null removes a field ----------
+
+
+@bounded
+def merge_patch(target: Json, patch: Json) -> Json:
+    """Return the object with the patch merged in; lists are replaced whole."""
+    if not isinstance(patch, dict):
+        raise bad_request("a merge patch is an object")
+    result: Json = copied(target)
+    _merge(result, copied(patch))
+    return result
+
+
+def _merge(target: Json, patch: Json) -> None:
+    for name, value in patch.items():
+        if value is None:
+            target.pop(name, None)
+        elif isinstance(value, dict):
+            below = target.get(name)
+            if not isinstance(below, dict):
+                # What stands there is no object: the patch is merged into an empty one, so that
+                # its nulls vanish.
+                below = target[name] = {}
+            _merge(below, value)
+        else:
+            target[name] = value

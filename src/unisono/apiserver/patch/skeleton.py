@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unisono.apiserver.patch.tracking import is_built_in
+from unisono.apiserver.patch.tracked_fields import is_built_in
 
 _SPEC: Mapping[str, Any] = {"spec": {}, "status": {}}
 _POD_SPEC = {"containers": None}

@@ -79,16 +79,16 @@ def _object(raw: bytes, name: str, kind: str, where: str, budget: Budget) -> Jso
                 f"{kind}: field {number}{place} ({name}) is not known here in its protobuf form; "
                 f"{_ADVICE}"
             )
-        here = f"{where}.{field.name}" if where and field.name != "." else where or field.name
+        context = f"{where}.{field.name}" if where and field.name != "." else where or field.name
         if field.is_map:
-            key, item = _entry(field, wire_type, value, kind, here, budget)
+            key, item = _entry(field, wire_type, value, kind, context, budget)
             result.setdefault(field.name, {})[key] = item
         elif field.is_list:
             result.setdefault(field.name, []).extend(
-                _items(field, wire_type, value, kind, here, budget)
+                _items(field, wire_type, value, kind, context, budget)
             )
         else:
-            item = _value(field, wire_type, value, kind, here, budget)
+            item = _value(field, wire_type, value, kind, context, budget)
             if field.name == ".":
                 result.update(item)
             elif item is not None and (item or field.stays_empty):

@@ -1,4 +1,4 @@
-"""What the numbers of each message mean, read from the notation of `fields/`.
+"""What the numbers of each message mean, read from `core_fields` and `group_fields`.
 
     EnvVar  1 name*, 2 value, 3 valueFrom*: EnvVarSource
     Probe  1 .: ProbeHandler, 2 initialDelaySeconds: int
@@ -18,20 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from unisono.apiserver.protobuf.fields import (
-    access,
-    core,
-    meta,
-    nodes,
-    others,
-    pod_status,
-    pods,
-    volumes,
-    workloads,
-)
+from unisono.apiserver.protobuf import core_fields, group_fields
 
-_AREAS = (meta, pods, pod_status, volumes, nodes, core, workloads, access, others)
-_WITH_KINDS = (pods, volumes, nodes, core, workloads, access, others)
+_AREAS = (core_fields, group_fields)
 
 # What clients send beside a request to delete, under the version of whatever they delete.
 _DELETE_OPTIONS = "DeleteOptions"
@@ -67,7 +56,7 @@ def message_of(api_version: str, kind: str) -> str:
 @cache
 def kinds() -> dict[str, str]:
     """Return the message of each kind, by `apiVersion kind`."""
-    return {kind: name for area in _WITH_KINDS for kind, name in area.KINDS.items()}
+    return {kind: name for area in _AREAS for kind, name in area.KINDS.items()}
 
 
 @cache

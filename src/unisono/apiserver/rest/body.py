@@ -13,9 +13,13 @@ from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import Cause, bad_request, invalid, unsupported_media_type
 from unisono.apiserver.protobuf.decode import decode as decode_protobuf
 from unisono.apiserver.request import Request
-from unisono.apiserver.rest.extent import looks_like_json, refuse_body
-from unisono.apiserver.schema.duplicates import duplicate_fields, has_every_key
-from unisono.apiserver.schema.nesting import MAX_DEPTH, refuse_deep
+from unisono.apiserver.rest.size_limits import looks_like_json, refuse_body
+from unisono.apiserver.schema.body_checks import (
+    MAX_DEPTH,
+    duplicate_fields,
+    has_every_key,
+    refuse_deep,
+)
 from unisono.apiserver.strategy import Json
 from unisono.kinds.yaml_values import Unreadable, yaml_documents
 

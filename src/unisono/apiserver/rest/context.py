@@ -10,7 +10,7 @@ from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.errors import not_found
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.storage.known import Known
+from unisono.apiserver.storage.decoded_cache import DecodedCache
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.storage.store import Store
 
@@ -19,7 +19,7 @@ _FEW = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class ServerContext:
     """What every handler needs; made once."""
 
     store: Store
@@ -33,7 +33,7 @@ class Tools:
     few: dict[tuple[str, bytes], tuple[int, Sequence[Mapping[str, Any]]]] = field(
         default_factory=dict
     )
-    known: Known = field(default_factory=Known)
+    known: DecodedCache = field(default_factory=DecodedCache)
 
     def existing(self, route: Route) -> Record:
         """Return the object at an address as the next writer sees it."""
@@ -45,16 +45,16 @@ class Tools:
 
 
 @dataclass(slots=True)
-class Here:
+class RequestContext:
     """The surroundings of one request (`strategy.Surroundings`)."""
 
-    tools: Tools
+    server: ServerContext
     request: Request
 
     @property
     def now(self) -> float:
         """The time in seconds since 1970."""
-        return self.tools.clock()
+        return self.server.clock()
 
     @property
     def user(self) -> User:
@@ -63,23 +63,23 @@ class Here:
 
     def find(self, key: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a stored object in its stored version, or None."""
-        record = self.tools.store.newest((key, namespace, name))
-        return self.tools.known.of(record) if record is not None else None
+        record = self.server.store.newest((key, namespace, name))
+        return self.server.known.of(record) if record is not None else None
 
     def every(
         self, key: str, namespace: str = "", *, saying: bytes = b""
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the stored objects of a kind, of one namespace or of all."""
-        if not namespace and self.tools.store.count(key) <= _FEW:
+        if not namespace and self.server.store.count(key) <= _FEW:
             yield from self._few(key, saying)
             return
-        for record in self.tools.store.newest_of(key):
+        for record in self.server.store.newest_of(key):
             if (not namespace or record.namespace == namespace) and saying in record.data:
                 yield record.load()
 
     def _few(self, key: str, saying: bytes) -> Iterable[Mapping[str, Any]]:
         """Return the objects of a kind that has few; they are kept for as long as they are so."""
-        store, kept = self.tools.store, self.tools.few
+        store, kept = self.server.store, self.server.few
         stamp, found = kept.get((key, saying), (None, ()))
         if stamp != store.stamp(key):
             found = [one.load() for one in store.newest_of(key) if saying in one.data]

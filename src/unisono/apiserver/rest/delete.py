@@ -13,13 +13,13 @@ import orjson
 from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, invalid
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse
-from unisono.apiserver.rest.context import Tools
-from unisono.apiserver.rest.manner import is_dry_run
+from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.object_state import is_over
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.states import is_over
 from unisono.apiserver.rest.versions import shown
-from unisono.apiserver.rest.write import Outcome
+from unisono.apiserver.rest.write_options import is_dry_run
+from unisono.apiserver.rest.writer import WriteResult
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds, timestamp
@@ -102,15 +102,15 @@ class Options:
 class Deleter:
     """Ends objects."""
 
-    def __init__(self, tools: Tools, reader: Reader) -> None:
+    def __init__(self, server: ServerContext, reader: Reader) -> None:
         """Take the store."""
-        self._tools = tools
+        self._server = server
         self._reader = reader
 
-    async def delete(self, request: Request, route: Route) -> Outcome:
+    async def delete(self, request: Request, route: Route) -> WriteResult:
         """Delete one object, or begin to."""
         options = Options.of(request)
-        record = self._tools.existing(route)
+        record = self._server.existing(route)
         if route.resource.key == "batch/jobs" and not options.policy:
             request.warnings.append(
                 "the pods of a deleted job are kept unless propagationPolicy says otherwise; "
@@ -118,20 +118,20 @@ class Deleter:
             )
         left = self.stage(route, record, options)
         if not options.is_dry:
-            await self._tools.store.landed()
-        return Outcome(orjson.dumps(left), route.resource)
+            await self._server.store.landed()
+        return WriteResult(orjson.dumps(left), route.resource)
 
-    async def delete_collection(self, request: Request, route: Route) -> Outcome:
+    async def delete_collection(self, request: Request, route: Route) -> WriteResult:
         """Delete everything that a list would show."""
         options = Options.of(request)
         page = self._reader.page(request, route)
         for record in page.records:
-            newest = self._tools.store.newest(record.key)
+            newest = self._server.store.newest(record.key)
             if newest is not None:
                 namespace, name = record.key[1:]
                 each = Route(resource=route.resource, namespace=namespace, name=name)
                 self.stage(each, newest, options)
-        await self._tools.store.landed()
+        await self._server.store.landed()
         served = route.resource.served
         items = [shown(record, route.resource) for record in page.records]
         listing = {
@@ -140,7 +140,7 @@ class Deleter:
             "metadata": page.metadata(),
             "items": items,
         }
-        return Outcome(orjson.dumps(listing), route.resource)
+        return WriteResult(orjson.dumps(listing), route.resource)
 
     def stage(self, route: Route, record: Record, options: Options) -> Json:
         """Delete without waiting for the disk; return what the client is told."""
@@ -159,7 +159,7 @@ class Deleter:
                 metadata.pop("deletionTimestamp")
                 metadata.pop("deletionGracePeriodSeconds")
             if not options.is_dry:
-                self._tools.store.remove(record.key, obj)
+                self._server.store.remove(record.key, obj)
             if route.resource.key in _ANSWERED_WITH_THE_OBJECT:
                 return obj
             return {
@@ -180,7 +180,7 @@ class Deleter:
             obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
         if orjson.dumps(obj) == before or options.is_dry:
             return shown(record, route.resource) if not options.is_dry else obj
-        return shown(self._tools.store.put(record.key, obj), route.resource)
+        return shown(self._server.store.put(record.key, obj), route.resource)
 
     def _check(self, route: Route, record: Record, options: Options) -> None:
         served = route.resource.served
@@ -221,7 +221,7 @@ class Deleter:
     def _settle_end(self, obj: Json, grace: int) -> None:
         """Set when it is to end; a later deletion may bring that forward, never put it off."""
         metadata = obj["metadata"]
-        now = self._tools.clock()
+        now = self._server.clock()
         set_at = metadata.get("deletionTimestamp")
         if set_at is None:
             metadata["deletionTimestamp"] = timestamp(now + grace)

@@ -14,8 +14,7 @@ from unisono.apiserver.errors import (
     unsupported_media_type,
 )
 from unisono.apiserver.patch.apply import apply
-from unisono.apiserver.patch.json_patch import json_patch
-from unisono.apiserver.patch.merge_patch import merge_patch
+from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import (
@@ -26,14 +25,13 @@ from unisono.apiserver.rest.body import (
     parse_yaml,
     report_fields,
 )
-from unisono.apiserver.rest.context import Tools
-from unisono.apiserver.rest.extent import LARGE_BODY_BYTES
-from unisono.apiserver.rest.manner import Manner
-from unisono.apiserver.rest.owning import translator, unowned
+from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.versions import shown
-from unisono.apiserver.rest.write import Outcome, Writer
-from unisono.apiserver.schema.nesting import refuse_deep
+from unisono.apiserver.rest.size_limits import LARGE_BODY_BYTES
+from unisono.apiserver.rest.versions import shown, translator, unowned
+from unisono.apiserver.rest.write_options import WriteOptions
+from unisono.apiserver.rest.writer import Writer, WriteResult
+from unisono.apiserver.schema.body_checks import refuse_deep
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
 
@@ -51,19 +49,19 @@ _MOST_TURNS = 3
 class Patcher:
     """Turns patches and replacements into new states."""
 
-    def __init__(self, tools: Tools, writer: Writer) -> None:
+    def __init__(self, server: ServerContext, writer: Writer) -> None:
         """Take the store, and who writes to it."""
-        self._tools = tools
+        self._server = server
         self._writer = writer
 
-    async def replace(self, request: Request, route: Route) -> Outcome:
+    async def replace(self, request: Request, route: Route) -> WriteResult:
         """PUT: the whole object anew."""
         obj = parse_object(request, route.resource)
-        record = self._tools.existing(route)
-        manner = Manner.of(request, needs_version=True)
+        record = self._server.existing(route)
+        manner = WriteOptions.of(request, needs_version=True)
         return await self._writer.change(request, route, obj, record, manner)
 
-    async def patch(self, request: Request, route: Route) -> Outcome:
+    async def patch(self, request: Request, route: Route) -> WriteResult:
         """PATCH: by what the content type says."""
         kind = media_type(request)
         if kind == APPLY_PATCH:
@@ -81,7 +79,7 @@ class Patcher:
             raise unsupported_media_type(
                 f"custom resources know no strategic merge patch; use {MERGE_PATCH}"
             )
-        record = self._tools.existing(route)
+        record = self._server.existing(route)
         old = shown(record, route.resource)
         patched = self.patched(request, route, old)
         if patched.get("apiVersion") != old["apiVersion"] or patched.get("kind") != old["kind"]:
@@ -89,15 +87,15 @@ class Patcher:
         if not isinstance(patched.get("metadata"), dict):
             raise bad_request("metadata is not an object")
         refuse_deep(patched)
-        return await self._writer.change(request, route, patched, record, Manner.of(request))
+        return await self._writer.change(request, route, patched, record, WriteOptions.of(request))
 
-    async def _own_status(self, request: Request, route: Route) -> Outcome | None:
+    async def _own_status(self, request: Request, route: Route) -> WriteResult | None:
         """Take the status that a controller of ours wrote, in the state it saw, as it is.
 
         Most writes of a busy cluster are these. Only what keeps two writers apart is looked at;
         tests let the same controllers go the long way. None: this one has to go it, too.
         """
-        record = self._tools.existing(route)
+        record = self._server.existing(route)
         changes = parse_json(request.body)
         metadata = dict(changes.get("metadata") or {})
         version = metadata.pop("resourceVersion", None)
@@ -111,9 +109,9 @@ class Patcher:
         status = merge_patch(obj.get("status") or {}, changes.get("status") or {})
         if status != (obj.get("status") or {}):
             obj["status"] = status
-            record = self._tools.store.put(record.key, obj)
-        await self._tools.store.landed()
-        return Outcome(record.data, route.resource)
+            record = self._server.store.put(record.key, obj)
+        await self._server.store.landed()
+        return WriteResult(record.data, route.resource)
 
     def patched(self, request: Request, route: Route, old: Json) -> Json:
         """Return an object with a patch applied; nothing is checked or stored."""
@@ -141,7 +139,7 @@ class Patcher:
             report_fields(request, [])
         return result
 
-    async def _apply(self, request: Request, route: Route) -> Outcome:
+    async def _apply(self, request: Request, route: Route) -> WriteResult:
         manager = request.query.get("fieldManager", "")
         if not manager:
             cause = Cause("FieldValueRequired", "is required for apply patch", "fieldManager")
@@ -161,7 +159,7 @@ class Patcher:
         if name != route.name:
             raise bad_request("the name of the object does not match the name on the URL")
         self._writer.inspect(request, resource, config)
-        manner = Manner.of(request, is_applied=True)
+        manner = WriteOptions.of(request, is_applied=True)
         turns = _MOST_TURNS if len(request.body) >= LARGE_BODY_BYTES else 0
         if turns:
             await asyncio.sleep(0)
@@ -171,7 +169,7 @@ class Patcher:
                 break
             turns -= 1
             await asyncio.sleep(0)
-            if self._tools.store.newest(route.key) is record:
+            if self._server.store.newest(route.key) is record:
                 break  # else somebody changed it meanwhile
         if record is None:
             return await self._writer.add(request, route, merged, manner)
@@ -182,7 +180,7 @@ class Patcher:
     ) -> tuple[Record | None, Json]:
         """Return the newest version of an object, and what an applied configuration makes of it."""
         resource = route.resource
-        record = self._tools.store.newest(route.key)
+        record = self._server.store.newest(route.key)
         if record is None and route.subresource:
             raise not_found(resource.served.plural, route.name, group=resource.served.group)
         self._check_uid(config, record, route)
@@ -194,10 +192,10 @@ class Patcher:
             force=request.flag("force"),
             api_version=resource.served.api_version,
             subresource=route.subresource,
-            now=self._tools.clock(),
+            now=self._server.clock(),
             shape=resource.served.shape,
             ignored=unowned(resource),
-            translate=translator(self._tools.catalogue, resource),
+            translate=translator(self._server.catalogue, resource),
         )
 
     def _check_uid(self, config: Json, record: Record | None, route: Route) -> None:

@@ -11,9 +11,9 @@ import orjson
 
 from unisono.apiserver.errors import ApiError, Cause, bad_request, expired, invalid, not_found
 from unisono.apiserver.request import Request
-from unisono.apiserver.rest.context import Tools
+from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.selection import Selection, number
+from unisono.apiserver.rest.selectors import Selection, number
 from unisono.apiserver.storage.record import Record
 from unisono.kinds.digits import is_digits
 
@@ -46,13 +46,13 @@ class Page:
 class Reader:
     """Reads committed objects."""
 
-    tools: Tools
+    server: ServerContext
     # Lists that somebody reads page by page: every page shows the state of the first.
     _open: dict[tuple[str, int], tuple[float, Sequence[Record]]] = field(default_factory=dict)
 
     def get(self, route: Route) -> Record:
         """Return one object."""
-        record = self.tools.store.get(route.key)
+        record = self.server.store.get(route.key)
         if record is None:
             served = route.resource.served
             raise not_found(served.plural, route.name, group=served.group)
@@ -78,7 +78,7 @@ class Reader:
         return Page(kept, rv, following, remaining)
 
     def _begin(self, request: Request, route: Route) -> tuple[Sequence[Record], int]:
-        store, key = self.tools.store, route.resource.key
+        store, key = self.server.store, route.resource.key
         text = request.query.get("resourceVersion", "")
         match = request.query.get("resourceVersionMatch", "")
         _check_versions(request, text, match)
@@ -105,7 +105,7 @@ class Reader:
         if request.query.get("resourceVersion") not in (None, "", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         rv, start = _parse_token(token)
-        store, key = self.tools.store, route.resource.key
+        store, key = self.server.store, route.resource.key
         self._drop_old()
         if rv < 0:  # a fresh start in the middle, offered when the first state was forgotten
             return store.listing(key), store.rv, start
@@ -126,10 +126,10 @@ class Reader:
         self._drop_old()
         while len(self._open) >= _MAX_OPEN_LISTS:
             del self._open[next(iter(self._open))]
-        self._open[key, rv] = (self.tools.clock() + _PAGE_SECONDS, records)
+        self._open[key, rv] = (self.server.clock() + _PAGE_SECONDS, records)
 
     def _drop_old(self) -> None:
-        now = self.tools.clock()
+        now = self.server.clock()
         for key in [key for key, (end, _) in self._open.items() if end < now]:
             del self._open[key]
 

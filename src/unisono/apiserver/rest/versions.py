@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import orjson
 
-from unisono.apiserver.catalogue import Resource
+from unisono.apiserver.catalogue import Catalogue, Resource
 from unisono.apiserver.conversion import convert
+from unisono.apiserver.patch.managed_fields import Translate
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
+from unisono.kinds.shapes.shape import Shape
 
 
 def shown(record: Record, resource: Resource) -> Json:
@@ -32,3 +37,29 @@ def stored(obj: Json, resource: Resource) -> Json:
     if resource.is_as_stored:
         return obj
     return convert(resource.key, obj, resource.stored_as.rpartition("/")[2])
+
+
+# ---- field ownership across versions -------------------------------------------------------------
+
+
+def translator(catalogue: Catalogue, resource: Resource) -> Translate | None:
+    """Return what shows an object in another version of its kind; None if there is only one."""
+    served = resource.served
+    if resource.is_only_version:
+        return None
+
+    def translate(obj: Mapping[str, Any], api_version: str) -> tuple[Json, Shape] | None:
+        found = catalogue.find(served.group, api_version.rpartition("/")[2], served.plural)
+        if found is None:
+            return None
+        return convert(served.key, dict(obj), found.served.version), found.served.shape
+
+    return translate
+
+
+def unowned(resource: Resource) -> Collection[str] | None:
+    """Return which fields nobody owns at the main address; None for the usual ones.
+
+    Where the status has no address of its own it is a field like others.
+    """
+    return None if resource.has_status or resource.strategy.is_typed else ()

@@ -16,11 +16,11 @@ import orjson
 
 from unisono.apiserver.errors import ApiError, Cause, expired, invalid
 from unisono.apiserver.request import Request
-from unisono.apiserver.rest.context import Tools
+from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.read import check_version
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.selection import Selection, number
-from unisono.apiserver.storage.fan import Wake
+from unisono.apiserver.rest.selectors import Selection, number
+from unisono.apiserver.storage.history import Wake
 from unisono.apiserver.storage.record import Change, Kind, Record
 from unisono.apiserver.storage.store import Store
 
@@ -33,7 +33,7 @@ Render = Callable[[Record], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class WatchOptions:
     """What a client wants to watch."""
 
     since: int | None  # None: begin with what there is
@@ -42,7 +42,7 @@ class Wish:
     seconds: float
 
     @staticmethod
-    def of(request: Request, chance: random.Random) -> Wish:
+    def of(request: Request, chance: random.Random) -> WatchOptions:
         """Read it from the query."""
         text = request.query.get("resourceVersion", "")
         match = request.query.get("resourceVersionMatch", "")
@@ -60,7 +60,7 @@ class Wish:
         wants_initial = request.flag("sendInitialEvents")
         starts_fresh = text in ("", "0") if initial is None else wants_initial
         allowed = number(request, "timeoutSeconds")
-        return Wish(
+        return WatchOptions(
             since=None if starts_fresh else int(text or 0),
             sends_initial_end=wants_initial,
             bookmarks=request.flag("allowWatchBookmarks"),
@@ -84,9 +84,9 @@ class Rendering(Protocol):
 class Watches:
     """Opens streams, and ends them all when the server stops."""
 
-    def __init__(self, tools: Tools, chance: random.Random) -> None:
+    def __init__(self, server: ServerContext, chance: random.Random) -> None:
         """Take the store; `chance` spreads the ends of long streams."""
-        self._tools = tools
+        self._server = server
         self._chance = chance
         self.has_stopped = False
         self.count = 0
@@ -94,13 +94,13 @@ class Watches:
     def stop(self) -> None:
         """End every stream cleanly."""
         self.has_stopped = True
-        self._tools.store.wake_all()
+        self._server.store.wake_all()
 
     def open(self, request: Request, route: Route, rendering: Rendering) -> Watch:
         """Check what is asked for, and return the stream."""
-        wish = Wish.of(request, self._chance)
+        wish = WatchOptions.of(request, self._chance)
         selection = Selection(request, route)
-        return Watch(self, self._tools.store, route, wish, selection, rendering)
+        return Watch(self, self._server.store, route, wish, selection, rendering)
 
 
 class Watch:
@@ -115,7 +115,7 @@ class Watch:
         watches: Watches,
         store: Store,
         route: Route,
-        wish: Wish,
+        wish: WatchOptions,
         selection: Selection,
         rendering: Rendering,
     ) -> None:

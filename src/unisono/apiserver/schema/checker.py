@@ -14,10 +14,10 @@ from typing import Any
 
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.schema import fault
+from unisono.apiserver.schema.body_checks import refuse_deep
 from unisono.apiserver.schema.counterpart import NOTHING, Comparing
 from unisono.apiserver.schema.fault import Fault
 from unisono.apiserver.schema.fill import compile_fill
-from unisono.apiserver.schema.nesting import refuse_deep
 from unisono.apiserver.schema.node import Node, node_of
 from unisono.apiserver.schema.prune import compile_prune
 from unisono.apiserver.schema.rules import compile_rules

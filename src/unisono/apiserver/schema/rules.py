@@ -17,7 +17,7 @@ from unisono.apiserver.schema.expressions.evaluate import FAILURES, Program
 from unisono.apiserver.schema.expressions.functions import MISSING, present
 from unisono.apiserver.schema.fault import Fault, below
 from unisono.apiserver.schema.node import Node, Pass
-from unisono.apiserver.schema.scan import says
+from unisono.kinds.shapes.served import definition
 
 _REASONS = frozenset((fault.REQUIRED, fault.INVALID, fault.FORBIDDEN, fault.DUPLICATE))
 _MAX_REASON = 200  # what went wrong may contain a value of any length
@@ -202,3 +202,31 @@ def _runnable(text: str) -> Program | None:
 def _short(problem: Exception) -> str:
     text = f"no field {problem}" if isinstance(problem, KeyError) else str(problem)
     return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 3] + "..."
+
+
+# ---- ask a schema whether something is said anywhere in it, without compiling it -----------------
+
+
+Test = Callable[[Mapping[str, Any]], bool]
+
+
+def says(raw: Mapping[str, Any], test: Test) -> bool:
+    """Say whether a test holds for the schema or for any schema below it."""
+    seen: set[str] = set()
+    waiting = [raw]
+    while waiting:
+        at = waiting.pop()
+        name = at.get("$ref")
+        if name is not None:
+            if name not in seen:
+                seen.add(name)
+                waiting.append(definition(name))
+            continue
+        if test(at):
+            return True
+        waiting.extend(at.get("properties", {}).values())
+        for word in ("items", "additionalProperties"):
+            below = at.get(word)
+            if isinstance(below, Mapping):
+                waiting.append(below)
+    return False

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from unisono.apiserver.access.tenancy import GATES, RESERVED, job_kinds
-from unisono.apiserver.admission.classes import FIELDS as CLASS_FIELDS
+from unisono.apiserver.access.reserved_fields import GATES, RESERVED, job_kinds
+from unisono.apiserver.admission.priority_class_rules import FIELDS as CLASS_FIELDS
 from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
 

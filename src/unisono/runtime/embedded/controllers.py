@@ -125,10 +125,10 @@ async def controlling(
         name = runner.kubelet.name
         from unisono.runner.process.inside import enter
 
-        api.enter = enter
+        api.start_exec = enter
         runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))
     api.before_log = kubelet.write_down
-    api.surface.usage = Usage(live.view, clock.now)
+    api.endpoints.usage = Usage(live.view, clock.now)
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(live.run(driver))
         try:

@@ -64,10 +64,10 @@ async def monitored(
         at_work.view, at_work.driver, timed, at_work.crashes, mode="embedded", compat=ALL
     )
     health = at_work.scheduler.health
-    cluster.api.surface.checks["scheduler"] = lambda: health.why_unhealthy(seconds_now())
-    cluster.api.surface.ready_checks["scheduler"] = lambda: health.why_not_ready(seconds_now())
+    cluster.api.endpoints.checks["scheduler"] = lambda: health.why_unhealthy(seconds_now())
+    cluster.api.endpoints.ready_checks["scheduler"] = lambda: health.why_not_ready(seconds_now())
     figures.cache.on_unreadable = lambda what, why: warn(f"no figures of {what}: {why!r}")
-    cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
+    cluster.api.endpoints.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
     exporter = exporter_of(figures, extent)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(

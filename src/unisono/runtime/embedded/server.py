@@ -22,18 +22,22 @@ from unisono.apiserver.access.authenticate import (
     hash_token,
     load_users,
 )
+from unisono.apiserver.access.authorize import authorizer_for
 from unisono.apiserver.access.certify import CannotCertify, certificates
-from unisono.apiserver.access.files import Exposed, refuse_exposed
-from unisono.apiserver.access.guard import LOOPBACK, Gate
-from unisono.apiserver.access.kubeconfig import read_token, write_kubeconfig
-from unisono.apiserver.access.reviews import RoleReviews
-from unisono.apiserver.access.stored import authorizer_for
-from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.access.credential_files import (
+    Exposed,
+    read_token,
+    refuse_exposed,
+    write_kubeconfig,
+)
+from unisono.apiserver.access.filters import LOOPBACK, RequestFilter
+from unisono.apiserver.access.reviews import RoleBasedAccess
+from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import BootstrapFailed, CannotStore, bootstrap, install
-from unisono.apiserver.front import Front
-from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.http_entry import HttpEntry
+from unisono.apiserver.listener import Certificate, PortTaken, door, listen, serving
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import Certificate, PortTaken, door, listen, serving
+from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.engine.model.errors import InvalidManifest
@@ -190,8 +194,8 @@ async def answering(
         making = asyncio.ensure_future(certificates(instance.tls, now=seconds_now(), hosts=hosts))
         # With one user there is nothing to look up: the instance is theirs.
         authorizer = authorizer_for(store) if others else None
-        reviews = RoleReviews(authorizer, authenticator)
-        outside = Outside(
+        reviews = RoleBasedAccess(authorizer, authenticator)
+        outside = Environment(
             clock=seconds_now,
             new_uid=new_uid,
             chance=chance(),
@@ -213,10 +217,10 @@ async def answering(
         made = await making
         authority = made.authority.read_bytes()
         write_kubeconfig(instance.kubeconfig, url=url, authority_pem=authority, token=token)
-        gate = Gate(authenticator, hosts=hosts, may_impersonate=reviews.may_impersonate)
-        front = Front(api, gate.admit)
+        gate = RequestFilter(authenticator, hosts=hosts, may_impersonate=reviews.may_impersonate)
+        front = HttpEntry(api, gate.admit)
         # `kubectl` remembers for hours which groups there are: this one is there from the start.
-        api.surface.usage = _unmeasured
+        api.endpoints.usage = _unmeasured
         certificate = Certificate(made.chain, made.key)
         beside = door(instance.door)
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unisono.apiserver.access.tenancy import GATES, RESERVED
+from unisono.apiserver.access.reserved_fields import GATES, RESERVED
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.runtime.admission.tenancy import (
     BINDS,

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unisono.apiserver.access.tenancy import claims, decision_written, new_owners
-from unisono.apiserver.admission.classes import class_of_others
+from unisono.apiserver.access.reserved_fields import claims, decision_written, new_owners
+from unisono.apiserver.admission.priority_class_rules import class_of_others
 from unisono.apiserver.request import User
 from unisono.control.names import QUEUE_LABEL
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.builtin.fields import Json, at, child, items
-from unisono.apiserver.builtin.verdict_cache import Seen
+from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.times import timestamp
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.text_cache import cached_if_short
 
 _COMPUTE = ("cpu", "memory")
-_SEEN: Seen[str] = Seen()
+_SEEN: VerdictCache[str] = VerdictCache()
 
 
 def fill_pod_status(pod: Json) -> None:

@@ -11,13 +11,13 @@ from unisono.apiserver.builtin.pods.status import fill_pod_status, note_gates, q
 from unisono.apiserver.builtin.pods.validation import check_pod_spec
 from unisono.apiserver.builtin.priority_classes import set_priority
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
-from unisono.apiserver.builtin.verdict_cache import Seen
+from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 
 _POD = known_kind("v1", "Pod")
-_SOUND: Seen[bool] = Seen()
+_SOUND: VerdictCache[bool] = VerdictCache()
 
 
 class PodStrategy(Strategy):
@@ -28,20 +28,20 @@ class PodStrategy(Strategy):
     apart = "hostname"  # pods of an indexed job have one each
 
     @override
-    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+    def prepare_create(self, obj: Json, context: Context) -> None:
         """A new pod waits; what it says about its status does not count."""
         spec = child(obj, "spec")
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
-        note_gates(obj, around.now)
+        note_gates(obj, context.now)
         # Nobody is asked for a token of this account: pods get no credentials here.
         if not spec.get("serviceAccountName"):
             spec["serviceAccountName"] = spec.get("serviceAccount") or "default"
         spec["serviceAccount"] = spec["serviceAccountName"]
-        set_priority(str(child(obj, "metadata").get("name") or ""), spec, around)
+        set_priority(str(child(obj, "metadata").get("name") or ""), spec, context)
         add_default_tolerations(spec)
 
     @override
-    def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:
+    def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
         """Whoever writes a pod from its manifest again need not repeat what the server added."""
         add_default_tolerations(child(obj, "spec"))
 
@@ -53,7 +53,7 @@ class PodStrategy(Strategy):
             fill_pod_status(obj)
 
     @override
-    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
         """A new pod must be sound; an old one may change in a few ways only."""
         if old is not None:
             yield from check_pod_update(obj, old)

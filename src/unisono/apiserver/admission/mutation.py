@@ -1,0 +1,81 @@
+"""Spellings that widely used manifests have and upstream does not know.
+
+    ResourceFlavor   spec.nodeSelector                   spec.nodeLabels
+    ClusterQueue     flavors: [a, b] and resources       kept as it is: one quota for all flavors
+                     without coveredResources            coveredResources are the resources' names
+    TrainJob         an empty spec                       one pod of the usual runtime
+
+The pool is a form of ours that every reader here knows, so it is stored as it was written; its
+warning comes from the rules of the kind, which see whether it makes sense.
+"""
+
+from __future__ import annotations
+
+from unisono.apiserver.admission.job_kinds import PODS, controlling_owner, job_kind
+from unisono.apiserver.builtin.fields import Json, annotations_of, at, child, items
+from unisono.apiserver.request import MASTERS
+from unisono.apiserver.strategy import Context
+from unisono.kinds.shapes.served import Served
+from unisono.kinds.trainer.stock import DEFAULT_RUNTIME
+
+
+def normalise(key: str, obj: Json) -> list[str]:
+    """Rewrite in place; return warnings."""
+    if key == "kueue.x-k8s.io/resourceflavors":
+        return _flavor(at(obj, "spec"))
+    if key == "trainer.kubeflow.org/trainjobs" and not obj.get("spec"):
+        obj["spec"] = {"runtimeRef": {"name": DEFAULT_RUNTIME}}
+        return [f"spec: is empty; taken as one pod of {DEFAULT_RUNTIME} that asks for nothing"]
+    if key in ("kueue.x-k8s.io/clusterqueues", "kueue.x-k8s.io/cohorts"):
+        for group in items(at(obj, "spec"), "resourceGroups"):
+            _cover(group)
+    return []
+
+
+def _flavor(spec: Json) -> list[str]:
+    """Read `nodeSelector` as `nodeLabels`; if both say different things, neither is touched."""
+    selector, labels = spec.get("nodeSelector"), spec.get("nodeLabels")
+    if not isinstance(selector, dict) or (labels and labels != selector):
+        return []
+    del spec["nodeSelector"]
+    spec["nodeLabels"] = selector
+    return ["spec.nodeSelector: is read as spec.nodeLabels, the only name that Kueue knows"]
+
+
+def _cover(group: Json) -> None:
+    quotas = items(group, "resources")
+    if quotas and not group.get("coveredResources"):
+        group["coveredResources"] = [str(one["name"]) for one in quotas if one.get("name")]
+
+
+# ---- the submitter -------------------------------------------------------------------------------
+#
+# What a controller makes for a job was submitted by whoever submitted that job. That is believed of
+# controllers alone: anybody can write an owner reference.
+
+
+SUBMITTER = "unisono.dev/submitter"
+
+_ALSO = (PODS, "kueue.x-k8s.io/workloads")
+# What makes jobs at its times, in the name of whoever wrote it.
+_TIMED = ("batch/cronjobs", "batch.volcano.sh/cronjobs", "ray.io/raycronjobs")
+
+
+def record(served: Served, obj: Json, old: Json | None, context: Context) -> None:
+    """Write down who submits a job, or put it back if an update says otherwise."""
+    if job_kind(served) is None and served.key not in (*_ALSO, *_TIMED):
+        return
+    if old is not None:
+        name = annotations_of(old).get(SUBMITTER, "")
+        if not name and SUBMITTER not in annotations_of(obj):
+            return
+    else:
+        is_controller = MASTERS in context.user.groups
+        owner = controlling_owner(obj, context, (*_ALSO, *_TIMED)) if is_controller else None
+        above = annotations_of(owner).get(SUBMITTER, "") if owner is not None else ""
+        name = above or context.user.name
+    annotations = child(child(obj, "metadata"), "annotations")
+    if name:
+        annotations[SUBMITTER] = name
+    else:
+        annotations.pop(SUBMITTER, None)

@@ -1,0 +1,436 @@
+"""Warnings at the moment of submission: what would otherwise wait in silence.
+
+    a job      its queue does not exist, is stopped, or does not take its namespace
+               it names no queue although there are some: it runs outside of quota, or waits
+               it asks for more than the queue may ever use
+               a Volcano job names a Queue that does not exist, or is closed
+               its priority class does not exist
+               no node has the labels of any flavor that it could get
+    a queue    what it refers to does not exist
+    any        a time limit, a begin or a deadline cannot be read
+
+All of it may be mended later, so nothing is refused. A job is looked at in two steps, since most
+jobs are small: one that fits into its queue's own quota needs no second look; for any other the
+engine is asked (`kinds.submission`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from unisono.apiserver.admission.job_kinds import PODS, job_kind, managed_owner
+from unisono.apiserver.admission.suspend import (
+    LOCAL_QUEUES,
+    POLICIES,
+    default_queue,
+    is_alone_and_ours,
+    namespace_labels,
+    read_settings,
+)
+from unisono.apiserver.builtin.fields import Json, at, items, labels_of
+from unisono.apiserver.builtin.jobs import shape_of
+from unisono.apiserver.builtin.typed_validation import known_kind
+from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.strategy import Context
+from unisono.kinds.decode import decode
+from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
+from unisono.kinds.nearest import did_you_mean
+from unisono.kinds.notes import Notes
+from unisono.kinds.priorities import PRIORITY_LABEL
+from unisono.kinds.quantity import Quantity
+from unisono.kinds.registry import Kind
+from unisono.kinds.resource_rules import ResourceRules
+from unisono.kinds.shapes.served import Served, served_kinds
+from unisono.kinds.submission import is_managed, is_selected, total_requests, why_never
+from unisono.kinds.times import wrong_with_times
+
+CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
+VOLCANO_JOBS = "batch.volcano.sh/jobs"
+VOLCANO_QUEUES = "scheduling.volcano.sh/queues"
+TRAIN_JOBS = "trainer.kubeflow.org/trainjobs"
+CLUSTER_RUNTIMES = "trainer.kubeflow.org/clustertrainingruntimes"
+RUNTIMES = "trainer.kubeflow.org/trainingruntimes"
+COHORTS = "kueue.x-k8s.io/cohorts"
+FLAVORS = "kueue.x-k8s.io/resourceflavors"
+PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
+_MOST_LISTED = 5  # queues in a warning
+# Everything that the engine needs to know of a cluster in which nothing runs.
+_CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
+
+
+def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
+    """Yield warnings about a new object."""
+    for path, reason in wrong_with_times(at(obj, "metadata", "annotations")).items():
+        yield f"{path}: {reason}"
+    if served.key == LOCAL_QUEUES:
+        yield from _about_local_queue(obj, context)
+    elif served.key == CLUSTER_QUEUES:
+        yield from _about_queue(obj, context)
+    elif served.key == FLAVORS:
+        yield from _about_flavor(obj, context)
+    elif served.key == PODS or job_kind(served) is not None:
+        yield from _about_job(served, obj, context)
+
+
+# ---- queues ------------------------------------------------------------------------------------
+
+
+def _about_local_queue(obj: Json, context: Context) -> Iterator[str]:
+    name = str(at(obj, "spec").get("clusterQueue") or "")
+    if name and context.find(CLUSTER_QUEUES, "", name) is None:
+        yield f"spec.clusterQueue: {_missing('ClusterQueue', name, CLUSTER_QUEUES, context)}"
+
+
+def _about_queue(obj: Json, context: Context) -> Iterator[str]:
+    for index, group in enumerate(items(at(obj, "spec"), "resourceGroups")):
+        for number, name in enumerate(flavor_names(group)):
+            if context.find(FLAVORS, "", name) is None:
+                path = f"spec.resourceGroups[{index}].flavors[{number}]"
+                yield f"{path}: {_missing('ResourceFlavor', name, FLAVORS, context)}"
+
+
+def _about_flavor(obj: Json, context: Context) -> Iterator[str]:
+    if _is_somewhere(at(obj, "spec", "nodeLabels"), context) is False:
+        yield "spec.nodeLabels: no node has these labels yet"
+
+
+def flavor_names(group: Mapping[str, Any]) -> list[str]:
+    """Return the flavors of a raw resource group, whether it is pooled or not."""
+    names: list[str] = []
+    for flavor in group.get("flavors") or ():
+        name = flavor.get("name") if isinstance(flavor, dict) else flavor
+        names.append(str(name))
+    return names
+
+
+def _missing(
+    kind: str, name: str, key: str, context: Context, namespace: str = "", *, then: str = ""
+) -> str:
+    known = [str(at(one, "metadata").get("name")) for one in context.every(key, namespace)]
+    where = f" in namespace {namespace}" if namespace else ""
+    return f'there is no {kind} "{name}"{where} yet{then}{did_you_mean(name, known)}'
+
+
+# ---- jobs --------------------------------------------------------------------------------------
+
+
+def _about_runtime(obj: Json, context: Context) -> Iterator[str]:
+    """A TrainJob without its runtime cannot begin."""
+    ref = at(obj, "spec", "runtimeRef")
+    name, kind = str(ref.get("name") or ""), str(ref.get("kind") or "ClusterTrainingRuntime")
+    is_shared = kind == "ClusterTrainingRuntime"
+    key = CLUSTER_RUNTIMES if is_shared else RUNTIMES
+    namespace = "" if is_shared else str(at(obj, "metadata").get("namespace") or "")
+    if name and context.find(key, namespace, name) is None:
+        missing = _missing(
+            kind, name, key, context, namespace, then="; it waits until there is one"
+        )
+        yield f"spec.runtimeRef: {missing}"
+
+
+def _about_job(served: Served, obj: Json, context: Context) -> Iterator[str]:
+    queue = labels_of(obj).get(QUEUE_LABEL, "")
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    if not queue and served.key == TRAIN_JOBS:
+        yield from _about_runtime(obj, context)  # with a queue, its requests cannot be told without
+    if not queue and served.key == VOLCANO_JOBS:
+        yield from _about_volcano_queue(obj, namespace, context)
+    if managed_owner(obj, context) is not None:
+        return
+    labels = namespace_labels(namespace, context)
+    if not queue:
+        yield from _about_no_queue(served, obj, labels, context)
+        return
+    if not is_managed(read_settings(context), labels):
+        yield f"{QUEUE_LABEL_PATH}: namespace {namespace} is not managed; it runs without a queue"
+        return
+    priority = labels_of(obj).get(PRIORITY_LABEL, "")
+    if priority and context.find(PRIORITY_CLASSES, "", priority) is None:
+        missing = _missing(
+            "WorkloadPriorityClass", priority, PRIORITY_CLASSES, context, then="; priority 0"
+        )
+        yield f"metadata.labels[{PRIORITY_LABEL}]: {missing}"
+    door = context.find(LOCAL_QUEUES, namespace, queue)
+    if door is None:
+        waits = "; it waits until there is one"
+        missing = _missing("LocalQueue", queue, LOCAL_QUEUES, context, namespace, then=waits)
+        yield f"{QUEUE_LABEL_PATH}: {missing}"
+        return
+    behind = str(at(door, "spec").get("clusterQueue"))
+    cluster_queue = context.find(CLUSTER_QUEUES, "", behind)
+    if cluster_queue is None:
+        yield f"LocalQueue {queue} leads to ClusterQueue {behind}, which does not exist; it waits"
+        return
+    for kind, one in (("LocalQueue", door), ("ClusterQueue", cluster_queue)):
+        stop = at(one, "spec").get("stopPolicy")
+        if stop in ("Hold", "HoldAndDrain"):
+            yield f"{kind} {at(one, 'metadata').get('name')} is stopped ({stop}); it waits"
+    selector = at(cluster_queue, "spec").get("namespaceSelector")
+    if isinstance(selector, dict) and selector and not is_selected(selector, labels):
+        yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
+    kind_of_job = job_kind(served)
+    if kind_of_job is not None:
+        yield from _about_size(kind_of_job, obj, door, cluster_queue, context)
+
+
+def _about_no_queue(
+    served: Served, obj: Json, labels: Mapping[str, str], context: Context
+) -> Iterator[str]:
+    """Nobody uses machines outside of quota without hearing that, where there is quota."""
+    settings = read_settings(context)
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    is_others = served.key == PODS and (
+        items(at(obj, "metadata"), "ownerReferences") or not _asks_for_quota(obj, context)
+    )
+    if (
+        is_others
+        or served.key == VOLCANO_JOBS  # which names one of its own kind
+        or not is_managed(settings, labels)
+        or default_queue(namespace, context)
+        or not any(True for _ in context.every(CLUSTER_QUEUES))
+    ):
+        return
+    if settings.manages_unqueued and (served.key != PODS or is_alone_and_ours(obj)):
+        yield f"{QUEUE_LABEL_PATH}: names no queue; it waits until it does"
+        return
+    every = context.every(LOCAL_QUEUES, namespace)
+    doors = sorted(str(at(one, "metadata").get("name")) for one in every)
+    known = f" (here: {', '.join(doors[:_MOST_LISTED])})" if doors else ""
+    yield f"{QUEUE_LABEL_PATH}: names no queue{known}, so it runs outside of every quota"
+
+
+def _asks_for_quota(pod: Json, context: Context) -> bool:
+    """Say whether a pod asks for anything that some queue has quota for."""
+    asked = {
+        resource
+        for container in items(at(pod, "spec"), "containers")
+        for part in ("requests", "limits")
+        for resource in at(container, "resources", part)
+    }
+    return any(
+        resource in asked
+        for queue in context.every(CLUSTER_QUEUES)
+        for group in items(at(dict(queue), "spec"), "resourceGroups")
+        for resource in group.get("coveredResources") or ()
+    )
+
+
+def _about_volcano_queue(obj: Json, namespace: str, context: Context) -> Iterator[str]:
+    name = str(at(obj, "spec").get("queue") or DEFAULT_QUEUE)
+    found = context.find(VOLCANO_QUEUES, "", name)
+    if found is None and context.find(LOCAL_QUEUES, namespace, name) is None:
+        waits = "; it waits until there is one" if name != DEFAULT_QUEUE else "; it has no limits"
+        yield f"spec.queue: {_missing('Queue', name, VOLCANO_QUEUES, context, then=waits)}"
+    elif found is not None and at(found, "status").get("state") in ("Closing", "Closed"):
+        yield f"spec.queue: Queue {name} is closed; it waits"
+
+
+def _about_size(
+    kind: Kind,
+    obj: Json,
+    door: Mapping[str, Any],
+    cluster_queue: Mapping[str, Any],
+    context: Context,
+) -> Iterator[str]:
+    namespace = str(at(obj, "metadata").get("namespace"))
+    wanted, wrong = _wanted(kind, obj, namespace, context)
+    yield from wrong
+    if wrong:
+        return
+    spec = at(cluster_queue, "spec")
+    if _is_small(wanted, spec):
+        yield from _about_nodes(wanted, spec, context)
+        return
+    documents = [
+        dict(one)
+        for one in (
+            *(found for key in _CONFIGURATION for found in context.every(key)),
+            *_named(context, "/namespaces", "", namespace),
+            *_rendered_from(kind, context, namespace),
+            door,
+            _as_asked(obj),
+        )
+    ]
+    never = why_never(documents, now=_instant(context.now))
+    if never:
+        yield f"can never be admitted as the queues are now: {never}"
+
+
+_Wanted = tuple[Mapping[str, int], tuple[str, ...]]
+_WANTED: VerdictCache[_Wanted] = VerdictCache()
+
+
+def _wanted(kind: Kind, obj: Json, namespace: str, context: Context) -> _Wanted:
+    """Return what all pods ask for together, and why there is no answer, if so."""
+    beside = [*_rendered_from(kind, context, namespace), *context.every(POLICIES)]
+    key = _WANTED.key(kind.api_version, kind.kind, *shape_of(obj), beside)
+    known = _WANTED.get(key)
+    if known is not None:
+        return known
+    manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
+    if manifest is None:
+        return {}, tuple(f"{one.path}: {one.message}" for one in problems)
+    notes = Notes(file="", document=0)
+    rules = read_settings(context).rules
+    wanted = total_requests(kind, manifest, StoredContext(namespace, notes, context, rules))
+    wrong = (
+        *(f"{one.path}: {one.message}" for one in notes.problems),
+        *(f"can never run as written: {fault}" for fault in notes.faults),
+    )
+    if not wrong:
+        _WANTED.keep(key, (wanted, wrong))
+    return wanted, wrong
+
+
+def _is_small(wanted: Mapping[str, int], spec: Mapping[str, Any]) -> bool:
+    """Say whether one flavor of each group has quota for everything that is asked of the group."""
+    left = {resource for resource, amount in wanted.items() if amount}
+    for group in items(spec, "resourceGroups"):
+        asked = {resource for resource in left if resource in (group.get("coveredResources") or ())}
+        if asked and not any(
+            all(_nominal(quotas, resource) >= wanted[resource] for resource in asked)
+            for quotas in _quotas(group)
+        ):
+            return False
+        left -= asked
+    return not left
+
+
+def _quotas(group: Mapping[str, Any]) -> Iterator[list[Json]]:
+    """Yield the quotas of each flavor; those of a pool once."""
+    if group.get("resources"):
+        yield items(group, "resources")
+    for flavor in items(group, "flavors"):
+        yield items(flavor, "resources")
+
+
+def _nominal(quotas: list[Json], resource: str) -> int:
+    for quota in quotas:
+        if quota.get("name") == resource:
+            return Quantity.from_raw(quota.get("nominalQuota")).amount(resource)
+    return 2**63  # not metered in this flavor
+
+
+def _as_asked(obj: Json) -> Json:
+    """Return a job as its author wrote it, without what the server has added to its history."""
+    metadata = {
+        key: value
+        for key, value in at(obj, "metadata").items()
+        if key in ("name", "namespace", "labels", "annotations")
+    }
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+
+
+def _named(context: Context, key: str, namespace: str, name: str) -> Iterator[Mapping[str, Any]]:
+    found = context.find(key, namespace, name)
+    if found is not None:
+        yield found
+
+
+def _rendered_from(kind: Kind, context: Context, namespace: str) -> Iterator[Mapping[str, Any]]:
+    """Yield what besides itself decides what a job asks for."""
+    yield from context.every("/limitranges", namespace)
+    yield from context.every("node.k8s.io/runtimeclasses")
+    if kind.group == "trainer.kubeflow.org":
+        yield from context.every("trainer.kubeflow.org/clustertrainingruntimes")
+        yield from context.every("trainer.kubeflow.org/trainingruntimes", namespace)
+
+
+def _instant(now: float) -> Any:
+    return int(now * 1000)
+
+
+# ---- nodes -------------------------------------------------------------------------------------
+
+
+def _about_nodes(
+    wanted: Mapping[str, int], spec: Mapping[str, Any], context: Context
+) -> Iterator[str]:
+    """Warn if none of the flavors that a job could get has a node."""
+    for group in items(spec, "resourceGroups"):
+        covered = [one for one in group.get("coveredResources") or () if wanted.get(one)]
+        names = flavor_names(group)
+        if covered and names and all(not _has_node(name, context) for name in names):
+            yield f"no node has the labels of flavor {' or '.join(names)}; it waits for nodes"
+
+
+def _has_node(flavor: str, context: Context) -> bool:
+    found = context.find(FLAVORS, "", flavor)
+    return found is None or _is_somewhere(at(found, "spec", "nodeLabels"), context) is not False
+
+
+# Where nodes with certain labels were seen last; looked at first, and never trusted.
+_SEEN: dict[tuple[tuple[str, str], ...], str] = {}
+_MOST_SEEN = 1024  # far more than there are flavors
+
+
+def _is_somewhere(labels: Mapping[str, str], context: Context) -> bool | None:
+    """Say whether a node has all of the labels; None if there are no nodes at all, or no labels."""
+    if not labels:
+        return None
+    key = tuple(sorted(labels.items()))
+    last = context.find("/nodes", "", _SEEN[key]) if key in _SEEN else None
+    if last is not None and labels.items() <= labels_of(last).items():
+        return True
+    any_node = None
+    for node in context.every("/nodes"):
+        any_node = False
+        if labels.items() <= labels_of(node).items():
+            if len(_SEEN) >= _MOST_SEEN:
+                _SEEN.clear()
+            _SEEN[key] = str(at(node, "metadata").get("name"))
+            return True
+    return any_node
+
+
+# ---- what a check may read -----------------------------------------------------------------------
+#
+# Nodes are left out on purpose: whether a job fits on them is found out when it is decided about.
+
+
+_LEFT_OUT = ("Node", "HyperNode", "Pod")
+
+
+@cache
+def _keys() -> Mapping[str, str]:
+    """Find where a kind is stored by its name, with and without its group; the first one counts."""
+    found: dict[str, str] = {}
+    for served in served_kinds():
+        found.setdefault(served.kind, served.key)
+        found.setdefault(f"{served.kind}.{served.group}", served.key)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContext:
+    """The surroundings of a write as `kinds.registry.Context` wants them."""
+
+    namespace: str
+    notes: Notes
+    context: Context
+    rules: ResourceRules
+
+    def find(self, kind: str, name: str, *, namespace: str = "") -> Any | None:
+        """Return a decoded object by kind and name, or None."""
+        key = _keys().get(kind)
+        found = self.context.find(key, namespace, name) if key is not None else None
+        return _manifest(found) if found is not None else None
+
+    def every(self, kind: str, *, namespace: str = "") -> tuple[Any, ...]:
+        """Return all decoded objects of a kind."""
+        key = _keys().get(kind)
+        if key is None or kind in _LEFT_OUT:
+            return ()
+        decoded = (_manifest(one) for one in self.context.every(key, namespace))
+        return tuple(one for one in decoded if one is not None)
+
+
+def _manifest(obj: Mapping[str, Any]) -> Any | None:
+    kind = known_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
+    if kind is None:
+        return None
+    manifest, _ = decode(kind.struct, obj, ignore_unknown=True)
+    return kind.upgrade(manifest) if manifest is not None and kind.upgrade else manifest

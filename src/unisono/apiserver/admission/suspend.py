@@ -1,0 +1,209 @@
+"""Jobs and pods that a queue has to admit first are held back from the start (spec quota §16).
+
+    a job with the label kueue.x-k8s.io/queue-name      is created suspended
+    a pod with it                                       is created with a gate
+    a job without it, if the policy has a queue for the
+    namespace (`defaultQueues`), or there is a
+    LocalQueue named `default`                          gets the label
+    a pod without it that names our scheduler           likewise
+    either without it, with manageJobsWithoutQueueName  is created suspended, or with a gate
+
+Left alone is what belongs to a job that is itself managed, and everything in namespaces that are
+not managed. Whoever is not held back any more keeps its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from unisono.apiserver.admission.job_kinds import (
+    GATE,
+    PODS,
+    SUSPEND_FIELDS,
+    is_held,
+    managed_owner,
+    suspend,
+)
+from unisono.apiserver.builtin.field_errors import invalid as wrong_value
+from unisono.apiserver.builtin.fields import Json, at, child, items, labels_of
+from unisono.apiserver.builtin.pods.status import note_gates
+from unisono.apiserver.errors import invalid
+from unisono.apiserver.strategy import Context
+from unisono.apiserver.times import timestamp
+from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
+from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
+from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
+from unisono.kinds.policy.settings import Settings
+from unisono.kinds.shapes.served import Served
+from unisono.kinds.submission import is_managed, settings_from
+
+LOCAL_QUEUES = "kueue.x-k8s.io/localqueues"
+WORKLOADS = "kueue.x-k8s.io/workloads"
+POLICIES = "unisono.dev/policies"
+JOBS = "batch/jobs"
+MANAGED_LABEL = "kueue.x-k8s.io/managed"
+# A group counts its pods even when they are over; the controller lets them go in the end.
+POD_FINALIZER = "kueue.x-k8s.io/managed"
+GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
+SCHEDULER = "unisono"
+SYSTEM = "system:unisono"  # the name under which our own controllers write
+
+
+def hold(served: Served, obj: Json, context: Context) -> None:
+    """Hold a new job or pod back if a queue has to admit it."""
+    key = served.key
+    is_pod = key == PODS
+    if not is_pod and key not in SUSPEND_FIELDS:
+        return
+    labels = labels_of(obj)
+    queue = labels.get(QUEUE_LABEL, "")
+    if is_pod and not queue and not is_alone_and_ours(obj):
+        return
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    settings = read_settings(context)
+    if not is_managed(settings, namespace_labels(namespace, context)):
+        return
+    if managed_owner(obj, context) is not None:
+        return
+    _refuse_bad_name(served, obj, queue)
+    if not queue:
+        queue = default_queue(namespace, context)
+        if queue:
+            child(child(obj, "metadata"), "labels")[QUEUE_LABEL] = queue
+    if not queue and not settings.manages_unqueued:
+        return
+    if is_pod:
+        _gate(obj, context.now)
+    else:
+        suspend(key, obj)
+        if key == JOBS:
+            _say_suspended(obj, context.now)
+
+
+def default_queue(namespace: str, context: Context) -> str:
+    """Return the queue of jobs of a namespace that name none; empty if there is no such."""
+    given = read_settings(context).default_queue(namespace_labels(namespace, context))
+    if given:
+        return given
+    is_there = context.find(LOCAL_QUEUES, namespace, DEFAULT_QUEUE) is not None
+    return DEFAULT_QUEUE if is_there else ""
+
+
+def is_alone_and_ours(pod: Json) -> bool:
+    """Say whether a pod of no group names our scheduler: then it is a job of one pod."""
+    spec, metadata = at(pod, "spec"), at(pod, "metadata")
+    if spec.get("schedulerName") != SCHEDULER or spec.get("nodeName"):
+        return False
+    annotations = at(metadata, "annotations")
+    in_group = (
+        any(label in labels_of(pod) for label in (GROUP_LABEL, COSCHEDULING_LABEL))
+        or any(name in annotations for name in VOLCANO_ANNOTATIONS)
+        or any(spec.get(field) for field in ("schedulingGroup", "workloadRef"))
+    )
+    return not in_group and not items(metadata, "ownerReferences")
+
+
+def _say_suspended(job: Json, now: float) -> None:
+    """Write what the job's operator would write in a moment, and spare it that."""
+    condition = {
+        "type": "Suspended",
+        "status": "True",
+        "reason": "JobSuspended",
+        "message": "Job suspended",
+        "lastTransitionTime": timestamp(now),
+    }
+    child(job, "status")["conditions"] = [condition]
+
+
+def refuse_changes(served: Served, obj: Json, old: Json) -> None:
+    """A job that was let go stays in its queue: its quota is counted there."""
+    key = served.key
+    if key != PODS and key not in SUSPEND_FIELDS:
+        return
+    before, after = labels_of(old).get(QUEUE_LABEL, ""), labels_of(obj).get(QUEUE_LABEL, "")
+    if before == after:
+        return
+    _refuse_bad_name(served, obj, after)
+    if before and not is_held(key, old):
+        why = "the queue of a job that is not suspended cannot change"
+        raise _invalid(served, obj, wrong_value(QUEUE_LABEL_PATH, after, why))
+
+
+def keep_held(served: Served, obj: Json, old: Json, context: Context) -> None:
+    """A job that waits in a queue is let go by its admission; whoever says otherwise is told.
+
+    Not refused: a manifest that says `suspend: false` may be applied again and again.
+    """
+    key = served.key
+    if key not in SUSPEND_FIELDS or context.user.name == SYSTEM:
+        return
+    if not is_held(key, old) or managed_owner(obj, context) is not None:
+        return
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    settings, before = read_settings(context), labels_of(old).get(QUEUE_LABEL, "")
+    is_ours = is_managed(settings, namespace_labels(namespace, context))
+    queue = labels_of(obj).get(QUEUE_LABEL, "") or default_queue(namespace, context)
+    if not is_ours or not (queue or before or settings.manages_unqueued):
+        return
+    if not queue and not settings.manages_unqueued:
+        context.warn(f"{QUEUE_LABEL_PATH}: names no queue any more; nothing holds the job to quota")
+    elif not is_held(key, obj) and not _is_admitted(
+        str(at(old, "metadata").get("uid")), namespace, context
+    ):
+        suspend(key, obj)
+        path, by = ".".join(SUSPEND_FIELDS[key]), f"queue {queue}" if queue else "a queue"
+        context.warn(f"{path}: stays true; the job starts when {by} admits it")
+
+
+def _is_admitted(uid: str, namespace: str, context: Context) -> bool:
+    """Say whether a job has a Workload that was admitted: then others may let it go, too."""
+    for workload in context.every(WORKLOADS, namespace, saying=uid.encode()):
+        owners = items(at(workload, "metadata"), "ownerReferences")
+        conditions = items(at(workload, "status"), "conditions")
+        if any(owner.get("uid") == uid for owner in owners) and any(
+            one.get("type") == "Admitted" and one.get("status") == "True" for one in conditions
+        ):
+            return True
+    return False
+
+
+def read_settings(context: Context) -> Settings:
+    """Return what the operator chose; the first policy by name, should there be several."""
+    policies = sorted(context.every(POLICIES), key=_name)
+    return settings_from(policies[0] if policies else None)
+
+
+def namespace_labels(namespace: str, context: Context) -> Mapping[str, str]:
+    """Return the labels of a namespace; it has at least its name."""
+    found = context.find("/namespaces", "", namespace)
+    labels = labels_of(found) if found is not None else {}
+    return {NAMESPACE_LABEL: namespace, **labels}
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return str(at(obj, "metadata").get("name"))
+
+
+def _gate(pod: Json, now: float) -> None:
+    spec, metadata = child(pod, "spec"), child(pod, "metadata")
+    if spec.get("nodeName"):
+        return  # whoever binds a pod himself has decided already
+    gates = items(spec, "schedulingGates")
+    if not any(gate.get("name") == GATE for gate in gates):
+        spec["schedulingGates"] = [*gates, {"name": GATE}]
+    child(metadata, "labels")[MANAGED_LABEL] = "true"
+    finalizers = metadata.get("finalizers") or []
+    if labels_of(pod).get(GROUP_LABEL) and POD_FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, POD_FINALIZER]
+    note_gates(pod, now)
+
+
+def _refuse_bad_name(served: Served, obj: Json, queue: str) -> None:
+    wrong = wrong_with_subdomain(queue) if queue else ""
+    if wrong:
+        raise _invalid(served, obj, wrong_value(QUEUE_LABEL_PATH, queue, wrong))
+
+
+def _invalid(served: Served, obj: Json, cause: Any) -> Exception:
+    return invalid(served.kind, _name(obj), [cause], group=served.group)

@@ -1,0 +1,1 @@
+"""What follows from stored changes: garbage collection, event expiry, budgets, custom resources."""

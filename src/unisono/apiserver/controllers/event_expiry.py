@@ -1,0 +1,55 @@
+"""What must not grow for ever: events go after an hour, and early where there are too many."""
+
+from __future__ import annotations
+
+from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.storage.record import Record
+from unisono.apiserver.times import seconds
+
+EVENT_SECONDS = 3600.0
+MAX_EVENTS_PER_NAMESPACE = 10_000
+# In one go, so that nobody waits long.
+_PER_ROUND = 1000
+
+
+def expire_events(server: ServerContext) -> int:
+    """Remove events that nobody will ask for any more; return how many."""
+    now = server.clock()
+    removed = 0
+    crowds: dict[str, list[tuple[float, Record]]] = {}
+    for record in server.store.listing("/events"):
+        event = record.load()
+        last = _last_seen(event)
+        if last is not None and now - last > EVENT_SECONDS:
+            removed += _remove(server, record)
+            if removed >= _PER_ROUND:
+                return removed
+        else:
+            crowds.setdefault(record.namespace, []).append((last or now, record))
+    for crowd in crowds.values():
+        extra = len(crowd) - MAX_EVENTS_PER_NAMESPACE
+        if extra > 0:
+            oldest = sorted(crowd, key=lambda pair: (pair[0], pair[1].rv))[:extra]
+            for _, record in oldest[: _PER_ROUND - removed]:
+                removed += _remove(server, record)
+    return removed
+
+
+def _remove(server: ServerContext, record: Record) -> int:
+    newest = server.store.newest(record.key)
+    if newest is None or newest.rv != record.rv:
+        return 0
+    server.store.remove(record.key, newest.load())
+    return 1
+
+
+def _last_seen(event: dict[str, object]) -> float | None:
+    for field in ("lastTimestamp", "eventTime", "firstTimestamp"):
+        text = event.get(field)
+        if isinstance(text, str):
+            found = seconds(text)
+            if found is not None:
+                return found
+    metadata = event["metadata"]
+    assert isinstance(metadata, dict)
+    return seconds(metadata.get("creationTimestamp", ""))

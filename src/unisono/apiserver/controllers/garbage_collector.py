@@ -1,0 +1,251 @@
+"""What follows from changes: owners take their dependents along, namespaces empty themselves.
+
+The janitor looks at every committed change and stages what has to follow, a few objects in each
+turn of the event loop, so that an emptied namespace of ten thousand pods holds nobody up. It keeps
+no promises of its own: whatever a crash interrupts, `sweep` finds again at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from unisono.apiserver.catalogue import Resource
+from unisono.apiserver.errors import ApiError
+from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.delete import CRD_CLEANUP, FOREGROUND, ORPHAN, Deleter, Options
+from unisono.apiserver.rest.object_state import is_over
+from unisono.apiserver.rest.route import Route
+from unisono.apiserver.storage.record import Change, Key, Kind, Record
+from unisono.apiserver.strategy import Json
+
+_PER_TURN = 50
+_CRDS = "apiextensions.k8s.io/customresourcedefinitions"
+
+
+class GarbageCollector:
+    """Keeps track of who owns whom, and tidies up."""
+
+    def __init__(self, server: ServerContext, deleter: Deleter) -> None:
+        """Look at everything that is stored."""
+        self._server = server
+        self._deleter = deleter
+        self._uids: dict[str, Key] = {}
+        self._dependents: dict[str, set[Key]] = {}  # by the uid of the owner
+        self._ending_spaces: set[str] = set()
+        self._work: deque[Callable[[], None]] = deque()
+        self._is_due = False
+        for kind, _ in list(server.store.kinds()):
+            for record in server.store.listing(kind):
+                self._enter(record)
+        server.store.on_change.append(self._changed)
+
+    def sweep(self) -> None:
+        """Look for everything that is left to do."""
+        for key in list(self._uids.values()):
+            self._later(lambda key=key: self._look_at(key))  # type: ignore[misc]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be tidied."""
+        return not self._work
+
+    # ---- what changed ------------------------------------------------------------------------
+
+    def _changed(self, change: Change) -> None:
+        record = change.record
+        if change.previous is not None:
+            self._leave(change.previous)
+        if change.kind is Kind.DELETED:
+            self._leave(record)
+            for key in self._dependents.get(record.uid, ()):
+                self._later(lambda key=key: self._look_at(key))  # type: ignore[misc]
+            for owner in record.owners:
+                if owner in self._uids:
+                    self._later(lambda key=self._uids[owner]: self._look_at(key))  # type: ignore[misc]
+            if record.namespace in self._ending_spaces:
+                self._later(lambda: self._look_at(("/namespaces", "", record.namespace)))
+            definition = self._definition_of(record.key[0])
+            if definition is not None:
+                self._later(lambda: self._look_at(definition))
+            return
+        self._enter(record)
+        if record.owners or b'"deletionTimestamp"' in record.data:
+            self._later(lambda: self._look_at(record.key))
+
+    def _enter(self, record: Record) -> None:
+        if record.uid:
+            self._uids[record.uid] = record.key
+        for owner in record.owners:
+            self._dependents.setdefault(owner, set()).add(record.key)
+
+    def _leave(self, record: Record) -> None:
+        if self._uids.get(record.uid) == record.key:
+            del self._uids[record.uid]
+        for owner in record.owners:
+            below = self._dependents.get(owner)
+            if below is not None:
+                below.discard(record.key)
+                if not below:
+                    del self._dependents[owner]
+
+    def _definition_of(self, kind: str) -> Key | None:
+        group, _, plural = kind.partition("/")
+        key = (_CRDS, "", f"{plural}.{group}")
+        return key if self._server.store.get(key) is not None else None
+
+    # ---- one object --------------------------------------------------------------------------
+
+    def _look_at(self, key: Key) -> None:
+        """Do what follows from the state of one object."""
+        record = self._server.store.newest(key)
+        resource = self._server.catalogue.storage(key[0])
+        if record is None or resource is None:
+            return
+        if record.owners and self._is_abandoned(record):
+            self._delete(record, resource, "Background")
+            return
+        if any(owner not in self._uids for owner in record.owners):
+            record = self._drop_owners(record)
+        if b'"deletionTimestamp"' not in record.data:
+            return
+        obj = record.load()
+        if "deletionTimestamp" not in obj["metadata"]:
+            return
+        finalizers = obj["metadata"].get("finalizers") or []
+        if ORPHAN in finalizers:
+            self._orphan(record, obj)
+        elif FOREGROUND in finalizers:
+            self._foreground(record, obj)
+        elif CRD_CLEANUP in finalizers:
+            self._empty_kind(record, obj)
+        elif key[0] == "/namespaces":
+            self._empty_namespace(record, obj)
+
+    def _is_abandoned(self, record: Record) -> bool:
+        """Say whether none of its owners exists any more."""
+        return not any(owner in self._uids for owner in record.owners)
+
+    def _drop_owners(self, record: Record) -> Record:
+        """Forget owners that are gone, for the sake of those that are left."""
+        obj = record.load()
+        obj["metadata"]["ownerReferences"] = [
+            one for one in obj["metadata"]["ownerReferences"] if one["uid"] in self._uids
+        ]
+        return self._server.store.put(record.key, obj)
+
+    def _orphan(self, record: Record, obj: Json) -> None:
+        for key in sorted(self._dependents.get(record.uid, ())):
+            child = self._server.store.newest(key)
+            if child is None:
+                continue
+            below = child.load()
+            owners = below["metadata"].get("ownerReferences", ())
+            left = [one for one in owners if one["uid"] != record.uid]
+            if left:
+                below["metadata"]["ownerReferences"] = left
+            else:
+                below["metadata"].pop("ownerReferences", None)
+            self._server.store.put(key, below)
+        self._drop_finalizer(record, obj, ORPHAN)
+
+    def _foreground(self, record: Record, obj: Json) -> None:
+        blocking = False
+        for key in sorted(self._dependents.get(record.uid, ())):
+            child = self._server.store.newest(key)
+            resource = self._server.catalogue.storage(key[0])
+            if child is None or resource is None:
+                continue
+            below = child.load()
+            blocking = blocking or _blocks(below, record.uid)
+            if "deletionTimestamp" not in below["metadata"]:
+                has_own = bool(self._dependents.get(child.uid))
+                self._delete(child, resource, "Foreground" if has_own else "Background")
+                if self._server.store.newest(key) is None:
+                    continue
+        if not blocking:
+            self._drop_finalizer(record, obj, FOREGROUND)
+
+    def _empty_namespace(self, record: Record, obj: Json) -> None:
+        name = record.name
+        self._ending_spaces.add(name)
+        left = False
+        for resource in self._server.catalogue.namespaced():
+            if resource.key == "/events":
+                continue
+            for child in list(self._server.store.newest_of(resource.key)):
+                if child.namespace != name:
+                    continue
+                left = True
+                if b'"deletionTimestamp"' not in child.data:
+                    self._later_delete(child, resource)
+        if left:
+            return
+        for event in list(self._server.store.newest_of("/events")):
+            if event.namespace == name:
+                self._server.store.remove(event.key, event.load())
+        obj["spec"] = {**obj.get("spec", {}), "finalizers": []}
+        if not obj["metadata"].get("finalizers"):
+            self._server.store.remove(record.key, obj)
+            self._ending_spaces.discard(name)
+
+    def _empty_kind(self, record: Record, obj: Json) -> None:
+        spec = obj["spec"]
+        key = f"{spec['group']}/{spec['names']['plural']}"
+        resource = self._server.catalogue.storage(key)
+        children = list(self._server.store.newest_of(key))
+        if self._server.catalogue.is_builtin(key):
+            children = []  # served by us whether or not somebody also defined it
+        for child in children:
+            if resource is not None and b'"deletionTimestamp"' not in child.data:
+                self._later_delete(child, resource)
+        if not children:
+            self._drop_finalizer(record, obj, CRD_CLEANUP)
+
+    # ---- doing it ----------------------------------------------------------------------------
+
+    def _drop_finalizer(self, record: Record, obj: Json, name: str) -> None:
+        metadata = obj["metadata"]
+        metadata["finalizers"] = [one for one in metadata["finalizers"] if one != name]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        if is_over(obj):
+            self._server.store.remove(record.key, obj)
+        else:
+            self._server.store.put(record.key, obj)
+
+    def _later_delete(self, record: Record, resource: Resource) -> None:
+        def act() -> None:
+            newest = self._server.store.newest(record.key)
+            if newest is not None:
+                self._delete(newest, resource, "Background")
+
+        self._later(act)
+
+    def _delete(self, record: Record, resource: Resource, policy: str) -> None:
+        route = Route(resource=resource, namespace=record.namespace, name=record.name)
+        self._deleter.stage(route, record, Options(policy=policy))
+
+    def _later(self, act: Callable[[], None]) -> None:
+        self._work.append(act)
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_due = False
+        for _ in range(min(_PER_TURN, len(self._work))):
+            act = self._work.popleft()
+            try:
+                act()
+            except ApiError:
+                continue  # somebody else was quicker
+        if self._work and not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+
+def _blocks(child: Json, uid: str) -> bool:
+    owners: Iterable[Json] = child["metadata"].get("ownerReferences", ())
+    return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owners)

@@ -1,0 +1,51 @@
+"""Objects as they are in memory, for whoever looks at one next.
+
+The bytes of a record are the truth, and reading them costs more than most of what is done with an
+object. Those that were stored or looked at last are kept as dictionaries too; our own controllers
+have most of them in hand anyway. Nobody may change one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.apiserver.storage.record import Key, Record
+
+Json = dict[str, Any]
+
+# A thousand jobs that start at once are a few thousand objects, each of which is looked at several
+# times within some seconds. An object takes a few kilobytes.
+MOST_KNOWN = 4096
+# Of an object as JSON. As a dictionary it takes ten times as much, so a larger one is read anew
+# each time: a few of a megabyte each would fill the memory. Jobs and pods have some kilobytes.
+MOST_KNOWN_BYTES = 32 * 1024
+
+
+class DecodedCache:
+    """The newest known version of some objects."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._objects: dict[Key, tuple[Record, Json]] = {}
+
+    def of(self, record: Record) -> Json:
+        """Return a record's object, which others look at too."""
+        found = self._objects.get(record.key)
+        if found is not None and found[0] is record:
+            return found[1]
+        obj = record.load()
+        self.keep(record, obj)
+        return obj
+
+    def keep(self, record: Record, obj: Json) -> None:
+        """Remember an object that was stored as it is."""
+        self._objects.pop(record.key, None)
+        if len(record.data) > MOST_KNOWN_BYTES:
+            return
+        if len(self._objects) >= MOST_KNOWN:
+            del self._objects[next(iter(self._objects))]
+        self._objects[record.key] = record, obj
+
+    def forget(self) -> None:
+        """Let go of all: nobody works, and the bytes are there for whoever looks next."""
+        self._objects.clear()

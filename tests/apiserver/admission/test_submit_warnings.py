@@ -1,0 +1,248 @@
+"""What a submitter is told at once, instead of waiting in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueue, named
+from tests.apiserver.surroundings import Around, served_as
+from unisono.apiserver.admission import advise
+
+Json = dict[str, Any]
+
+
+def told(obj: Json, context: Around, key: str = "batch/jobs") -> list[str]:
+    return list(advise(served_as(key), obj, context))
+
+
+def test_a_job_that_fits_needs_no_advice() -> None:
+    assert told(job(pods=8), cluster()) == []
+
+
+def test_a_job_without_a_queue_gets_none() -> None:
+    assert told(job(queue=""), Around()) == []
+
+
+def test_a_queue_that_does_not_exist() -> None:
+    context = cluster()
+    context.add(f"{KUEUE}/localqueues", named("research", "team", spec={}))
+    assert told(job(queue="reserach"), context) == [
+        f'metadata.labels[{QUEUE}]: there is no LocalQueue "reserach" in namespace team yet; '
+        'it waits until there is one; did you mean "research"?'
+    ]
+
+
+def test_a_door_that_leads_nowhere() -> None:
+    context = cluster()
+    del context.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    assert told(job(), context) == [
+        "LocalQueue lq leads to ClusterQueue cq, which does not exist; it waits"
+    ]
+
+
+def test_more_than_the_queue_may_ever_use() -> None:
+    [text] = told(job(pods=9), cluster())
+    assert text.startswith("can never be admitted as the queues are now:")
+    assert "9" in text
+    assert "8" in text
+
+
+def test_what_can_be_borrowed_counts() -> None:
+    context = cluster(cohortName="all")
+    quota = {"name": "nvidia.com/gpu", "nominalQuota": 8}
+    group = {
+        "coveredResources": ["nvidia.com/gpu"],
+        "flavors": [{"name": "h100", "resources": [quota]}],
+    }
+    rich = named("rich", spec={"cohortName": "all", "resourceGroups": [group]})
+    context.add(f"{KUEUE}/clusterqueues", kueue("ClusterQueue", rich))
+    assert told(job(pods=16), context) == []
+    assert len(told(job(pods=17), context)) == 1
+
+
+def test_a_resource_that_the_queue_does_not_cover() -> None:
+    obj = job()
+    container = obj["spec"]["template"]["spec"]["containers"][0]
+    container["resources"]["requests"]["cpu"] = "1"
+    [text] = told(obj, cluster())
+    assert "cpu" in text
+
+
+def test_one_quota_for_several_flavors() -> None:
+    context = cluster()
+    queue = context.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    queue["spec"]["resourceGroups"] = [
+        {
+            "coveredResources": ["nvidia.com/gpu"],
+            "flavors": ["h100", "a100"],
+            "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 4}],
+        }
+    ]
+    a100 = named("a100", spec={"nodeLabels": {"gpu": "a100"}})
+    context.add(f"{KUEUE}/resourceflavors", kueue("ResourceFlavor", a100))
+    assert told(job(pods=4), context) == []
+    assert len(told(job(pods=5), context)) == 1
+
+
+def test_a_namespace_that_the_queue_does_not_take() -> None:
+    context = cluster(namespaceSelector={"matchLabels": {"gpu": "yes"}})
+    assert told(job(), context) == ["ClusterQueue cq takes no jobs from namespace team; it waits"]
+
+
+def test_a_queue_that_is_stopped() -> None:
+    assert told(job(), cluster(stopPolicy="Hold")) == [
+        "ClusterQueue cq is stopped (Hold); it waits"
+    ]
+
+
+def test_no_node_of_the_flavor() -> None:
+    context = cluster()
+    context.stored["/nodes", "", "n1"]["metadata"]["labels"] = {"gpu": "a100"}
+    [text] = told(job(), context)
+    assert text == "no node has the labels of flavor h100; it waits for nodes"
+    del context.stored["/nodes", "", "n1"]
+    assert told(job(), context) == [], "a cluster without any nodes is only being set up"
+
+
+def test_a_priority_class_that_does_not_exist() -> None:
+    obj = job()
+    obj["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+    [text] = told(obj, cluster())
+    assert text.endswith("; priority 0")
+
+
+def test_a_namespace_that_is_not_managed() -> None:
+    obj = job()
+    obj["metadata"]["namespace"] = "kube-system"
+    [text] = told(obj, cluster())
+    assert "is not managed" in text
+
+
+def test_a_train_job_of_an_unknown_runtime() -> None:
+    obj = named(
+        "t",
+        "team",
+        apiVersion="trainer.kubeflow.org/v1alpha1",
+        kind="TrainJob",
+        spec={"runtimeRef": {"name": "no-such-runtime"}},
+    )
+    obj["metadata"]["labels"] = {QUEUE: "lq"}
+    [text] = told(obj, cluster(), "trainer.kubeflow.org/trainjobs")
+    assert "no-such-runtime" in text
+
+
+# ---- queues and flavors ------------------------------------------------------------------------
+
+
+def test_references_to_what_does_not_exist() -> None:
+    door = named("d", "team", spec={"clusterQueue": "qc"})
+    [text] = told(door, cluster(), f"{KUEUE}/localqueues")
+    assert 'there is no ClusterQueue "qc" yet' in text
+    queue = named("q", spec={"resourceGroups": [{"flavors": ["h100", "x"]}]})
+    [text] = told(queue, cluster(), f"{KUEUE}/clusterqueues")
+    assert text.startswith("spec.resourceGroups[0].flavors[1]")
+
+
+def test_a_flavor_without_nodes() -> None:
+    flavor = named("f", spec={"nodeLabels": {"gpu": "b200"}})
+    assert told(flavor, cluster(), f"{KUEUE}/resourceflavors") == [
+        "spec.nodeLabels: no node has these labels yet"
+    ]
+
+
+# ---- what is only stored -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "expected"),
+    [
+        ("kueue-controller-manager", "x", "Kueue is built in, not started"),
+        ("manager", "registry.k8s.io/jobset/jobset-controller-manager:v1", "JobSet is built in"),
+        ("my-volcano-scheduler", "x", "Volcano is built in"),
+        ("web", "nginx:1", "is stored, but nothing runs its pods here"),
+    ],
+)
+def test_deployments(name: str, image: str, expected: str) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": image}]}}
+    obj = named(name, "team", spec={"template": template})
+    [text] = told(obj, Around(), "apps/deployments")
+    assert expected in text
+
+
+def test_kinds_that_are_what_they_seem() -> None:
+    assert told(named("c", "team"), Around(), "/configmaps") == []
+    assert told(named("s", "team"), Around(), "/services") == []
+
+
+def test_a_volcano_queue_that_does_not_exist_or_is_closed() -> None:
+    context = cluster()
+    context.add("scheduling.volcano.sh/queues", named("shut", status={"state": "Closed"}))
+    vcjob = {"metadata": {"name": "j", "namespace": "team"}, "spec": {"queue": "shutt"}}
+    assert told(vcjob, context, "batch.volcano.sh/jobs") == [
+        'spec.queue: there is no Queue "shutt" yet; it waits until there is one; '
+        'did you mean "shut"?'
+    ]
+    vcjob["spec"] = {"queue": "shut"}
+    assert told(vcjob, context, "batch.volcano.sh/jobs") == [
+        "spec.queue: Queue shut is closed; it waits"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "where"),
+    [
+        ("ClusterTrainingRuntime", "clustertrainingruntimes", ""),
+        ("TrainingRuntime", "trainingruntimes", " in namespace team"),
+    ],
+)
+def test_a_runtime_that_does_not_exist(kind: str, stored: str, where: str) -> None:
+    context = Around()
+    ref = {"name": "torch-distribted", "kind": kind}
+    obj = named("a", "team", spec={"runtimeRef": ref})
+    runtime = named("torch-distributed", "team" if where else "", spec={})
+    context.add(f"trainer.kubeflow.org/{stored}", runtime)
+    assert told(obj, context, "trainer.kubeflow.org/trainjobs") == [
+        f'spec.runtimeRef: there is no {kind} "torch-distribted"{where} yet; it waits until there '
+        'is one; did you mean "torch-distributed"?'
+    ]
+    ref["name"] = "torch-distributed"
+    assert told(obj, context, "trainer.kubeflow.org/trainjobs") == []
+
+
+# ---- without a queue ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["batch/jobs", "jobset.x-k8s.io/jobsets", "unisono.dev/slurmjobs"])
+def test_who_names_no_queue_hears_that_no_quota_holds_it(key: str) -> None:
+    words = (
+        f"metadata.labels[{QUEUE}]: names no queue (here: lq), so it runs outside of every quota"
+    )
+    assert told(named("a", "team", spec={}), cluster(), key) == [words]
+    context = cluster()
+    del context.stored[f"{KUEUE}/localqueues", "team", "lq"]
+    assert told(named("a", "team", spec={}), context, key) == [words.replace(" (here: lq)", "")]
+    del context.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    assert told(named("a", "team", spec={}), context, key) == []
+
+
+def test_pods_that_stand_for_themselves_hear_it_too() -> None:
+    greedy = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    alone = named("p", "team", spec={"containers": [greedy]})
+    assert "outside of every quota" in told(alone, cluster(), "/pods")[0]
+    modest = named("p", "team", spec={"containers": [{"name": "a"}]})
+    assert told(modest, cluster(), "/pods") == []
+    of_a_set = named("p", "team", spec={"containers": [greedy]})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": True}
+    of_a_set["metadata"]["ownerReferences"] = [owner]
+    assert told(of_a_set, cluster(), "/pods") == []
+
+
+def test_who_has_to_name_one_hears_that() -> None:
+    context = cluster()
+    policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "p"}}
+    context.add("unisono.dev/policies", {**policy, "manageJobsWithoutQueueName": True})
+    assert told(job(queue=""), context) == [
+        f"metadata.labels[{QUEUE}]: names no queue; it waits until it does"
+    ]
