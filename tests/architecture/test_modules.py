@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "unisono"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Modules without an importer, because a user or the interpreter starts them by name.
-STARTED_BY_NAME = {"unisono", "unisono.__main__", "unisono.runner.process.steps"}
+STARTED_BY_NAME = {"unisono", "unisono.__main__", "unisono.runner.process.srun"}
 
 
 def _name_of(path: Path) -> str:

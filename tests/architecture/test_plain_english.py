@@ -60,7 +60,6 @@ NOT_YET: tuple[str, ...] = (
     "src/unisono/monitor/",
     "src/unisono/net/",
     "src/unisono/provision/",
-    "src/unisono/runner/",
     "src/unisono/runtime/",
     "src/unisono/slurm/",
     "src/unisono/web/",

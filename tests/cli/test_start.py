@@ -44,7 +44,7 @@ def test_processes_of_several_people_are_refused_without_namespaces(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(machine, "has_rooms", lambda: False)
+    monkeypatch.setattr(machine, "has_sandbox", lambda: False)
     words = ["--users", str(tmp_path / "users.yaml"), "--pods", "process"]
     with pytest.raises(InvalidManifest, match="lets nobody make any"):
         up.run(up.parser().parse_args(words))

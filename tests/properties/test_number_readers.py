@@ -44,8 +44,8 @@ from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration
 from unisono.provision.catalog import nodes
 from unisono.provision.lifecycle import budgets
-from unisono.runner.process import health
-from unisono.runner.simulated import script, steps
+from unisono.runner.process import probes
+from unisono.runner.simulated import script, training_progress
 from unisono.slurm import file_names, gres, site
 from unisono.slurm import times as slurm_times
 from unisono.slurm.bridge import cluster_view, requests
@@ -214,17 +214,20 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         (ValueError,),
     ),
     "a shape of nodes": (lambda text: nodes.parse_shape(f"{text}xa"), (nodes.BadShape,)),
-    "a port of a probe": (lambda text: health._port(text, {}), ()),
+    "a port of a probe": (lambda text: probes._port(text, {}), ()),
     "an attempt": (
         lambda text: script.attempts_before(_annotated(script._ATTEMPTS[0], text), ()),
         (),
     ),
     "a number of a script": (
-        lambda text: script._Said(_annotated(f"{script.PREFIX}b", text), "").whole("b", 0),
+        lambda text: script._Annotations(_annotated(f"{script.PREFIX}b", text), "").whole("b", 0),
         (),
     ),
-    "a simulated step": (lambda text: steps._whole(_annotated("a", text), "a"), ()),
-    "a simulated pace": (lambda text: steps._number(_annotated(steps.PACE, text)), ()),
+    "a simulated step": (lambda text: training_progress._whole(_annotated("a", text), "a"), ()),
+    "a simulated pace": (
+        lambda text: training_progress._number(_annotated(training_progress.PACE, text)),
+        (),
+    ),
     "a rank": (lambda text: gang._rank(SimpleNamespace(rank=text, name="a")), ()),  # type: ignore[arg-type]
     "a moment of a page": (lambda text: timeline._number(text, 1.0), ()),
     "a start": (start_times._seconds, ()),

@@ -29,9 +29,9 @@ from unisono.kube.mapping import Kind
 from unisono.kube.trouble import NotFound
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
-from unisono.runner.process.kubelet import Manners
+from unisono.runner.process.kubelet import KubeletOptions
 from unisono.runner.process.launch import Alias, Tier
-from unisono.runner.process.machine import has_rooms
+from unisono.runner.process.machine import has_sandbox
 from unisono.runner.process.runner import process_runner
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock
@@ -40,7 +40,7 @@ from unisono.runtime.ids import new_uid
 
 Json = dict[str, Any]
 
-HAS_ROOMS = has_rooms()
+HAS_ROOMS = has_sandbox()
 # What a loaded machine may take for a few processes.
 _PATIENCE_SECONDS = 60.0
 
@@ -61,7 +61,7 @@ class ProcessWorld:
             now=self.clock.now,
             env=os.environ,
             addresses=self._addresses,
-            manners=Manners(lost_after_s=1.0, asks_after_s=0.2),
+            options=KubeletOptions(lost_after_s=1.0, asks_after_s=0.2),
             host_paths=(str(directory / "host"),),
             aliases=aliases,
             tier=tier,

@@ -20,7 +20,9 @@ Json = dict[str, Any]
 ALWAYS_FAILS = {"run-seconds": "1", "exit-code": "3"}
 
 
-def told(story: Callable[[World], Awaitable[None]], simulation: Simulation | None = None) -> World:
+def new_lines(
+    story: Callable[[World], Awaitable[None]], simulation: Simulation | None = None
+) -> World:
     """Run a story in a world with one node."""
     world = simulated_world(simulation)
 
@@ -126,7 +128,7 @@ def lives() -> Mapping[str, Mapping[float, str]]:
             for number, name in enumerate(LIVES):
                 seen[name][at] = word(world, f"p{number}")
 
-    told(story)
+    new_lines(story)
     return seen
 
 
@@ -146,7 +148,7 @@ def test_a_sidecar_stops_with_its_pod() -> None:
         assert status["phase"] == "Succeeded"
         assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_pod_runs_ten_times_as_fast() -> None:
@@ -158,7 +160,7 @@ def test_a_pod_runs_ten_times_as_fast() -> None:
         await world.pass_time(2)
         assert word(world) == "Succeeded"
 
-    told(story, Simulation(speed=10))
+    new_lines(story, Simulation(speed=10))
 
 
 def test_a_running_pod_says_everything_a_kubelet_would() -> None:
@@ -168,7 +170,7 @@ def test_a_running_pod_says_everything_a_kubelet_would() -> None:
         await world.settle()
         assert world.store.rv == before + 2, "it is made, and it runs: two writes"
 
-    status = told(story).get(POD, "p")["status"]
+    status = new_lines(story).get(POD, "p")["status"]
     assert status["phase"] == "Running"
     assert status["podIP"].startswith("127.")
     assert status["podIPs"] == [{"ip": status["podIP"]}]
@@ -211,7 +213,7 @@ def test_a_deleted_pod_stops_in_its_grace(says: dict[str, str], gone_after: int,
         await world.settle()
         assert word(world) == "gone"
 
-    told(story)
+    new_lines(story)
 
 
 @pytest.mark.parametrize("is_gone", [True, False], ids=["gone", "not ready"])
@@ -232,7 +234,7 @@ def test_pods_of_a_lost_node_fail_after_a_while(is_gone: bool) -> None:
         target = next(one for one in found["conditions"] if one["type"] == "DisruptionTarget")
         assert (target["status"], target["reason"]) == ("True", "DeletionByTaintManager")
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_node_that_comes_back_in_time_loses_nothing() -> None:
@@ -247,7 +249,7 @@ def test_a_node_that_comes_back_in_time_loses_nothing() -> None:
         await world.pass_time(6)
         assert word(world) == "Succeeded"
 
-    told(story)
+    new_lines(story)
 
 
 async def unready(world: World) -> None:
@@ -268,7 +270,7 @@ def test_a_pod_may_come_before_its_node() -> None:
         await world.pass_time(1)
         assert word(world) == "Ready"
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_restart_of_the_whole_program_changes_nothing() -> None:
@@ -283,7 +285,7 @@ def test_a_restart_of_the_whole_program_changes_nothing() -> None:
         await world.pass_time(31)
         assert word(world) == "Succeeded"
 
-    told(story)
+    new_lines(story)
 
 
 def test_addresses_are_unique_and_return() -> None:
@@ -294,7 +296,7 @@ def test_addresses_are_unique_and_return() -> None:
         found = {one["status"]["podIP"] for one in world.every(POD)}
         assert len(found) == 50
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_job_fails_once_and_recovers() -> None:
@@ -323,7 +325,7 @@ def test_a_job_fails_once_and_recovers() -> None:
         assert any(one["type"] == "Complete" for one in status["conditions"])
         assert "uncountedTerminatedPods" not in status, "all of them are counted"
 
-    told(story)
+    new_lines(story)
 
 
 def test_logs_are_written_once_somebody_asks_and_tell_what_a_container_did(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from unisono.control.progress import Progress, progress_of
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
-from unisono.runner.simulated.steps import SimulatedSteps
+from unisono.runner.simulated.training_progress import TrainingProgress
 
 Json = dict[str, Any]
 SAYS = {"step-seconds": "2", "checkpoint-steps": "10"}
@@ -24,7 +24,7 @@ SAYS = {"step-seconds": "2", "checkpoint-steps": "10"}
 def play(story: Callable[[World], Awaitable[None]]) -> None:
     def assemble(view: View, settings: Settings) -> Assembly:
         made, simulation = embedded(view, settings), Simulation()
-        runner = (SimulatedKubelet(simulation), SimulatedSteps(simulation))
+        runner = (SimulatedKubelet(simulation), TrainingProgress(simulation))
         return Assembly(made.scheduler, (*made.controllers, *runner))
 
     async def run() -> None:
@@ -34,7 +34,7 @@ def play(story: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def told(world: World) -> dict[str, Progress]:
+def new_lines(world: World) -> dict[str, Progress]:
     """Return what pods say, by their node."""
     found = {
         pod["spec"]["nodeName"]: progress_of(pod["metadata"].get("annotations"))
@@ -55,13 +55,13 @@ def test_steps_are_told_and_a_slow_gpu_makes_a_straggler() -> None:
         made = job("j", pods=3, seconds=10_000, says=SAYS)
         await world.create(*nodes, *queue(gpus=24), made)
         await world.pass_time(61)
-        before = told(world)
+        before = new_lines(world)
         assert all(22 <= one.step <= 30 for one in before.values())
         assert {one.step_seconds for one in before.values()} == {2.0}
         assert before["n1"].checkpoint_step == before["n1"].step // 10 * 10
         await slow(world, "n2", 0.5)
         await world.pass_time(900)
-        after = told(world)
+        after = new_lines(world)
         assert {name: one.step_seconds for name, one in after.items()} == {
             "n1": 2.0,
             "n2": 4.0,
@@ -83,6 +83,6 @@ def test_who_does_not_say_so_makes_no_steps() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), *queue(), job("j", pods=1, seconds=1000))
         await world.pass_time(120)
-        assert told(world) == {}
+        assert new_lines(world) == {}
 
     play(story)

@@ -207,9 +207,9 @@ def _refuse_shared_user() -> None:
             f"of their own, which only root can give: run this as root, {instead}"
         )
         raise InvalidManifest("--pods", message)
-    from unisono.runner.process.machine import has_rooms
+    from unisono.runner.process.machine import has_sandbox
 
-    if not has_rooms():
+    if not has_sandbox():
         message = (
             "process with --users keeps people apart by namespaces, and this machine lets nobody "
             f"make any: run it where root may (not in a container without CAP_SYS_ADMIN), {instead}"

@@ -1,8 +1,8 @@
-"""Runs pods on this machine: as a play with a script, or as real processes.
+"""Runs pods on this machine, simulated or as real processes.
 
-containers   what a container went through          ┐
-course       which container is to start next       │ pure, and the same for both
-status       what the pod's status says of it       ┘
-simulated/   pods that only act as if: thousands at once, on any clock
+containers   the state of each container            ┐
+lifecycle    which container starts or stops next   │ pure, and the same for both
+status       the pod's status, as a kubelet has it  ┘
+simulated/   pods that only report what a kubelet would: thousands at once, on any clock
 process/     pods whose containers are processes of this machine
 """

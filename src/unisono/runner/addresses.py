@@ -12,12 +12,12 @@ from ipaddress import IPv4Address, IPv4Network
 NETWORK = IPv4Network("127.64.0.0/10")
 _FIRST = int(NETWORK.network_address)
 _SIZE = NETWORK.num_addresses
-# The first and the last address of a network are not given to anybody.
+# The first and the last address of a network are never used.
 _USABLE = _SIZE - 2
 
 
 class Addresses:
-    """Who has which address."""
+    """The address of each pod."""
 
     def __init__(self) -> None:
         """Begin with all of them free."""
@@ -25,7 +25,7 @@ class Addresses:
         self._address: dict[str, str] = {}  # uid → address
 
     def learn(self, uid: str, address: str) -> None:
-        """Hear that a pod has an address; the first who is known to have it keeps it."""
+        """Record the address of a pod; if two claim one, the first keeps it."""
         if self._address.get(uid) == address:
             return
         self.release(uid)

@@ -1,9 +1,9 @@
-"""What a container of a pod went through, as a value: how it stands now and how it ended before.
+"""The state of a pod's containers as values: the present state and how the last run ended.
 
-    Waiting ──▶ Running ──▶ Ended ──▶ Running …      (restarts + 1 each time)
+    Waiting ──▶ Running ──▶ Terminated ──▶ Running …      (restarts + 1 each time)
 
-`read` takes it from a pod's status, `written` puts it there. Statuses know whole seconds only, so
-whoever has seen the exact times keeps its own value (`is_same_but_sharper`).
+`read` takes it from a pod's status, `written` puts it there. Statuses hold whole seconds only, so a
+kubelet that has seen the exact times keeps its own value (`matches_status`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Terminated:
     """It has run."""
 
     since: float
@@ -47,42 +47,42 @@ class Ended:
 
     @property
     def word(self) -> str:
-        """Why it ended, in one word."""
+        """The reason of its end, in one word."""
         return self.reason or ("Completed" if self.code == 0 else "Error")
 
 
-State = Waiting | Running | Ended
+State = Waiting | Running | Terminated
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One container of a pod: what it is, how it stands, and how its last run ended."""
+    """One container of a pod: its name, its state, and how its last run ended."""
 
     name: str
     state: State = Waiting()
     restarts: int = 0
-    last: Ended | None = None
+    last: Terminated | None = None
 
     def started(self, now: float, *, is_ready: bool = True) -> Container:
         """Return it running; a second start is a restart, and what ended is remembered."""
-        ended = self.state if isinstance(self.state, Ended) else self.last
+        ended = self.state if isinstance(self.state, Terminated) else self.last
         again = self.restarts + 1 if ended is not None else 0
         return replace(self, state=Running(now, is_ready), restarts=again, last=ended)
 
     def ended(self, at: float, code: int, reason: str = "", message: str = "") -> Container:
         """Return it ended."""
         since = self.state.since if isinstance(self.state, Running) else at
-        return replace(self, state=Ended(since, at, code, reason, message))
+        return replace(self, state=Terminated(since, at, code, reason, message))
 
     def waiting(self, reason: str, message: str) -> Container:
-        """Return it waiting; how it ended stays known."""
-        last = self.state if isinstance(self.state, Ended) else self.last
+        """Return it waiting; the end of its last run is kept."""
+        last = self.state if isinstance(self.state, Terminated) else self.last
         return replace(self, state=Waiting(reason, message), last=last)
 
     @property
-    def last_end(self) -> Ended | None:
+    def last_end(self) -> Terminated | None:
         """How it ended the last time, if it does not run now."""
-        if isinstance(self.state, Ended):
+        if isinstance(self.state, Terminated):
             return self.state
         return self.last if isinstance(self.state, Waiting) else None
 
@@ -158,8 +158,8 @@ def _state(status: Json) -> State:
     return Waiting(waiting.get("reason", CREATING), waiting.get("message", ""))
 
 
-def _ended(raw: Json) -> Ended:
-    return Ended(
+def _ended(raw: Json) -> Terminated:
+    return Terminated(
         seconds(raw.get("startedAt") or ""),
         seconds(raw.get("finishedAt") or ""),
         int(raw.get("exitCode", 0)),
@@ -188,7 +188,7 @@ def _written(container: Container, spec: Json) -> Json:
     match state:
         case Running(since):
             status["state"] = {"running": {"startedAt": timestamp(since)}}
-        case Ended():
+        case Terminated():
             status["state"] = {"terminated": _end(state)}
         case Waiting(reason, message):
             waiting = {"reason": reason}
@@ -200,7 +200,7 @@ def _written(container: Container, spec: Json) -> Json:
     return status
 
 
-def _end(ended: Ended) -> Json:
+def _end(ended: Terminated) -> Json:
     found: Json = {
         "exitCode": ended.code,
         "reason": ended.word,
@@ -212,25 +212,25 @@ def _end(ended: Ended) -> Json:
     return found
 
 
-def is_same_but_sharper(sharp: Containers, stored: Containers) -> bool:
-    """Say whether exact times tell the same story as the whole seconds of a status."""
-    return [_blunt(one) for one in sharp] == [_blunt(one) for one in stored]
+def matches_status(exact: Containers, stored: Containers) -> bool:
+    """Say whether exact times agree with the whole seconds of a status."""
+    return [_rounded(one) for one in exact] == [_rounded(one) for one in stored]
 
 
-def _blunt(container: Container) -> tuple[object, ...]:
+def _rounded(container: Container) -> tuple[object, ...]:
     return (
         container.name,
         container.restarts,
-        _blunt_state(container.state),
-        _blunt_state(container.last) if container.last is not None else None,
+        _rounded_state(container.state),
+        _rounded_state(container.last) if container.last is not None else None,
     )
 
 
-def _blunt_state(state: State) -> tuple[object, ...]:
+def _rounded_state(state: State) -> tuple[object, ...]:
     match state:
         case Running(since, is_ready):
             return ("running", int(since), is_ready)
-        case Ended(since, at, code):
+        case Terminated(since, at, code):
             return ("ended", int(since), int(at), code, state.word)
         case Waiting(reason, message):
             return ("waiting", reason, message)

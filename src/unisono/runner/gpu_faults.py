@@ -1,8 +1,9 @@
 """Reports injected GPU faults as an agent on a real node would: a condition, and fewer devices.
 
-    unisono.dev/gpu-faults on a node ──▶ condition GPUProblem, and allocatable without what fell off
+    unisono.dev/gpu-faults on a node ──▶ condition GPUProblem, and allocatable without GPUs off the
+    bus
 
-What follows from it, others decide: they see no difference between this and a broken device.
+What follows is decided elsewhere: to the controllers this looks like a broken device.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class GpuFaults:
         return (own_key(obj),)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Let a node's status say what is wrong with its devices."""
+        """Write the faults of a node's devices into its status."""
         node = view.get(names.NODE, key.name)
         if node is None or "deletionTimestamp" in node["metadata"]:
             return
@@ -50,9 +51,9 @@ class GpuFaults:
         said = find(conditions, CONDITION)
         is_news = (said or {}).get("reason") != reason if reason else is_true(conditions, CONDITION)
         if is_news:
-            told = (reason, message) if reason else _WELL
+            new_lines = (reason, message) if reason else _WELL
             changes["conditions"] = with_condition(
-                conditions, CONDITION, "True" if reason else "False", *told, now=now
+                conditions, CONDITION, "True" if reason else "False", *new_lines, now=now
             )
         if changes:
             yield Patch(Ref.to(node), {"status": changes}, "status", exact=True)

@@ -1,4 +1,4 @@
-"""Where containers' output is kept, in the form that the API reads.
+"""The output of containers as files, in the form that the API reads.
 
     DIRECTORY/NAMESPACE/POD-UID/CONTAINER.log            the present run
     DIRECTORY/NAMESPACE/POD-UID/CONTAINER.previous.log   the one before
@@ -34,7 +34,7 @@ def stamped(now: float, text: str) -> str:
 
 
 class Logs(Protocol):
-    """Who keeps what containers write."""
+    """Storage for the output of containers."""
 
     def begin(self, namespace: str, uid: str, container: str, *, is_restart: bool) -> None:
         """Begin the log of a run; that of the run before stays as the previous one."""
@@ -49,7 +49,7 @@ class Logs(Protocol):
         """Forget a pod that is gone."""
 
     def sweep(self, living: Iterable[str]) -> int:
-        """Forget pods that went while nobody looked; return how many."""
+        """Forget pods that were deleted while this runner was down; return how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class LogFolder:
         path = self._file(namespace, uid, container)
         try:
             file = os.open(path, _APPEND, _READABLE)
-        except FileNotFoundError:  # somebody tidied up while we were away
+        except FileNotFoundError:  # the folder was removed meanwhile
             _make_folder(f"{self.directory}/{namespace}/{uid}")
             file = os.open(path, _APPEND, _READABLE)
         try:
@@ -107,7 +107,7 @@ class LogFolder:
             (self.directory / namespace).rmdir()
 
     def sweep(self, living: Iterable[str]) -> int:
-        """Remove the logs of pods that went while nobody looked; return how many."""
+        """Remove the logs of pods that were deleted while this runner was down; return how many."""
         kept = frozenset(living)
         gone = [
             folder

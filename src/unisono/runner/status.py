@@ -1,4 +1,4 @@
-"""A pod's status, from how its containers stand.
+"""A pod's status from the states of its containers, and its failure when its node is lost.
 
 One value per transition: phase, addresses, containers and conditions change in one write. What
 others wrote there (PodScheduled, DisruptionTarget, readiness gates) stays.
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unisono.control.actions import Json
-from unisono.control.conditions import find, is_true, timestamp
-from unisono.runner.containers import Containers, Ended, Running, written
-from unisono.runner.course import is_initialized, is_sidecar, phase_of
+from unisono.control.conditions import find, is_true, seconds, timestamp
+from unisono.runner.containers import Containers, Running, Terminated, written
+from unisono.runner.lifecycle import is_initialized, is_sidecar, phase_of
 
 TERMINAL = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Where a pod runs."""
+class PodAddress:
+    """The addresses of a pod and of its node."""
 
     pod_ip: str
     host_ip: str
@@ -39,7 +39,7 @@ class Failure:
 def status_of(
     pod: Json,
     containers: Containers,
-    where: Where,
+    where: PodAddress,
     now: float,
     *,
     failure: Failure | None = None,
@@ -86,7 +86,8 @@ def host_ip(node: Json | None) -> str:
 def _last_phase(containers: Containers) -> str:
     """Return the phase of a pod that was stopped."""
     codes = [
-        one.state.code if isinstance(one.state, Ended) else 137 for one in containers.main.values()
+        one.state.code if isinstance(one.state, Terminated) else 137
+        for one in containers.main.values()
     ]
     return "Failed" if any(codes) else "Succeeded"
 
@@ -157,3 +158,46 @@ def _unready(pod: Json, containers: Containers) -> list[str]:
         for one in (*beside, *containers.main.values())
         if not (isinstance(one.state, Running) and one.state.is_ready)
     ]
+
+
+KILLED = 137
+
+
+def unready_since(node: Json) -> float | None:
+    """Return since when a node is not ready; None if it is."""
+    ready = find((node.get("status") or {}).get("conditions"), "Ready")
+    if ready is None or ready["status"] == "True":
+        return None
+    return seconds(ready.get("lastTransitionTime") or "")
+
+
+def first_seen(seen: float, dated: float, now: float) -> float:
+    """Return when something began that an object dates and that may have been seen before.
+
+    Never in our future. The API's clock may be ahead of ours, or ours was set back before we
+    started: by its date alone, what lasts seconds would last for as long as the clocks differ.
+
+    >>> first_seen(float("inf"), dated=3700.0, now=100.0)
+    100.0
+    >>> first_seen(100.0, dated=3700.0, now=130.0)
+    100.0
+    """
+    return min(seen, dated, now)
+
+
+def lost(containers: Containers, now: float) -> Containers:
+    """Return the containers of a lost pod: how they ended is unknown."""
+    message = "The container could not be located when the pod was terminated"
+    return containers.put(
+        *(
+            one.ended(now, KILLED, "ContainerStatusUnknown", message)
+            for one in containers
+            if not isinstance(one.state, Terminated)
+        )
+    )
+
+
+def loss_of(node: str) -> Failure:
+    """Return why a pod of a lost node failed."""
+    message = f"node {node} is gone or does not answer"
+    return Failure("NodeLost", message, "DeletionByTaintManager")

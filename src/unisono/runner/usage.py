@@ -1,4 +1,4 @@
-"""What pods and nodes use, for `kubectl top`: made up from what they ask for.
+"""What pods and nodes use, for `kubectl top`: invented from their requests.
 
 A running pod uses between half and nine tenths of its requests. How much follows from its uid and
 the minute, so that the same question gets the same answer and numbers still move.
@@ -14,7 +14,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import timestamp
 from unisono.control.view import View
 from unisono.kinds.quantity import Quantity
-from unisono.runner.course import sidecars
+from unisono.runner.lifecycle import sidecars
 
 _WINDOW_SECONDS = 60
 # What a node needs for itself.
@@ -81,10 +81,10 @@ def containers_usage(pod: Json, now: float) -> Iterator[tuple[str, int, int]]:
         yield spec["name"], max(milli, _LEAST_MILLI), max(size, _LEAST_BYTES)
 
 
-def _share(who: str, now: float) -> int:
+def _share(container: str, now: float) -> int:
     """Return how much of a request is used now, in thousandths: 500 to 900."""
     minute = int(now) // _WINDOW_SECONDS
-    digest = hashlib.blake2b(f"{who}/{minute}".encode(), digest_size=4).digest()
+    digest = hashlib.blake2b(f"{container}/{minute}".encode(), digest_size=4).digest()
     return 500 + int.from_bytes(digest, "big") % 401
 
 

@@ -29,7 +29,7 @@ exit 1
 """
 
 
-def told(path: Path, tier: Tier, story: Callable[[ProcessWorld], Awaitable[None]]) -> None:
+def new_lines(path: Path, tier: Tier, story: Callable[[ProcessWorld], Awaitable[None]]) -> None:
     async def run() -> None:
         world = ProcessWorld(path, tier)
         async with world.running():
@@ -73,7 +73,7 @@ def test_a_job_goes_on_where_it_was_and_leaves_nothing_behind(tmp_path: Path, ti
             await asyncio.sleep(0.02)
         assert not kept[0].exists()
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -88,4 +88,4 @@ def test_a_running_program_says_how_far_it_is(tmp_path: Path, tier: Tier) -> Non
 
         assert phase(await world.pod("p", has_told)) == "Running"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.runner.process.expand import expand
+from unisono.runner.process.environment import expand
 
 KNOWN = {"A": "1", "B_C": "two", "EMPTY": "", "NESTED": "$(A)", "with space": "s"}
 

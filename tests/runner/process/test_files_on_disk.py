@@ -10,7 +10,7 @@ from unisono.runner.logs import LogFolder
 from unisono.runner.process.disk import put_files
 from unisono.runner.process.files import File
 from unisono.runner.process.remote_shell import destination
-from unisono.runner.process.shim_log import LogFile
+from unisono.runner.process.shim import LogFile
 
 
 def texts(path: Path) -> list[str]:

@@ -16,13 +16,13 @@ from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Key
 from unisono.runner.addresses import Addresses
-from unisono.runner.process.health import Check
-from unisono.runner.process.household import Household
-from unisono.runner.process.kubelet import Manners, ProcessKubelet
-from unisono.runner.process.launch import Ground, Plan, Record
+from unisono.runner.process.kubelet import KubeletOptions, ProcessKubelet
+from unisono.runner.process.launch import HostSetup, Plan, Record
 from unisono.runner.process.mounts import Volume
-from unisono.runner.process.observed import Down, Seen, Starting, Up
+from unisono.runner.process.node_resources import NodeResources
 from unisono.runner.process.ports import Ports
+from unisono.runner.process.probes import Check
+from unisono.runner.process.runs import EndedRun, RunningRun, RunState, UnknownRun
 
 Json = dict[str, Any]
 
@@ -32,10 +32,10 @@ class Pretended:
     """A machine whose processes end when the test says so."""
 
     now: Callable[[], float]
-    ground: Ground = field(
-        default_factory=lambda: Ground(tier=1, pods="/pods", claims="/claims", logs="/logs")
+    host_setup: HostSetup = field(
+        default_factory=lambda: HostSetup(tier=1, pods="/pods", claims="/claims", logs="/logs")
     )
-    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    seen: dict[tuple[str, str], RunState] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     asked: list[tuple[str, str, str]] = field(default_factory=list)
@@ -43,17 +43,17 @@ class Pretended:
     hosts: dict[str, str] = field(default_factory=dict)
     reports: dict[str, tuple[str, float]] = field(default_factory=dict)
 
-    def look(self, uid: str, container: str) -> Seen | None:
+    def look(self, uid: str, container: str) -> RunState | None:
         return self.seen.get((uid, container))
 
     def records(self) -> Iterator[Record]:
         return iter([plan.record for plan in self.plans])
 
-    def start(self, plan: Plan) -> Up:
+    def start(self, plan: Plan) -> RunningRun:
         launch = plan.launch
         self.plans.append(plan)
         self.calls.append(f"start {launch.container} {launch.run}")
-        up = self.seen[launch.uid, launch.container] = Up(launch.run, self.now())
+        up = self.seen[launch.uid, launch.container] = RunningRun(launch.run, self.now())
         return up
 
     def stop(self, uid: str, container: str, first: Sequence[str] = ()) -> None:
@@ -67,8 +67,8 @@ class Pretended:
 
     def end(self, uid: str, container: str, code: int) -> None:
         was = self.seen[uid, container]
-        assert isinstance(was, Up)
-        self.seen[uid, container] = Down(was.run, was.since, self.now(), code)
+        assert isinstance(was, RunningRun)
+        self.seen[uid, container] = EndedRun(was.run, was.since, self.now(), code)
 
     def ask(self, uid: str, container: str, which: str, check: Check) -> None:
         self.asked.append((uid, container, which))
@@ -100,8 +100,8 @@ class Stage:
 
     def _assemble(self, view: View, settings: Settings) -> Assembly:
         assembly = embedded(view, settings)
-        household = Household(self.machine, Addresses(), Ports(lambda port: True))
-        kubelet = ProcessKubelet(household, Manners())
+        node_resources = NodeResources(self.machine, Addresses(), Ports(lambda port: True))
+        kubelet = ProcessKubelet(node_resources, KubeletOptions())
         return Assembly(assembly.scheduler, (*assembly.controllers, kubelet))
 
     @property
@@ -118,7 +118,7 @@ class Stage:
         await self.world.settle()
 
 
-def told(story: Callable[[Stage], Awaitable[None]]) -> None:
+def new_lines(story: Callable[[Stage], Awaitable[None]]) -> None:
     """Tell a story on a node."""
     stage = Stage()
 
@@ -155,7 +155,7 @@ def test_a_crash_loop_pauses_as_a_simulated_one_does() -> None:
             "start main 2",
         ]
 
-    told(story)
+    new_lines(story)
 
 
 def test_nothing_is_started_twice_after_a_crash() -> None:
@@ -164,13 +164,15 @@ def test_nothing_is_started_twice_after_a_crash() -> None:
         await stage.end(1)
         before = stage.pod
         # The run began, but we went down before its pod's status said so.
-        stage.machine.seen[before["metadata"]["uid"], "main"] = Up(2, stage.world.clock.time)
+        stage.machine.seen[before["metadata"]["uid"], "main"] = RunningRun(
+            2, stage.world.clock.time
+        )
         stage.world.restart()
         await stage.world.settle()
         assert word(stage.world) == "Ready/2"
         assert "start main 2" not in stage.machine.calls
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_run_of_which_nobody_knows_is_waited_for() -> None:
@@ -179,7 +181,7 @@ def test_a_run_of_which_nobody_knows_is_waited_for() -> None:
     async def story(stage: Stage) -> None:
         await begin(stage, pod(command=["x"], on=None, nodeSelector={"none": "such"}))
         uid = stage.pod["metadata"]["uid"]
-        stage.machine.seen[uid, "main"] = Starting(0)
+        stage.machine.seen[uid, "main"] = UnknownRun(0)
         metadata = {"name": "p", "namespace": "default"}
         target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
@@ -187,12 +189,12 @@ def test_a_run_of_which_nobody_knows_is_waited_for() -> None:
         await stage.world.settle()
         await stage.world.pass_time(10)
         assert word(stage.world) == "Pending"
-        stage.machine.seen[uid, "main"] = Up(0, stage.world.clock.time)
+        stage.machine.seen[uid, "main"] = RunningRun(0, stage.world.clock.time)
         await stage.look()
         assert word(stage.world) == "Ready"
         assert stage.machine.calls == []
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_container_that_vanished_has_failed() -> None:
@@ -204,7 +206,7 @@ def test_a_container_that_vanished_has_failed() -> None:
         ended = stage.pod["status"]["containerStatuses"][0]["state"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_deleted_pod_is_asked_then_killed() -> None:
@@ -222,7 +224,7 @@ def test_a_deleted_pod_is_asked_then_killed() -> None:
         assert word(stage.world) == "gone"
         assert stage.machine.calls[-1] == "forget"
 
-    told(story)
+    new_lines(story)
 
 
 def test_readiness_follows_the_probe() -> None:
@@ -248,7 +250,7 @@ def test_readiness_follows_the_probe() -> None:
         assert await answer(is_good=False) == "Ready"
         assert await answer(is_good=False) == "Running"
 
-    told(story)
+    new_lines(story)
 
 
 def test_startup_comes_before_everything_else() -> None:
@@ -275,7 +277,7 @@ def test_startup_comes_before_everything_else() -> None:
         await stage.look()
         assert stage.pod["status"]["containerStatuses"][0]["restartCount"] == 1
 
-    told(story)
+    new_lines(story)
 
 
 def test_names_are_written_when_pods_come() -> None:
@@ -287,7 +289,7 @@ def test_names_are_written_when_pods_come() -> None:
         text = stage.machine.hosts[stage.pod["metadata"]["uid"]]
         assert "b.s.default.svc.cluster.local" in text
 
-    told(story)
+    new_lines(story)
 
 
 def test_files_are_refreshed_when_their_config_map_changes() -> None:
@@ -303,7 +305,7 @@ def test_files_are_refreshed_when_their_config_map_changes() -> None:
         await stage.world.settle()
         assert stage.machine.calls == ["refresh"]
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_node_says_how_well_pods_are_kept_apart() -> None:
@@ -311,7 +313,7 @@ def test_a_node_says_how_well_pods_are_kept_apart() -> None:
         found = stage.world.get(NODE, "n1")
         assert found["metadata"]["annotations"]["unisono.dev/runner-tier"] == "T1"
 
-    told(story)
+    new_lines(story)
 
 
 def test_processes_of_pods_that_are_gone_are_ended_at_the_start() -> None:
@@ -325,7 +327,7 @@ def test_processes_of_pods_that_are_gone_are_ended_at_the_start() -> None:
         assert "forget" in stage.machine.calls
         assert (uid, "main") not in stage.machine.seen
 
-    told(story)
+    new_lines(story)
 
 
 def test_a_pod_says_how_far_its_program_is() -> None:
@@ -344,4 +346,4 @@ def test_a_pod_says_how_far_its_program_is() -> None:
             await stage.world.pass_time(10)
         assert stage.pod["metadata"]["resourceVersion"] == version
 
-    told(story)
+    new_lines(story)

@@ -15,7 +15,7 @@ from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase, state
 from tests.runner.simulated_world import node, pod
 from unisono.control.names import CONFIG_MAP, NODE, POD
 from unisono.runner.process.launch import Alias, Tier
-from unisono.runner.process.tree import said_in_environment
+from unisono.runner.process.process_tree import said_in_environment
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ def with_container(manifest: Json, **more: Any) -> Json:
     return {**manifest, "spec": {**manifest["spec"], "containers": [{**container, **more}]}}
 
 
-def told(
+def new_lines(
     directory: Path,
     tier: Tier,
     story: Callable[[ProcessWorld], Awaitable[None]],
@@ -93,7 +93,7 @@ def test_how_containers_end(tmp_path: Path, tier: Tier) -> None:
             ended = state(found)["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (code, reason)
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -102,7 +102,7 @@ def test_what_a_container_says_is_its_log(tmp_path: Path, tier: Tier) -> None:
         found = await world.ran(sh("echo hello; echo trouble >&2; printf unfinished"))
         assert world.log(found).splitlines() == ["hello", "trouble", "unfinished"]
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -142,7 +142,7 @@ def test_variables_reach_the_container(tmp_path: Path, tier: Tier) -> None:
         assert told_["HOSTNAME"] == "p"
         assert told_["CUDA_VISIBLE_DEVICES"] == told_["NVIDIA_VISIBLE_DEVICES"] == "0,1"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -198,7 +198,7 @@ def test_volumes(tmp_path: Path, tier: Tier) -> None:
             await asyncio.sleep(0.02)
         assert (tmp_path / "claims" / "default" / "kept" / "below" / "f").exists()
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -219,7 +219,7 @@ def test_a_container_waits_for_what_it_needs(tmp_path: Path, tier: Tier) -> None
         found = await world.ended("p")
         assert world.log(found) == "blue\n"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -239,7 +239,7 @@ def test_a_config_map_is_refreshed(tmp_path: Path, tier: Tier) -> None:
         await world.client.patch(CONFIG_MAP, "c", "default", {"data": {"k": "new"}})
         assert world.log(await world.ended("p")) == "seen\n"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -270,7 +270,7 @@ def test_a_deleted_pod_gets_its_grace_and_nobody_survives(tmp_path: Path, tier: 
             name = found["metadata"]["name"]
             await world.client.patch(POD, name, "default", {"metadata": {"finalizers": None}})
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -289,7 +289,7 @@ def test_a_crashed_container_starts_again(tmp_path: Path, tier: Tier) -> None:
         assert status["lastState"]["terminated"]["exitCode"] == 9
         assert world.log(found) == world.log(found, previous=True) == "run\n"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -314,7 +314,7 @@ def test_init_containers_and_sidecars(tmp_path: Path, tier: Tier) -> None:
         assert "terminated" in state(found, "proxy")
         assert leftovers(found) == []
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -328,7 +328,7 @@ def test_a_container_that_uses_too_much_memory_is_killed(tmp_path: Path, tier: T
         ended = state(found)["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -338,7 +338,7 @@ def test_a_deadline(tmp_path: Path, tier: Tier) -> None:
         assert found["status"]["reason"] == "DeadlineExceeded"
         assert leftovers(found) == []
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -352,7 +352,7 @@ def test_the_pods_of_a_lost_node_die(tmp_path: Path, tier: Tier) -> None:
         while leftovers(found):
             await asyncio.sleep(0.02)
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -388,7 +388,7 @@ def test_pods_find_each_other_by_name(tmp_path: Path, tier: Tier) -> None:
         assert phase(client) == "Succeeded", world.log(client)
         assert world.log(client) == "hello\n"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -410,7 +410,7 @@ def test_two_gangs_with_the_same_port_do_not_meet(tmp_path: Path, tier: Tier) ->
         assert state(found)["waiting"]["reason"] == "PortConflict"
         assert phase(await world.ended("second")) == "Succeeded"
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -426,7 +426,7 @@ def test_gpus_are_handed_out_by_index(tmp_path: Path, tier: Tier) -> None:
         logs = sorted([world.log(await world.ended(name)) for name in ("a", "b")])
         assert logs == ["0,1,2,3 4\n", "4,5,6,7 4\n"]
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 def test_an_image_may_stand_for_programs_of_this_machine(tmp_path: Path) -> None:
@@ -440,9 +440,10 @@ def test_an_image_may_stand_for_programs_of_this_machine(tmp_path: Path) -> None
         await world.client.create(pod("idle"))
         found = await world.pod("idle", lambda pod: phase(pod) == "Running")
         await asyncio.sleep(0.3)
-        assert "nothing is known of image busybox" in world.log(found)
+        assert "image busybox" in world.log(found)
+        assert "has no alias on this machine" in world.log(found)
 
-    told(tmp_path, 0, story, (alias,))
+    new_lines(tmp_path, 0, story, (alias,))
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -488,7 +489,7 @@ def test_a_container_whose_keeper_was_killed_is_not_left_alone(tmp_path: Path, t
         while leftovers(found):
             await asyncio.sleep(0.02)
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 def is_ready(found: Json | None) -> bool:
@@ -530,7 +531,7 @@ def test_probes_say_whether_a_pod_is_ready(tmp_path: Path, tier: Tier) -> None:
             assert not is_ready(found)
             await world.pod(name, is_ready)
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -555,7 +556,7 @@ def test_a_container_that_is_not_alive_starts_again(tmp_path: Path, tier: Tier) 
         ended = found["status"]["containerStatuses"][0]["lastState"]["terminated"]
         assert ended["exitCode"] in (137, 143)
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -580,7 +581,7 @@ def test_a_hook_runs_before_the_stop(tmp_path: Path, tier: Tier) -> None:
         assert world.log(found).splitlines()[-1] == "stopped"
         await world.client.patch(POD, "p", "default", {"metadata": {"finalizers": None}})
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.skipif(not HAS_ROOMS, reason="this machine has no namespaces for us")
@@ -595,7 +596,7 @@ def test_ssh_reaches_another_pod(tmp_path: Path) -> None:
         found = await world.ran(sh(call, "launcher", hostname="l", subdomain="job"))
         assert sorted(world.log(found).split()) == ["7", "err", "in", "w-0"]
 
-    told(tmp_path, 1, story)
+    new_lines(tmp_path, 1, story)
 
 
 def test_a_pod_may_still_be_simulated(tmp_path: Path) -> None:
@@ -606,4 +607,4 @@ def test_a_pod_may_still_be_simulated(tmp_path: Path) -> None:
         world.simulated.write_down(found)
         assert world.log(found).startswith("simulated on n1")
 
-    told(tmp_path, 0, story)
+    new_lines(tmp_path, 0, story)

@@ -60,7 +60,7 @@ def has(program: str, module: str = "") -> bool:
     return not module or subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def told(directory: Path, tier: int, story: Callable[[ProcessWorld], Awaitable[None]]) -> None:
+def new_lines(directory: Path, tier: int, story: Callable[[ProcessWorld], Awaitable[None]]) -> None:
     """Tell a story on a node with eight GPUs."""
 
     async def run() -> None:
@@ -141,7 +141,7 @@ def test_torchrun(tmp_path: Path, tier: int) -> None:
             lines = sorted(line for line in text.splitlines() if f" {gang} " in line)
             assert lines == [f"{rank} 4 {gang} 10" for rank in range(4)]
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.skipif(not has("python3", "jax"), reason="jax is not installed")
@@ -155,7 +155,7 @@ def test_jax(tmp_path: Path, tier: int) -> None:
             lines = sorted(line for line in text.splitlines() if f" {gang} " in line)
             assert lines == [f"{rank} 2 {gang} 3" for rank in range(2)]
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.skipif(not HAS_ROOMS, reason="this machine has no namespaces for us")
@@ -178,4 +178,4 @@ def test_mpirun(tmp_path: Path) -> None:
             "3 4 w-1 6",
         ]
 
-    told(tmp_path, 1, story)
+    new_lines(tmp_path, 1, story)

@@ -24,8 +24,8 @@ from unisono.runner.process.mounts import (
     wanted_directories,
 )
 from unisono.runner.process.ports import Ports, gang_of, written_ports
-from unisono.runner.process.sources import NotYet, Sources
-from unisono.runner.status import Where
+from unisono.runner.process.references import CannotStartYet, References
+from unisono.runner.status import PodAddress
 
 Json = dict[str, Any]
 
@@ -57,11 +57,11 @@ def secret(**data: bytes) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded}
 
 
-def sources(manifest: Json, *objects: Json) -> Sources:
+def references(manifest: Json, *objects: Json) -> References:
     """Return what values of a pod may refer to."""
     metadata = {"uid": "u", **manifest["metadata"]}
-    return Sources(
-        {**manifest, "metadata": metadata}, view_of(*objects), Where("127.64.0.9", "10.0.0.1")
+    return References(
+        {**manifest, "metadata": metadata}, view_of(*objects), PodAddress("127.64.0.9", "10.0.0.1")
     )
 
 
@@ -78,8 +78,8 @@ def test_later_variables_win_and_see_earlier_ones() -> None:
             {"name": "later", "value": "x"},
         ],
     }
-    around = sources(pod(), config_map(a="map", b="map"), secret(b=b"secret"))
-    found = environment(container, around, {"PATH": "/bin", "a": "machine"})
+    launch_context = references(pod(), config_map(a="map", b="map"), secret(b=b"secret"))
+    found = environment(container, launch_context, {"PATH": "/bin", "a": "machine"})
     assert found.written == {
         "a": "env",
         "b": "secret",
@@ -122,8 +122,8 @@ def test_where_a_value_comes_from(source: Json, expected: str | None) -> None:
         "env": [{"name": "V", "valueFrom": source}],
     }
     manifest["spec"]["containers"] = [container]
-    around = sources(manifest, node(), config_map(k="v"), secret(k=b"s"))
-    assert environment(container, around, {}).written.get("V") == expected
+    launch_context = references(manifest, node(), config_map(k="v"), secret(k=b"s"))
+    assert environment(container, launch_context, {}).written.get("V") == expected
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_where_a_value_comes_from(source: Json, expected: str | None) -> None:
     ],
 )
 def test_what_is_missing_is_said(container: Json, why: str) -> None:
-    with pytest.raises(NotYet) as trouble:
-        environment({"name": "main", **container}, sources(pod(), config_map(k="v")), {})
+    with pytest.raises(CannotStartYet) as trouble:
+        environment({"name": "main", **container}, references(pod(), config_map(k="v")), {})
     assert (trouble.value.reason, trouble.value.message) == ("CreateContainerConfigError", why)
 
 
@@ -162,12 +162,12 @@ def test_services_are_the_weakest_variables() -> None:
         "spec": {"clusterIP": "10.9.9.9", "ports": [{"port": 5432, "name": "sql"}]},
     }
     container = {"name": "main", "env": [{"name": "MY_DB_SERVICE_PORT", "value": "1"}]}
-    found = environment(container, sources(pod(), service), {}).written
+    found = environment(container, references(pod(), service), {}).written
     assert found["MY_DB_SERVICE_HOST"] == "10.9.9.9"
     assert found["MY_DB_SERVICE_PORT"] == "1"
     assert found["MY_DB_SERVICE_PORT_SQL"] == "5432"
     quiet = pod(enableServiceLinks=False)
-    assert environment({"name": "main"}, sources(quiet, service), {}).written == {}
+    assert environment({"name": "main"}, references(quiet, service), {}).written == {}
 
 
 # ---- files and places --------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_services_are_the_weakest_variables() -> None:
 def test_files_of_volumes() -> None:
     manifest = pod()
     manifest["metadata"]["labels"] = {"b": "2", "a": 'say "hi"'}
-    around = sources(manifest, config_map(x="1", y="2"), secret(k=b"\0"))
+    launch_context = references(manifest, config_map(x="1", y="2"), secret(k=b"\0"))
     projected = {
         "defaultMode": 0o440,
         "sources": [
@@ -189,21 +189,21 @@ def test_files_of_volumes() -> None:
             },
         ],
     }
-    found = files_of({"name": "v", "projected": projected}, around)
+    found = files_of({"name": "v", "projected": projected}, launch_context)
     assert found is not None
     assert {path: (file.content, file.mode) for path, file in found.items()} == {
         "deep/x": (b"1", 0o440),
         "k": (b"\0", 0o600),
         "labels": (b'a="say \\"hi\\""\nb="2"', 0o440),
     }
-    assert files_of({"name": "v", "emptyDir": {}}, around) is None
+    assert files_of({"name": "v", "emptyDir": {}}, launch_context) is None
 
 
 @pytest.mark.parametrize("path", ["../up", "/etc/x", "a/../../b", ""])
 def test_files_stay_inside_their_volume(path: str) -> None:
     volume = {"configMap": {"name": "settings", "items": [{"key": "x", "path": path}]}}
-    with pytest.raises(NotYet):
-        files_of({"name": "v", **volume}, sources(pod(), config_map(x="1")))
+    with pytest.raises(CannotStartYet):
+        files_of({"name": "v", **volume}, references(pod(), config_map(x="1")))
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_files_stay_inside_their_volume(path: str) -> None:
 def test_where_a_volume_is(volume: Json, expected: str) -> None:
     manifest = pod(volumes=[{"name": "v", **volume}])
     try:
-        found = volumes_of(manifest, PLACES, sources(manifest))["v"].path
-    except NotYet as trouble:
+        found = volumes_of(manifest, PLACES, references(manifest))["v"].path
+    except CannotStartYet as trouble:
         found = trouble.reason
     assert found == expected
 
@@ -242,7 +242,7 @@ def test_mounts_go_from_the_outside_in() -> None:
         ],
     }
     manifest = pod(volumes=volumes, containers=[container])
-    found = volumes_of(manifest, PLACES, sources(manifest))
+    found = volumes_of(manifest, PLACES, references(manifest))
     mounts = mounts_of(container, manifest, found, {"RANK": "3"})
     own, memory = "/pods/u/volumes/v", "/pods/u/volumes/m"
     assert mounts == [
@@ -260,7 +260,7 @@ def test_memory_that_containers_share_is_a_directory() -> None:
     mount = [{"name": "m", "mountPath": "/m"}]
     one, two = ({"name": name, "volumeMounts": mount} for name in ("one", "two"))
     manifest = pod(volumes=volumes, containers=[one, two])
-    found = volumes_of(manifest, PLACES, sources(manifest))
+    found = volumes_of(manifest, PLACES, references(manifest))
     assert mounts_of(one, manifest, found, {})[0].memory_bytes is None
 
 
@@ -353,7 +353,7 @@ def test_a_written_port_belongs_to_the_first_until_its_last_pod_is_gone() -> Non
     ports.hold("a", "u1", [29500])
     ports.hold("a", "u2", [29500])
     for uid in ("u1", "u2"):
-        with pytest.raises(NotYet, match="port 29500 is taken by a"):
+        with pytest.raises(CannotStartYet, match="port 29500 is taken by a"):
             ports.hold("b", "u3", [29500])
         ports.release(uid)
     ports.hold("b", "u3", [29500])
@@ -363,7 +363,7 @@ def test_what_is_learned_after_a_restart_counts() -> None:
     ports = Ports(lambda port: True)
     ports.learn("u1", {"a#0:29500": 20_123}, {29511: "a"})
     assert ports.of("a#0:29500", "u2") == 20_123
-    with pytest.raises(NotYet):
+    with pytest.raises(CannotStartYet):
         ports.hold("b", "u3", [29511])
 
 
@@ -436,7 +436,9 @@ def test_devices_are_given_lowest_first_and_come_back() -> None:
     assert devices.of(here, "a", wants(2)) == {"nvidia.com/gpu": (0, 1)}
     assert devices.of(here, "b", wants(1)) == {"nvidia.com/gpu": (2,)}
     assert devices.of(here, "a", wants(2)) == {"nvidia.com/gpu": (0, 1)}
-    with pytest.raises(NotYet, match=r"2 nvidia\.com/gpu are wanted and 1 of 4 are free on n1"):
+    with pytest.raises(
+        CannotStartYet, match=r"2 nvidia\.com/gpu are wanted and 1 of 4 are free on n1"
+    ):
         devices.of(here, "c", wants(2))
     devices.release("a")
     assert devices.of(here, "c", wants(3)) == {"nvidia.com/gpu": (0, 1, 3)}

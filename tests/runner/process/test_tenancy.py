@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from tests.runner.process.test_process_pods import leftovers, sh, with_container
-from tests.runner.process.test_surroundings import PLACES, config_map, sources
+from tests.runner.process.test_surroundings import PLACES, config_map, references
 from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase, state
 from tests.runner.simulated_world import node, pod
 from unisono.control import names
-from unisono.runner.process import errands, rooms
-from unisono.runner.process.accounts import Accounts
-from unisono.runner.process.checkpoints import keeper_of
+from unisono.runner.process import exec_socket, sandbox
+from unisono.runner.process.checkpoints import checkpoint_owner
 from unisono.runner.process.mounts import volumes_of
-from unisono.runner.process.sources import NotYet
+from unisono.runner.process.references import CannotStartYet
+from unisono.runner.process.system_users import SystemUsers
 
 Json = dict[str, Any]
 
@@ -43,7 +43,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
-def told(
+def new_lines(
     folder: Path, story: Callable[[ProcessWorld], Awaitable[None]], *, is_shared: bool = True
 ) -> None:
     """Run a story in an instance of several people, or of one."""
@@ -51,7 +51,9 @@ def told(
     (folder / "kubeconfig").chmod(0o600)
     more: Json = {"hidden": {str(folder): () if is_shared else ("kubeconfig",)}}
     if is_shared:
-        more["accounts"] = Accounts(folder / "uids.json", (FIRST, FIRST + 9), {"carol": 4711})
+        more["system_users"] = SystemUsers(
+            folder / "uids.json", (FIRST, FIRST + 9), {"carol": 4711}
+        )
 
     async def run() -> None:
         world = ProcessWorld(folder, 1, (), **more)
@@ -87,12 +89,12 @@ def test_pods_of_different_people_are_different_system_users(folder: Path) -> No
         assert (await says(world, "alice", sh("id -u", "a2"))).strip() == str(FIRST)
         assert (await says(world, "carol", sh("id -u", "c"))).strip() == "4711"
         assert (await says(world, "system:unisono", sh("id -u", "s"))).strip() == str(FIRST + 2)
-        again = Accounts(folder / "uids.json", (FIRST, FIRST + 9), {})
+        again = SystemUsers(folder / "uids.json", (FIRST, FIRST + 9), {})
         assert again.of({"metadata": {"annotations": {"unisono.dev/submitter": "bob"}}}).uid == (
             FIRST + 1
         )
 
-    told(folder, story)
+    new_lines(folder, story)
 
 
 @NEEDS_ROOT
@@ -123,7 +125,7 @@ def test_nothing_of_the_instance_or_of_other_pods_is_to_be_had(folder: Path) -> 
         assert "topsecret" not in text
         assert "hidden" not in text
 
-    told(folder, story)
+    new_lines(folder, story)
 
 
 @NEEDS_ROOMS
@@ -144,7 +146,7 @@ def test_the_owners_own_pods_see_the_kubeconfig_and_nothing_else(folder: Path) -
         finally:
             shutil.rmtree(link.parent)
 
-    told(folder, story, is_shared=False)
+    new_lines(folder, story, is_shared=False)
 
 
 @NEEDS_ROOT
@@ -169,7 +171,7 @@ def test_secrets_that_only_their_owner_may_read_are_readable(folder: Path) -> No
         assert text.startswith("hi400\n"), text
         assert "Read-only" in text
 
-    told(folder, story)
+    new_lines(folder, story)
 
 
 # ---- ways out of a volume ----------------------------------------------------------------------
@@ -198,7 +200,7 @@ def test_a_sub_path_does_not_follow_links(folder: Path, lure: str) -> None:
         assert "is a link" in str(state(found)), found["status"]
         assert [one.name for one in outside.iterdir()] == ["file"]
 
-    told(folder, story, is_shared=False)
+    new_lines(folder, story, is_shared=False)
 
 
 def _is_stopped(found: Json | None) -> bool:
@@ -219,14 +221,14 @@ def _is_stopped(found: Json | None) -> bool:
 def test_a_name_is_one_part_of_a_path(volume: Json) -> None:
     """Objects of our own controllers are not checked by the API, and copy what templates say."""
     manifest = pod(volumes=[volume])
-    with pytest.raises(NotYet, match="not a valid name"):
-        volumes_of(manifest, PLACES, sources(manifest, config_map(k="v")))
+    with pytest.raises(CannotStartYet, match="not a valid name"):
+        volumes_of(manifest, PLACES, references(manifest, config_map(k="v")))
 
 
 def test_checkpoints_of_a_workload_that_is_none_are_the_pods_own() -> None:
     manifest = pod()
     manifest["metadata"]["annotations"] = {names.WORKLOAD_ANNOTATION: "../../.."}
-    assert keeper_of(manifest) == ""
+    assert checkpoint_owner(manifest) == ""
 
 
 @NEEDS_ROOT
@@ -257,7 +259,7 @@ def test_a_path_in_the_environment_opens_no_folder(variable: str, *, is_private:
             assert "topsecret" not in text
 
     try:
-        told(data, story)
+        new_lines(data, story)
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
@@ -273,7 +275,7 @@ def test_a_progress_file_that_is_none_is_not_read(folder: Path, what: str) -> No
         assert phase(found) == "Succeeded"
         assert world.machine.progress(found["metadata"]["uid"], "main") is None
 
-    told(folder, story, is_shared=False)
+    new_lines(folder, story, is_shared=False)
 
 
 # ---- commands in containers --------------------------------------------------------------------
@@ -290,15 +292,15 @@ def test_commands_in_a_container_are_its_users(folder: Path) -> None:
         connection = None
         while connection is None:
             with contextlib.suppress(ConnectionRefusedError):
-                connection = errands.send(f"{address}/main", ["id", "-u"], [0, writing, 2])
+                connection = exec_socket.send(f"{address}/main", ["id", "-u"], [0, writing, 2])
             await asyncio.sleep(0.02)
-        assert await asyncio.to_thread(errands.code_of, connection) == 0
+        assert await asyncio.to_thread(exec_socket.code_of, connection) == 0
         assert os.read(reading, 100).strip() == str(FIRST).encode()
         ssh = f"ssh {address} id -u; echo $?"
         assert (await says(world, "alice", sh(ssh, "friend"))).split() == [str(FIRST), "0"]
         assert (await says(world, "bob", sh(ssh, "foe"))).split()[-1] in ("137", "255")
 
-    told(folder, story)
+    new_lines(folder, story)
 
 
 @NEEDS_ROOT
@@ -319,7 +321,7 @@ def test_nothing_is_sent_to_a_stranger_who_took_a_name(tmp_path: Path) -> None:
     try:
         os.read(ready, 1)
         with pytest.raises(ConnectionRefusedError, match="another user"):
-            errands.send(name, ["cat"], [0, 1, 2])
+            exec_socket.send(name, ["cat"], [0, 1, 2])
     finally:
         os.write(finish, b"x")
         os.waitpid(child, 0)
@@ -329,14 +331,14 @@ def test_nothing_is_sent_to_a_stranger_who_took_a_name(tmp_path: Path) -> None:
 
 
 def test_a_used_up_range_is_said(tmp_path: Path) -> None:
-    accounts = Accounts(tmp_path / "uids.json", (70_000, 70_001), {"carol": 70_000})
+    system_users = SystemUsers(tmp_path / "uids.json", (70_000, 70_001), {"carol": 70_000})
 
     def of(name: str) -> int:
         metadata = {"annotations": {"unisono.dev/submitter": name}, "namespace": "team"}
-        return accounts.of({"metadata": metadata}).uid
+        return system_users.of({"metadata": metadata}).uid
 
     assert [of("carol"), of("alice"), of("alice")] == [70_000, 70_001, 70_001]
-    with pytest.raises(NotYet, match="--pod-uids 70000-70001"):
+    with pytest.raises(CannotStartYet, match="--pod-uids 70000-70001"):
         of("bob")
 
 
@@ -370,7 +372,7 @@ MOUNTS = """\
     ],
 )
 def test_a_folder_is_found_under_all_its_names(path: str, places: list[str]) -> None:
-    assert rooms.places_of(path, MOUNTS) == places
+    assert sandbox.places_of(path, MOUNTS) == places
 
 
 @NEEDS_ROOT
@@ -387,8 +389,8 @@ def test_containers_of_the_one_owner_end_when_others_join(folder: Path) -> None:
             made["spec"]["restartPolicy"] = "OnFailure"
             await before.client.create(made)
             await before.pod("old", lambda found: phase(found) == "Running")
-        accounts = Accounts(folder / "uids.json", (FIRST, FIRST + 9), {})
-        after = ProcessWorld(folder, 1, accounts=accounts)
+        system_users = SystemUsers(folder / "uids.json", (FIRST, FIRST + 9), {})
+        after = ProcessWorld(folder, 1, system_users=system_users)
         async with after.running():
             found = await after.pod("old", _runs_again)
             assert after.recovered == 0

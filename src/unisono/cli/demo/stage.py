@@ -26,7 +26,7 @@ from unisono.kinds.documents import read_documents
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
-from unisono.runner.choice import Manner
+from unisono.runner.run_mode import RunMode
 from unisono.runtime.clock import RealClock, seconds_now
 from unisono.runtime.embedded.controllers import AtWork
 from unisono.runtime.embedded.in_process import InProcess
@@ -196,7 +196,7 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
 
 @contextlib.asynccontextmanager
 async def stage(
-    title: str, nodes: str, *, speed: float = 1.0, pods: Manner = "simulated", policy: str = ""
+    title: str, nodes: str, *, speed: float = 1.0, pods: RunMode = "simulated", policy: str = ""
 ) -> AsyncIterator[Stage]:
     """Start a cluster with these nodes for one story."""
     sys.stdout.write(f"{title}\n{'=' * len(title)}\n")

@@ -1,8 +1,8 @@
 """Pods whose containers are processes of this machine.
 
 launch       what to start: command, environment, directories     ┐
-environment, expand, files, mounts, hosts, ports, devices         │ pure
-kubelet      what is to run, to stop, and what a status says      ┘
-disk, machine                                                     thin
-shim, rooms  the small program that watches over one container    stands alone
+environment, files, mounts, hosts, ports, devices                 │ pure
+kubelet      what to start and stop, and the pod's status         ┘
+disk, machine                                                     files and processes
+shim, sandbox  the small program that supervises one container    standard library only
 """

@@ -1,11 +1,11 @@
-"""What a program is told so that it can be stopped and go on: the contract of restarts (jobs §7.3).
+"""What a program is given so that it can stop and resume: the contract of restarts (jobs §7.3).
 
 | variable                 | meaning                                                              |
 | ------------------------ | -------------------------------------------------------------------- |
 | `UNISONO_CHECKPOINT_DIR` | a directory of the job's own, the same for all its pods and attempts |
-| `UNISONO_PROGRESS_FILE`  | write a line of JSON with `step` there, and we know how far it is    |
-| `UNISONO_LAST_PROGRESS`  | the step that the job had reported when it was last heard of         |
-| `UNISONO_RESTART_COUNT`  | 0 at first; the job's operator knows better, if it counts            |
+| `UNISONO_PROGRESS_FILE`  | write a line of JSON with `step` there, and its progress is known     |
+| `UNISONO_LAST_PROGRESS`  | the last step that the job has reported                              |
+| `UNISONO_RESTART_COUNT`  | 0 at first; set by the job's operator instead, if it counts restarts |
 
 The directory lives as long as the job's Workload, or as an unqueued Job; that of a pod by itself as
 long as the pod. The annotation `unisono.dev/checkpoint-dir` names another one, on a volume.
@@ -35,22 +35,24 @@ _PROGRESS = "/unisono/progress"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What a container finds because of the contract."""
+class CheckpointContract:
+    """Variables, volumes and mounts that a container gets by the contract."""
 
     env: Mapping[str, str]
     volumes: Sequence[Volume]
     mounts: Sequence[Mount]
 
 
-def offer(pod: Json, container: str, run: int, view: View, *, own: str, kept: str) -> Offer:
+def checkpoint_contract(
+    pod: Json, container: str, run: int, view: View, *, own: str, kept: str
+) -> CheckpointContract:
     """Return what one run of a container gets.
 
     `own` is the directory of the pod on this machine, `kept` where that of jobs are.
     """
     workload = _workload(pod, view)
     said = {} if workload is None else workload["metadata"].get("annotations") or {}
-    keeper = keeper_of(pod)
+    keeper = checkpoint_owner(pod)
     namespace = pod["metadata"].get("namespace", "")
     checkpoints = f"{kept}/{namespace}/{keeper}" if keeper else f"{own}/checkpoints"
     progress = f"{own}/progress"
@@ -70,10 +72,10 @@ def offer(pod: Json, container: str, run: int, view: View, *, own: str, kept: st
     if own_place:
         env["UNISONO_CHECKPOINT_DIR"] = own_place
         volumes, mounts = volumes[:1], mounts[:1]
-    return Offer(env, volumes, mounts)
+    return CheckpointContract(env, volumes, mounts)
 
 
-def keeper_of(pod: Json) -> str:
+def checkpoint_owner(pod: Json) -> str:
     """Return the name that the pods of one job share over all attempts; empty if there is none."""
     workload = str(_said(pod).get(names.WORKLOAD_ANNOTATION) or "")
     if workload and not wrong_with_subdomain(workload):  # it is to be one part of a path
@@ -95,7 +97,7 @@ def _workload(pod: Json, view: View) -> Json | None:
     return view.peek(names.WORKLOAD, name, pod["metadata"]["namespace"])
 
 
-class CheckpointKeeper:
+class CheckpointCleaner:
     """Removes the directories of jobs that are gone."""
 
     name = "checkpoints"
@@ -117,7 +119,7 @@ class CheckpointKeeper:
             yield Key("", "")
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Remove one directory, and at the start all that nobody knows."""
+        """Remove one directory, and at the start all directories of unknown jobs."""
         if not self._has_begun:
             self._has_begun = True
             known = {

@@ -1,4 +1,4 @@
-"""Which accelerators of a node a container has, by index: no two share one that do not want to."""
+"""The accelerators of each container, by index; only containers that ask for it share one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from unisono.control.actions import Json
 from unisono.engine.model.resources import MAX_GPUS
 from unisono.kinds.core.gpu_parts import GPU, PART
 from unisono.kinds.quantity import Quantity
-from unisono.runner.process.sources import NotYet
+from unisono.runner.process.references import CannotStartYet
 
-# What programs look at to find their devices.
+# Variables by which programs find their devices.
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     "nvidia.com/gpu": ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
     "amd.com/gpu": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
@@ -20,29 +20,29 @@ Held = Mapping[str, tuple[int, ...]]  # by resource: the indexes that a containe
 
 
 class Devices:
-    """Who has which device of which node."""
+    """The devices that each container has on its node."""
 
     def __init__(self) -> None:
         """Begin with all of them free."""
         self._held: dict[tuple[str, str], tuple[str, Held]] = {}  # (uid, container) → node, devices
 
     def learn(self, node: str, uid: str, container: str, held: Held) -> None:
-        """Hear what a container has."""
+        """Record what a container has."""
         self._held[uid, container] = (node, held)
 
     def release(self, uid: str) -> None:
         """Take back what the containers of a pod had."""
-        for who in [who for who in self._held if who[0] == uid]:
-            del self._held[who]
+        for key in [key for key in self._held if key[0] == uid]:
+            del self._held[key]
 
     def of(self, node: Json | None, uid: str, container: Json, shared: int | None = None) -> Held:
         """Return what a container has on its node; the lowest free indexes if it has none yet.
 
         Containers that share a GPU, which they know by the same number, have the same one.
         """
-        who = (uid, str(container["name"]))
-        if who in self._held:
-            return self._held[who][1]
+        key = (uid, str(container["name"]))
+        if key in self._held:
+            return self._held[key][1]
         name = (node or {}).get("metadata", {}).get("name", "")
         found = {
             resource: self._free(node, name, resource, count)
@@ -51,11 +51,11 @@ class Devices:
         }
         if shared is not None:
             found |= {GPU: self._of_number(node, name, shared), PART: (shared,)}
-        self._held[who] = (name, found)
+        self._held[key] = (name, found)
         return found
 
     def _of_number(self, node: Json | None, name: str, number: int) -> tuple[int, ...]:
-        """Return the GPU that others with this number have, or one that nobody has."""
+        """Return the GPU that containers with this number share, or a free one."""
         for held_on, held in self._held.values():
             if held_on == name and held.get(PART) == (number,):
                 return held[GPU]
@@ -73,7 +73,7 @@ class Devices:
         free = [index for index in range(total) if index not in taken][:count]
         if len(free) < count:
             why = f"{count} {resource} are wanted and {len(free)} of {total} are free on {name}"
-            raise NotYet(why, "UnexpectedAdmissionError")
+            raise CannotStartYet(why, "UnexpectedAdmissionError")
         return tuple(free)
 
 

@@ -1,10 +1,10 @@
-"""What running pods have on disk: their volumes, their containers' states, their hosts files.
+"""The directories of running pods: volumes, states of containers, hosts files.
 
 PODS/uid/hosts                         names, as the pod sees them
 PODS/uid/volumes/NAME/                 what lives as long as the pod
-PODS/uid/progress/NAME.json            how far a container says it is
+PODS/uid/progress/NAME.json            the progress that a container reports
 PODS/uid/containers/NAME/record.json   what the run was given (launch.Record)
-                         state.json    who watches over it (shim)
+                         state.json    the process that supervises it (shim)
                          exit.json     how it ended (shim)
 """
 
@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from unisono.runner.process import rooms
+from unisono.runner.process import sandbox
 from unisono.runner.process.files import Files
 from unisono.runner.process.launch import Plan, Record
 from unisono.runner.process.mounts import Volume, wanted_directories
@@ -32,7 +32,7 @@ _LONGEST_REPORT = 4096  # bytes of a file that are read for its last line
 
 
 class State(msgspec.Struct, frozen=True):
-    """Who watches over a run."""
+    """The process that supervises a run."""
 
     pid: int
     start: int
@@ -66,7 +66,7 @@ class Disk:
         for inside, below in wanted_directories(plan.volumes, plan.mounts):
             _directory(Path(inside))
             # One step at a time: pods may have put links there, and we may be root.
-            os.close(rooms.beneath(inside, below.split("/") if below else (), creates=True))
+            os.close(sandbox.beneath(inside, below.split("/") if below else (), creates=True))
         self.refresh(plan.volumes, launch.owner)
         own = Path(launch.directory)
         for name in ("root", "tmp"):
@@ -81,7 +81,7 @@ class Disk:
     def refresh(self, volumes: Iterable[Volume], owner: tuple[int, int] | None = None) -> None:
         """Write the files of volumes that are made of files, all of a volume at once.
 
-        They belong to the system user of the pod, who may be the only one to read them.
+        They belong to the pod's system user, and may be readable by that user alone.
         """
         for volume in volumes:
             if volume.files is not None:
@@ -104,7 +104,7 @@ class Disk:
                 yield record, self.state(record), self.exit(record)
 
     def state(self, record: Record) -> State | None:
-        """Return who watches over a run, if that was written down."""
+        """Return the process that supervises a run, if it is recorded."""
         found = _read(self._own(record) / "state.json", State)
         return found if found is not None and found.run == record.run else None
 
@@ -117,8 +117,8 @@ class Disk:
         """Return the last whole line in which a container said how far it is, and when."""
         path = self.pods / uid / "progress" / f"{container}.json"
         try:
-            # The pod's own file: a link may lead to what is not its business, and whoever opens a
-            # pipe waits for somebody to write to it.
+            # The pod writes this file: a link might lead to files of others, and opening a pipe
+            # would block until a writer comes.
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(handle, "rb") as file:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -1,4 +1,4 @@
-"""The environment of a container, in the order in which Kubernetes builds it (spec jobs §8).
+"""The environment of a container, built in Kubernetes' order, and `$(NAME)` in it (spec jobs §8).
 
     what the machine gives (PATH, HOME)  <  services  <  envFrom, in order  <  env, in order
 
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.view import View
-from unisono.runner.process.expand import expand
-from unisono.runner.process.sources import NotYet, Sources
+from unisono.runner.process.references import CannotStartYet, References
 
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
@@ -35,7 +34,7 @@ class Environment:
 
 def environment(
     container: Json,
-    sources: Sources,
+    references: References,
     given: Mapping[str, str],
     instead: Callable[[str, str], str] = lambda name, value: value,
 ) -> Environment:
@@ -44,21 +43,21 @@ def environment(
     `instead` may put another value in the place of a written one (a port that is free, a count).
     """
     found: dict[str, str] = {}
-    if sources.pod["spec"].get("enableServiceLinks", True):
-        found.update(_services(sources.view, sources.pod["metadata"].get("namespace", "")))
+    if references.pod["spec"].get("enableServiceLinks", True):
+        found.update(_services(references.view, references.pod["metadata"].get("namespace", "")))
     for source in container.get("envFrom") or ():
-        found.update(_from(source, sources))
+        found.update(_from(source, references))
     for variable in container.get("env") or ():
-        value = _value(variable, container, sources, found)
+        value = _value(variable, container, references, found)
         if value is not None:
             found[variable["name"]] = instead(variable["name"], value)
     return Environment(found, given)
 
 
-def _from(source: Json, sources: Sources) -> Mapping[str, str]:
+def _from(source: Json, references: References) -> Mapping[str, str]:
     prefix = source.get("prefix") or ""
     contents: Mapping[str, bytes] | None = None
-    for key, read in (("configMapRef", sources.config_map), ("secretRef", sources.secret)):
+    for key, read in (("configMapRef", references.config_map), ("secretRef", references.secret)):
         ref = source.get(key)
         if ref:
             contents = read(ref.get("name", ""), is_optional=bool(ref.get("optional")))
@@ -70,31 +69,31 @@ def _from(source: Json, sources: Sources) -> Mapping[str, str]:
 
 
 def _value(
-    variable: Json, container: Json, sources: Sources, before: Mapping[str, str]
+    variable: Json, container: Json, references: References, before: Mapping[str, str]
 ) -> str | None:
     source = variable.get("valueFrom")
     if not source:
         return expand(str(variable.get("value") or ""), before)
     if ref := source.get("fieldRef"):
-        return sources.field(ref["fieldPath"])
+        return references.field(ref["fieldPath"])
     if ref := source.get("resourceFieldRef"):
-        return sources.resource(ref, container["name"])
+        return references.resource(ref, container["name"])
     for key, what in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if ref := source.get(key):
-            return _key(ref, what, sources)
-    raise NotYet(f"the value of {variable['name']} comes from nothing that is supported")
+            return _key(ref, what, references)
+    raise CannotStartYet(f"the value of {variable['name']} comes from nothing that is supported")
 
 
-def _key(ref: Json, what: str, sources: Sources) -> str | None:
+def _key(ref: Json, what: str, references: References) -> str | None:
     is_optional = bool(ref.get("optional"))
-    read = sources.config_map if what == "configmap" else sources.secret
+    read = references.config_map if what == "configmap" else references.secret
     contents = read(ref.get("name", ""), is_optional=is_optional)
     if contents is None:
         return None
     if ref["key"] not in contents:
         if is_optional:
             return None
-        raise NotYet(f"couldn't find key {ref['key']} in {what} {ref.get('name', '')}")
+        raise CannotStartYet(f"couldn't find key {ref['key']} in {what} {ref.get('name', '')}")
     return contents[ref["key"]].decode(errors="replace")
 
 
@@ -116,3 +115,21 @@ def _services(view: View, namespace: str) -> Mapping[str, str]:
                 key = port["name"].upper().replace("-", "_")
                 found[f"{name}_SERVICE_PORT_{key}"] = str(port["port"])
     return found
+
+
+_REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
+
+
+def expand(text: str, known: Mapping[str, str]) -> str:
+    """Return a text with what is known put in; what was put in is not looked at again.
+
+    >>> expand("$(A) $$(A) $$$(A) $(date) $A ${A} $$ $(A", {"A": "x$(A)"})
+    'x$(A) $(A) $x$(A) $(date) $A ${A} $ $(A'
+    """
+
+    def put(found: re.Match[str]) -> str:
+        if found[1] == "$":
+            return "$"
+        return known.get(found[2], found[0])
+
+    return _REFERENCE.sub(put, text)

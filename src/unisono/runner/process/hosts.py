@@ -30,7 +30,7 @@ class Host(msgspec.Struct, frozen=True):
 
 
 def hostname_of(pod: Json) -> str:
-    """Return what a pod's machine is called."""
+    """Return the hostname of a pod."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])
 
 
@@ -60,7 +60,7 @@ def neighbours(
 
 
 def hosts_text(pod: Json, address: str, others: Sequence[Host]) -> str:
-    """Return the hosts file of a pod: itself first, then everybody else by name."""
+    """Return the hosts file of a pod: itself first, then the others by name."""
     own = own_names(pod)
     lines = [f"{address} {' '.join(own)}\n"]
     lines += [

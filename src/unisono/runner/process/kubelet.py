@@ -1,8 +1,7 @@
-"""The kubelet of process pods: which containers run, which stop, and what their pods' statuses say.
+"""The kubelet of process pods: starts and stops containers, and writes their pods' statuses.
 
-Decides from the pod, what the machine sees of its processes, and the time; asks the machine to
-start and to stop; writes the status. Whatever it forgets it finds again: runs on disk, the rest in
-the API.
+Decides from the pod, the state of its processes and the time; has the machine start and stop them;
+writes the status. It keeps nothing that it could not find again: runs on disk, the rest in the API.
 """
 
 from __future__ import annotations
@@ -20,15 +19,22 @@ from unisono.control.recovery import deleted_at
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.runner.choice import Manner, is_our_node, manner_of
-from unisono.runner.containers import Container, Containers, Running, is_same_but_sharper, read
-from unisono.runner.course import course, phase_of
-from unisono.runner.loss import first_seen, loss_of, lost, unready_since
-from unisono.runner.process.health import Health, is_probed
-from unisono.runner.process.household import Household
-from unisono.runner.process.observed import Starting, next_run, observed
-from unisono.runner.process.sources import NotYet
-from unisono.runner.status import TERMINAL, Failure, status_of
+from unisono.runner.containers import Container, Containers, Running, matches_status, read
+from unisono.runner.lifecycle import next_actions, phase_of
+from unisono.runner.process.node_resources import NodeResources
+from unisono.runner.process.probes import ProbeTracker, is_probed
+from unisono.runner.process.references import CannotStartYet
+from unisono.runner.process.runs import UnknownRun, next_run, with_runs
+from unisono.runner.run_mode import RunMode, is_our_node, run_mode_of
+from unisono.runner.status import (
+    TERMINAL,
+    Failure,
+    first_seen,
+    loss_of,
+    lost,
+    status_of,
+    unready_since,
+)
 
 # A start that could not be is tried again this soon.
 _RETRY_SECONDS = 2.0
@@ -41,13 +47,13 @@ TIER = "unisono.dev/runner-tier"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class KubeletOptions:
     """Which pods are run as processes, and when they are lost."""
 
-    default: Manner = "process"
+    default: RunMode = "process"
     is_every_node_ours: bool = True
     lost_after_s: float = 10.0
-    asks_after_s: float = 5.0  # how often a program is asked how far it is
+    asks_after_s: float = 5.0  # how often a program's progress is read
 
 
 @dataclass(slots=True)
@@ -84,12 +90,14 @@ class ProcessKubelet:
         names.SERVICE,
     )
 
-    def __init__(self, household: Household, manners: Manners = Manners()) -> None:
-        """Share the household's addresses with whoever else runs pods here."""
-        self._household = household
-        self._machine = household.machine
-        self._health = Health(household.machine)
-        self._manners = manners
+    def __init__(
+        self, node_resources: NodeResources, options: KubeletOptions = KubeletOptions()
+    ) -> None:
+        """Share addresses with the other runner of this instance."""
+        self._node_resources = node_resources
+        self._machine = node_resources.machine
+        self._probes = ProbeTracker(node_resources.machine)
+        self._options = options
         self._memory: dict[Key, _Memory] = {}
         self._has_begun = False
 
@@ -110,16 +118,16 @@ class ProcessKubelet:
                 yield Key(namespace, "")
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Take a pod where it is to be; or write the names of a namespace, or a node's tier."""
+        """Bring a pod to its desired state; or write the names of a namespace, or a node's tier."""
         if not self._has_begun:
             self._has_begun = True
-            self._household.learn(view)
+            self._node_resources.learn(view)
         if not key.namespace:
             yield from self._mark(view.get(names.NODE, key.name))
             return
         if not key.name:
             pods = [view.get(names.POD, one.name, one.namespace) for one in self._living(key)]
-            self._household.write_names(key.namespace, [pod for pod in pods if pod], view)
+            self._node_resources.write_names(key.namespace, [pod for pod in pods if pod], view)
             return
         pod = view.get(names.POD, key.name, key.namespace)
         self._forget_if_gone(key, pod)
@@ -139,8 +147,8 @@ class ProcessKubelet:
             return
         stored = read(pod)
         known = memory.containers
-        known = known if known is not None and is_same_but_sharper(known, stored) else stored
-        containers = observed(known, lambda name: self._machine.look(memory.uid, name), now)
+        known = known if known is not None and matches_status(known, stored) else stored
+        containers = with_runs(known, lambda name: self._machine.look(memory.uid, name), now)
         found = self._next(pod, containers, memory, view, now)
         is_first = not (pod.get("status") or {}).get("podIP")
         if found.containers != known or is_first or found.failure or found.is_over:
@@ -157,14 +165,16 @@ class ProcessKubelet:
             yield Again(found.again_at)
 
     def _report(self, pod: Json, found: _Next, now: float) -> Steps:
-        """Say on a running pod how far its program is, if that says so."""
+        """Write the progress that a running program reports onto its pod."""
         running = [one.name for one in found.containers if isinstance(one.state, Running)]
         if not running:
             return
-        found.again_at = min(found.again_at, now + self._manners.asks_after_s)
+        found.again_at = min(found.again_at, now + self._options.asks_after_s)
         uid = pod["metadata"]["uid"]
-        told = filter(None, (self._machine.progress(uid, name) for name in running))
-        reports = [report for line, at in told if (report := progress.read(line, at)) is not None]
+        new_lines = filter(None, (self._machine.progress(uid, name) for name in running))
+        reports = [
+            report for line, at in new_lines if (report := progress.read(line, at)) is not None
+        ]
         before = progress.progress_of(pod["metadata"].get("annotations"))
         if reports and (before is None or progress.furthest(reports).step != before.step):
             reached = progress.of_rank(before, progress.furthest(reports))
@@ -211,15 +221,15 @@ class ProcessKubelet:
         return found
 
     def _live(self, pod: Json, containers: Containers, view: View, now: float) -> _Next:
-        """Start what is to run now, and stop what nobody needs any more."""
+        """Start what is due, and stop sidecars of a pod that is done."""
         found = _Next(containers)
         for _ in range(len(list(containers)) + 1):
-            todo = course(pod, found.containers, now)
+            todo = next_actions(pod, found.containers, now)
             found.again_at = min(found.again_at, todo.again_at or math.inf)
             changed = [*todo.waits]
             is_held_up = False
             for name in todo.start:
-                if isinstance(self._machine.look(pod["metadata"]["uid"], name), Starting):
+                if isinstance(self._machine.look(pod["metadata"]["uid"], name), UnknownRun):
                     is_held_up = True
                     continue
                 one = self._start(pod, found.containers.get(name), view, found)
@@ -235,18 +245,18 @@ class ProcessKubelet:
             beside = self._stop(pod, found.containers, until, now)
             found.is_stopping, found.again_at = beside.is_stopping, beside.again_at
         elif any(isinstance(one.state, Running) for one in found.containers):
-            self._household.refresh(pod, view)
+            self._node_resources.refresh(pod, view)
             self._examine(pod, found, now)
         return found
 
     def _examine(self, pod: Json, found: _Next, now: float) -> None:
-        """Look after the health of what runs."""
+        """Run probes, and kill containers whose probes fail."""
         uid = pod["metadata"]["uid"]
-        address = self._household.addresses.of(uid)
-        health = self._health.examine(pod, found.containers, address, now)
+        address = self._node_resources.addresses.of(uid)
+        health = self._probes.examine(pod, found.containers, address, now)
         found.containers = health.containers
         found.again_at = min(found.again_at, health.again_at)
-        for name, why in health.ill.items():
+        for name, why in health.failing.items():
             self._machine.stop(uid, name)
             self._machine.kill(uid, name)
             found.notes.append(("Unhealthy", f"Container {name}: {why}; it is killed", True))
@@ -255,8 +265,8 @@ class ProcessKubelet:
         """Start a container; if that cannot be now, return it waiting, with the reason."""
         spec = _spec(pod, one.name)
         try:
-            up = self._household.start(pod, spec, next_run(one), view)
-        except NotYet as trouble:
+            up = self._node_resources.start(pod, spec, next_run(one), view)
+        except CannotStartYet as trouble:
             waits = one.waiting(trouble.reason, trouble.message)
             if waits != one:
                 found.notes.append((trouble.reason, trouble.message, True))
@@ -270,7 +280,7 @@ class ProcessKubelet:
         return one.started(up.since, is_ready=not is_asked)
 
     def _stop(self, pod: Json, containers: Containers, until: float, now: float) -> _Next:
-        """Ask everybody to stop, and insist when the time is over."""
+        """Stop all containers; kill them when the grace period is over."""
         uid = pod["metadata"]["uid"]
         running = [one.name for one in containers if isinstance(one.state, Running)]
         for name in running:
@@ -291,7 +301,7 @@ class ProcessKubelet:
         status = status_of(
             pod,
             found.containers,
-            self._household.where(pod, view),
+            self._node_resources.where(pod, view),
             now,
             failure=found.failure,
             is_over=found.is_over,
@@ -303,10 +313,10 @@ class ProcessKubelet:
         return written
 
     def _mark(self, node: Json | None) -> Steps:
-        """Say on a node how well its pods are kept apart."""
-        if node is None or self._manners.default != "process" or not self._is_our_node(node):
+        """Write the isolation tier of its pods onto a node."""
+        if node is None or self._options.default != "process" or not self._is_our_node(node):
             return
-        tier = f"T{self._machine.ground.tier}"
+        tier = f"T{self._machine.host_setup.tier}"
         if (node["metadata"].get("annotations") or {}).get(TIER) != tier:
             yield Patch(Ref.to(node), {"metadata": {"annotations": {TIER: tier}}}, exact=False)
 
@@ -316,16 +326,16 @@ class ProcessKubelet:
             del self._memory[key]
             self._leave(memory)
             self._machine.forget(memory.uid)
-            self._household.addresses.release(memory.uid)
+            self._node_resources.addresses.release(memory.uid)
 
     def _leave(self, memory: _Memory) -> None:
         if not memory.has_left:
             memory.has_left = True
-            self._household.release(memory.uid)
-            self._health.forget(memory.uid)
+            self._node_resources.release(memory.uid)
+            self._probes.forget(memory.uid)
 
     def _end(self, memory: _Memory, pod: Json) -> None:
-        """End what is left of a pod that somebody else has failed."""
+        """End what is left of a pod that another controller has failed."""
         if not memory.has_left:
             self._kill(memory.uid, read(pod))
         self._leave(memory)
@@ -341,10 +351,10 @@ class ProcessKubelet:
         )
         if not pod["spec"].get("nodeName") or not self._is_our_node(node):
             return False
-        return manner_of(pod, node, self._manners.default) == "process"
+        return run_mode_of(pod, node, self._options.default) == "process"
 
     def _is_our_node(self, node: Json | None) -> bool:
-        return self._manners.is_every_node_ours or (node is not None and is_our_node(node))
+        return self._options.is_every_node_ours or (node is not None and is_our_node(node))
 
     def _runs_in(self, namespace: str) -> bool:
         return any(key.namespace == namespace for key in self._memory)
@@ -353,18 +363,18 @@ class ProcessKubelet:
         """Return when the pods of a node are lost; None if the node is well."""
         if node is None:
             memory.missing_since = memory.missing_since if memory.missing_since is not None else now
-            return memory.missing_since + self._manners.lost_after_s
+            return memory.missing_since + self._options.lost_after_s
         memory.missing_since = None
         unready = unready_since(node)
         if unready is None:
             memory.unready_since = math.inf
             return None
         memory.unready_since = first_seen(memory.unready_since, unready, now)
-        return memory.unready_since + self._manners.lost_after_s
+        return memory.unready_since + self._options.lost_after_s
 
 
 def _has_names(pod: Json, view: View) -> bool:
-    """Say whether others may call a pod by a name."""
+    """Say whether a pod has a DNS name."""
     namespace = pod["metadata"].get("namespace", "")
     return bool(pod["spec"].get("subdomain")) or bool(view.within(names.SERVICE, namespace))
 

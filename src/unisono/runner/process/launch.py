@@ -17,11 +17,9 @@ import msgspec
 from unisono.control.actions import Json
 from unisono.kinds.digits import is_digits
 from unisono.kinds.quantity import Quantity
-from unisono.runner.process.accounts import Account
-from unisono.runner.process.checkpoints import offer
+from unisono.runner.process.checkpoints import checkpoint_contract
 from unisono.runner.process.devices import Held, variables
-from unisono.runner.process.environment import Environment, environment
-from unisono.runner.process.expand import expand
+from unisono.runner.process.environment import Environment, environment, expand
 from unisono.runner.process.hosts import Host, hostname_of, hosts_text, name_table, own_names
 from unisono.runner.process.mounts import (
     Mount,
@@ -40,7 +38,8 @@ from unisono.runner.process.ports import (
     gang_of,
     written_ports,
 )
-from unisono.runner.process.sources import Sources
+from unisono.runner.process.references import References
+from unisono.runner.process.system_users import SystemUser
 
 Tier = Literal[0, 1]
 
@@ -54,7 +53,7 @@ _TOOLS = "/unisono/tools"  # where containers that have their own view of files 
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands for an image here: programs of this machine instead of a file system."""
+    """An image as this machine provides it: programs of its own instead of a file system."""
 
     image: str  # a pattern, as in `*/pytorch*`
     path: str = ""  # goes before PATH: the bin directory of a virtual environment
@@ -63,7 +62,7 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     env: Mapping[str, str] = {}
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class HostSetup(msgspec.Struct, frozen=True, kw_only=True):
     """What this machine offers to every container."""
 
     tier: Tier
@@ -105,7 +104,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     message_path: str = _MESSAGE_PATH
     says_log_on_error: bool = False
     memory_bytes: int = 0  # more than this, and it is killed; 0: any
-    errands: tuple[str, ...] = ()  # names under which others have commands run in it
+    exec_names: tuple[str, ...] = ()  # names of its exec socket
     owner: tuple[int, int] | None = None  # system user and group; none: ours
     hidden: Mapping[str, tuple[str, ...]] = {}
     log_bytes: int = _LOG_BYTES
@@ -140,41 +139,45 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class LaunchContext:
     """What a launch depends on besides the pod itself."""
 
-    ground: Ground
-    sources: Sources
+    host_setup: HostSetup
+    references: References
     others: Sequence[Host]  # names of neighbours
     held: Held  # devices
     ports: Ports
-    account: Account | None = None  # the system user of the pod; none: ours
+    account: SystemUser | None = None  # the system user of the pod; none: ours
 
 
-def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
+def plan(pod: Json, container: Json, run: int, launch_context: LaunchContext) -> Plan:
     """Return how to start a container; raise NotYet if that cannot be now."""
-    ground, sources = around.ground, around.sources
+    host_setup, references = launch_context.host_setup, launch_context.references
     metadata = pod["metadata"]
-    directory = ground.directory(pod)
-    address = sources.where.pod_ip
-    alias = _alias(container, ground)
+    directory = host_setup.directory(pod)
+    address = references.where.pod_ip
+    alias = _alias(container, host_setup)
     given_ports: dict[str, int] = {}
     replaced: list[str] = []
 
     def instead(name: str, value: str) -> str:
-        return _instead(name, value, pod, around, given_ports, replaced)
+        return _instead(name, value, pod, launch_context, given_ports, replaced)
 
-    keeps = offer(pod, container["name"], run, sources.view, own=directory, kept=ground.checkpoints)
-    env = environment(container, sources, {**_given(pod, alias, around), **keeps.env}, instead)
+    keeps = checkpoint_contract(
+        pod, container["name"], run, references.view, own=directory, kept=host_setup.checkpoints
+    )
+    env = environment(
+        container, references, {**_given(pod, alias, launch_context), **keeps.env}, instead
+    )
     argv, notes = _argv(container, alias, env)
-    held_ports = _held_ports(pod, argv, around, replaced)
-    places = Places(pod=directory, claims=ground.claims, host_paths=ground.host_paths)
-    volumes = volumes_of(pod, places, sources)
+    held_ports = _held_ports(pod, argv, launch_context, replaced)
+    places = Places(pod=directory, claims=host_setup.claims, host_paths=host_setup.host_paths)
+    volumes = volumes_of(pod, places, references)
     mounts = [*keeps.mounts, *mounts_of(container, pod, volumes, env.written)]
     cwd = container.get("workingDir") or (alias.working_dir if alias else "") or "/"
     whole = env.whole
-    if ground.tier == 0:
-        put = _rewriting(pod, address, mounts, around.others)
+    if host_setup.tier == 0:
+        put = _rewriting(pod, address, mounts, launch_context.others)
         argv, cwd = [put(word) for word in argv], put(cwd)
         kept = {name: put(env.given[name]) for name in keeps.env if name in env.given}
         written = {name: put(value) for name, value in env.written.items()}
@@ -191,19 +194,21 @@ def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
         argv=tuple(argv),
         env=whole,
         cwd=cwd,
-        tier=ground.tier,
+        tier=host_setup.tier,
         directory=f"{directory}/containers/{name}",
-        log=f"{ground.logs}/{namespace}/{metadata['uid']}/{name}.log",
+        log=f"{host_setup.logs}/{namespace}/{metadata['uid']}/{name}.log",
         hostname=hostname_of(pod),
         notes=notes,
-        hosts=f"{directory}/hosts" if ground.tier else "",
-        mounts=(*_programs(whole), *_tools(around), *mounts) if ground.tier else (),
+        hosts=f"{directory}/hosts" if host_setup.tier else "",
+        mounts=(*_programs(whole), *_tools(launch_context), *mounts) if host_setup.tier else (),
         message_path=container.get("terminationMessagePath") or _MESSAGE_PATH,
         says_log_on_error=container.get("terminationMessagePolicy") == "FallbackToLogsOnError",
         memory_bytes=Quantity.from_raw(limit).units,
-        errands=_errands(pod, name, address),
-        owner=(around.account.uid, around.account.gid) if around.account else None,
-        hidden=ground.hidden,
+        exec_names=_exec_names(pod, name, address),
+        owner=(launch_context.account.uid, launch_context.account.gid)
+        if launch_context.account
+        else None,
+        hidden=host_setup.hidden,
     )
     record = Record(
         namespace=namespace,
@@ -213,30 +218,34 @@ def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
         run=run,
         node=pod["spec"].get("nodeName", ""),
         address=address,
-        devices=around.held,
+        devices=launch_context.held,
         given_ports=given_ports,
         held_ports=held_ports,
         owner=launch.owner,
     )
-    text = hosts_text(pod, address, around.others)
+    text = hosts_text(pod, address, launch_context.others)
     return Plan(launch, record, (*volumes.values(), *keeps.volumes), mounts, text)
 
 
-def _given(pod: Json, alias: Alias | None, around: Around) -> dict[str, str]:
+def _given(pod: Json, alias: Alias | None, launch_context: LaunchContext) -> dict[str, str]:
     """Return what the machine says in every environment."""
-    env = {**around.ground.env, "HOSTNAME": hostname_of(pod), **variables(around.held)}
+    env = {
+        **launch_context.host_setup.env,
+        "HOSTNAME": hostname_of(pod),
+        **variables(launch_context.held),
+    }
     if alias is not None:
         env |= alias.env
         if alias.path:
             env["PATH"] = f"{alias.path}:{env.get('PATH', '')}".rstrip(":")
-    if account := around.account:
+    if account := launch_context.account:
         env |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name}
-    if around.ground.tools:
-        tools = _TOOLS if around.ground.tier else around.ground.tools
+    if launch_context.host_setup.tools:
+        tools = _TOOLS if launch_context.host_setup.tier else launch_context.host_setup.tools
         env["UNISONO_TOOLS"] = tools
         env["PATH"] = f"{tools}:{env.get('PATH', '')}".rstrip(":")
         env |= dict.fromkeys(_REMOTE_SHELLS, f"{tools}/ssh")
-    # Whoever looks for processes of a pod that got away finds them by this.
+    # Leftover processes of a pod are found by this variable.
     env["UNISONO_POD_UID"] = pod["metadata"]["uid"]
     return env
 
@@ -245,17 +254,17 @@ def _instead(
     name: str,
     value: str,
     pod: Json,
-    around: Around,
+    launch_context: LaunchContext,
     given: dict[str, int],
     replaced: list[str],
 ) -> str:
     """Return what a variable says here: a port of the gang's own, devices that are there."""
     if name == _PROCESSES and value in ("auto", "gpu"):
-        count = sum(map(len, around.held.values()))
+        count = sum(map(len, launch_context.held.values()))
         return str(count) if count else value
     if name in VARIABLES and is_digits(value):
         gang = f"{gang_of(pod)}#{attempt_of(pod)}:{value}"
-        given[gang] = around.ports.of(gang, pod["metadata"]["uid"])
+        given[gang] = launch_context.ports.of(gang, pod["metadata"]["uid"])
         replaced.append(value)
         return str(given[gang])
     if name in ENDPOINTS and given and value.endswith(f":{replaced[-1]}"):
@@ -270,28 +279,28 @@ def _argv(
     command = container.get("command") or (alias.entrypoint if alias else ())
     words = [*command, *(container.get("args") or ())]
     if words and is_sshd(words[0]):
-        return [], ("unisono: no sshd is needed here: ssh reaches the pod without it",)
+        return [], ("unisono: sshd is not started: ssh reaches the pod without it",)
     if words:
         return [expand(str(word), env.written) for word in words], ()
     image = container.get("image", "")
     return [], (
-        f"unisono: nothing is known of image {image} here, and the container has no command; "
+        f"unisono: image {image} has no alias on this machine, and the container has no command; "
         "it waits until it is stopped",
     )
 
 
 def is_sshd(program: str) -> bool:
-    """Say whether a program only waits for others to enter, which they can do without it."""
+    """Say whether a program is sshd: `ssh` between pods works without it."""
     return program.rpartition("/")[2] == "sshd"
 
 
-def _alias(container: Json, ground: Ground) -> Alias | None:
+def _alias(container: Json, host_setup: HostSetup) -> Alias | None:
     image = str(container.get("image", ""))
-    return next((one for one in ground.aliases if fnmatchcase(image, one.image)), None)
+    return next((one for one in host_setup.aliases if fnmatchcase(image, one.image)), None)
 
 
-def _errands(pod: Json, container: str, address: str) -> tuple[str, ...]:
-    """Return the names of a container for errands; a pod's first one goes by the address alone."""
+def _exec_names(pod: Json, container: str, address: str) -> tuple[str, ...]:
+    """Return the names of an exec socket; the first container also has the bare address."""
     own = f"{address}/{container}"
     is_first = pod["spec"]["containers"][0]["name"] == container
     return (own, address) if is_first else (own,)
@@ -306,27 +315,27 @@ def _programs(env: Mapping[str, str]) -> list[Mount]:
     return [Mount(source=path, target=path, as_owner=True) for path in kept]
 
 
-def _tools(around: Around) -> list[Mount]:
+def _tools(launch_context: LaunchContext) -> list[Mount]:
     """Return our own programs, which may lie where containers do not see them."""
-    ground, is_others = around.ground, around.account is not None
+    host_setup, is_others = launch_context.host_setup, launch_context.account is not None
     found = [
         Mount(source=path, target=path, read_only=is_others)
-        for path in ground.programs
+        for path in host_setup.programs
         if is_others or path.startswith("/tmp/")
     ]
-    if ground.tools:
-        found.append(Mount(source=ground.tools, target=_TOOLS, read_only=True))
+    if host_setup.tools:
+        found.append(Mount(source=host_setup.tools, target=_TOOLS, read_only=True))
     return found
 
 
 def _held_ports(
-    pod: Json, argv: Sequence[str], around: Around, replaced: Sequence[str]
+    pod: Json, argv: Sequence[str], launch_context: LaunchContext, replaced: Sequence[str]
 ) -> dict[int, str]:
-    hosts = [name for host in around.others for name in host.names if "." in name]
+    hosts = [name for host in launch_context.others for name in host.names if "." in name]
     hosts += [name for name in own_names(pod) if "." in name]
     wanted = written_ports(pod, argv, hosts, replaced[-1] if replaced else "")
     gang = gang_of(pod)
-    around.ports.hold(gang, pod["metadata"]["uid"], sorted(wanted))
+    launch_context.ports.hold(gang, pod["metadata"]["uid"], sorted(wanted))
     return dict.fromkeys(sorted(wanted), gang)
 
 

@@ -1,6 +1,6 @@
 """The processes of this machine that are containers: started, signalled, waited for, found again.
 
-No decisions here: `kubelet` says what is to run. A container is looked after by a process of its
+No decisions here: `kubelet` says what is to run. A container is supervised by a process of its
 own (`shim`), which outlives us; after a restart `recover` finds those that still run.
 """
 
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -21,30 +23,29 @@ from pathlib import Path
 import msgspec
 
 from unisono.runner.logs import LogFolder
-from unisono.runner.process import shim
-from unisono.runner.process.checks import holds, run
+from unisono.runner.process import exec_socket, shim
 from unisono.runner.process.disk import Disk, Exit, State
-from unisono.runner.process.health import Check
-from unisono.runner.process.launch import Ground, Plan, Record
+from unisono.runner.process.launch import HostSetup, Plan, Record
 from unisono.runner.process.mounts import Volume
-from unisono.runner.process.observed import Down, Seen, Starting, Up
-from unisono.runner.process.tree import said_in_environment, start_of
+from unisono.runner.process.probes import Check
+from unisono.runner.process.process_tree import said_in_environment, start_of
+from unisono.runner.process.runs import EndedRun, RunningRun, RunState, UnknownRun
 
 # Where the system cannot tell us that a process ended, we look this often.
 _POLL_SECONDS = 0.2
 _PROBE_SECONDS = 10.0
 # Longer than any grace; a hook that hangs ends with its container.
 _HOOK_SECONDS = 3600.0
-# A run whose keeper has not said so much as its name by then was never started.
+# A run whose shim has not recorded itself by then was never started.
 _START_SECONDS = 2.0
 _KILLED = 137
-_LOST = "the process that watched over the container is gone"
+_LOST = "the process that supervised the container is gone"
 
 
 @dataclass(slots=True)
 class _Entry:
     record: Record
-    seen: Seen
+    seen: RunState
     pid: int = 0
     child: subprocess.Popen[bytes] | None = None
     watch: int = -1  # a descriptor that is readable when the process has ended
@@ -56,7 +57,7 @@ class _Entry:
 class Machine:
     """All runs of this instance."""
 
-    ground: Ground
+    host_setup: HostSetup
     now: Callable[[], float]
     is_shared: bool = False  # several people, each with a system user of their own
     on_change: Callable[[str, str], None] = lambda namespace, pod: None
@@ -65,11 +66,11 @@ class Machine:
 
     @property
     def _disk(self) -> Disk:
-        return Disk(Path(self.ground.pods))
+        return Disk(Path(self.host_setup.pods))
 
     # ---- looking ------------------------------------------------------------------------------
 
-    def look(self, uid: str, container: str) -> Seen | None:
+    def look(self, uid: str, container: str) -> RunState | None:
         """Return how the last run of a container stands; None if there was none."""
         entry = self._entries.get((uid, container))
         return entry.seen if entry is not None else None
@@ -86,24 +87,25 @@ class Machine:
             if ended is not None:
                 self._entries[key] = _Entry(record, _down(ended))
                 continue
-            entry = self._entries[key] = _Entry(record, Starting(record.run))
+            entry = self._entries[key] = _Entry(record, UnknownRun(record.run))
             count += self._find(key, entry, state)
         return count
 
     def _find(self, key: tuple[str, str], entry: _Entry, state: State | None) -> bool:
         """Follow a run that is still there; say whether it is."""
         if state is None:
-            # We went down just as it was started. Whoever watches over it needs a moment, too.
+            # This runner ended just as the run was started; its shim needs a moment to record
+            # itself.
             loop = asyncio.get_running_loop()
             loop.call_later(_START_SECONDS, self._find_again, key, entry)
             return False
-        entry.seen = Up(state.run, state.since)
+        entry.seen = RunningRun(state.run, state.since)
         if start_of(state.pid) == state.start:
             entry.pid = state.pid
             self._follow(key, entry)
             if self.is_shared and entry.record.owner is None:
-                # It was started when the instance had one owner, as that user, who may be root, and
-                # sees their kubeconfig. Whoever may run commands in it now would be the owner.
+                # It was started when the instance had one owner, as that user (perhaps root) and
+                # with that kubeconfig: now any user allowed to exec in it would become the owner.
                 self._signal(entry, shim.KILL)
                 return False
             return True
@@ -125,11 +127,11 @@ class Machine:
 
     # ---- doing --------------------------------------------------------------------------------
 
-    def start(self, plan: Plan) -> Up:
+    def start(self, plan: Plan) -> RunningRun:
         """Start a run."""
         launch = plan.launch
         self._disk.prepare(plan)
-        logs = LogFolder(Path(self.ground.logs))
+        logs = LogFolder(Path(self.host_setup.logs))
         logs.begin(launch.namespace, launch.uid, launch.container, is_restart=launch.run > 0)
         with (
             tempfile.TemporaryFile() as letter,  # it may hold secrets, so it has no name
@@ -146,7 +148,7 @@ class Machine:
                 cwd="/",
                 env={},
             )
-        up = Up(launch.run, self.now())
+        up = RunningRun(launch.run, self.now())
         entry = _Entry(plan.record, up, child.pid, child)
         key = (launch.uid, launch.container)
         self._entries[key] = entry
@@ -159,7 +161,7 @@ class Machine:
         if entry is None or entry.is_told:
             return
         entry.is_told = True
-        if first and isinstance(entry.seen, Up):
+        if first and isinstance(entry.seen, RunningRun):
             work = asyncio.get_running_loop().run_in_executor(
                 None, _hook, _name(entry.record), tuple(first)
             )
@@ -168,7 +170,7 @@ class Machine:
             self._signal(entry, shim.STOP)
 
     def ask(self, uid: str, container: str, which: str, check: Check) -> None:
-        """Ask a container something; whoever is interested is told when the answer is there."""
+        """Start a probe of a container; `on_change` is called when its result is there."""
         entry = self._entries.get((uid, container))
         if entry is None:
             return
@@ -199,12 +201,12 @@ class Machine:
         self._disk.refresh(volumes, owner)
 
     def write_hosts(self, uid: str, text: str) -> None:
-        """Tell a pod who is where."""
+        """Write the hosts file of a pod."""
         with contextlib.suppress(FileNotFoundError):
             self._disk.write_hosts(uid, text)
 
     def forget(self, uid: str) -> None:
-        """End everything of a pod; its directory goes when nobody uses it any more."""
+        """End everything of a pod; its directory is removed when no process uses it."""
         for key, entry in self._entries.items():
             if key[0] == uid:
                 entry.is_forgotten = True
@@ -213,7 +215,7 @@ class Machine:
 
     def _tidy(self, uid: str) -> None:
         entries = {key: entry for key, entry in self._entries.items() if key[0] == uid}
-        if not any(isinstance(entry.seen, Up) for entry in entries.values()):
+        if not any(isinstance(entry.seen, RunningRun) for entry in entries.values()):
             for key in entries:
                 del self._entries[key]
             self._disk.remove(uid)
@@ -225,7 +227,7 @@ class Machine:
         for number in (shim.STOP, shim.KILL):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace_s):
-                    while any(isinstance(one.seen, Up) for one in self._entries.values()):
+                    while any(isinstance(one.seen, RunningRun) for one in self._entries.values()):
                         await asyncio.sleep(0.05)
             if number == shim.STOP:
                 for entry in self._entries.values():
@@ -234,7 +236,7 @@ class Machine:
     # ---- waiting ------------------------------------------------------------------------------
 
     def _follow(self, key: tuple[str, str], entry: _Entry) -> None:
-        """Hear when the process of a run ends."""
+        """Watch for the end of a run's process."""
         loop = asyncio.get_running_loop()
         try:
             entry.watch = os.pidfd_open(entry.pid)
@@ -273,16 +275,16 @@ class Machine:
 
     def _lose(self, entry: _Entry) -> None:
         run = entry.seen.run
-        since = self.now() if isinstance(entry.seen, Starting) else entry.seen.since
-        entry.seen = Down(run, since, self.now(), _KILLED, "ContainerStatusUnknown", _LOST)
+        since = self.now() if isinstance(entry.seen, UnknownRun) else entry.seen.since
+        entry.seen = EndedRun(run, since, self.now(), _KILLED, "ContainerStatusUnknown", _LOST)
 
     def _signal(self, entry: _Entry, number: signal.Signals) -> None:
-        if isinstance(entry.seen, Up) and _is_alive(entry):
+        if isinstance(entry.seen, RunningRun) and _is_alive(entry):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(entry.pid, number)
 
     def _kill_leftovers(self, uid: str) -> None:
-        """Kill processes of a pod that nobody watches over any more."""
+        """Kill processes of a pod that have lost their shim."""
         for pid in said_in_environment(f"UNISONO_POD_UID={uid}".encode()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -304,12 +306,12 @@ def _is_alive(entry: _Entry) -> bool:
     return entry.pid > 0 and start_of(entry.pid) > 0
 
 
-def _down(ended: Exit) -> Down:
-    return Down(ended.run, ended.since, ended.at, ended.code, ended.reason, ended.message)
+def _down(ended: Exit) -> EndedRun:
+    return EndedRun(ended.run, ended.since, ended.at, ended.code, ended.reason, ended.message)
 
 
-def has_rooms() -> bool:
-    """Say whether this machine gives containers rooms of their own (tier 1)."""
+def has_sandbox() -> bool:
+    """Say whether this machine can sandbox containers (tier 1)."""
     with tempfile.TemporaryDirectory() as root:
         command = [sys.executable, "-I", "-S", shim.__file__, "--probe", root]
         try:
@@ -320,7 +322,7 @@ def has_rooms() -> bool:
 
 
 def is_port_free(port: int) -> bool:
-    """Say whether nobody on this machine listens on a port."""
+    """Say whether no process on this machine listens on a port."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -328,3 +330,49 @@ def is_port_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+_GOOD = range(200, 400)
+
+
+def holds(check: Check, name: str) -> bool:
+    """Run a probe and wait for its result; `name` is the container's exec socket."""
+    try:
+        if check.command:
+            return run(name, check.command, check.timeout_s) == 0
+        if check.path is None:
+            with socket.create_connection((check.host, check.port), check.timeout_s):
+                return True
+        return _page(check)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def run(name: str, command: tuple[str, ...], timeout_s: float) -> int:
+    """Run a command in a container; return its exit code, 137 if it takes too long."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        connection = exec_socket.send(name, command, [nothing] * 3)
+    finally:
+        os.close(nothing)
+    connection.settimeout(timeout_s)
+    try:
+        return exec_socket.code_of(connection)
+    except TimeoutError:
+        return 137
+
+
+def _page(check: Check) -> bool:
+    if check.is_secure:
+        # A probe asks for any answer: kubelets do not verify certificates either.
+        context = ssl._create_unverified_context()
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            check.host, check.port, timeout=check.timeout_s, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(check.host, check.port, timeout=check.timeout_s)
+    try:
+        connection.request("GET", check.path or "/", headers=dict(check.headers))
+        return connection.getresponse().status in _GOOD
+    finally:
+        connection.close()

@@ -21,9 +21,9 @@ import msgspec
 from unisono.control.actions import Json
 from unisono.kinds.meta import wrong_with_subdomain
 from unisono.kinds.quantity import Quantity
-from unisono.runner.process.expand import expand
+from unisono.runner.process.environment import expand
 from unisono.runner.process.files import Files, files_of
-from unisono.runner.process.sources import NotYet, Sources
+from unisono.runner.process.references import CannotStartYet, References
 
 _FAILED = "FailedMount"
 _LONGEST_SHOWN = 80  # of a name that is none, in a message
@@ -61,18 +61,18 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     host_paths: tuple[str, ...] = ()  # what hostPath volumes may lead to
 
 
-def volumes_of(pod: Json, places: Places, sources: Sources) -> dict[str, Volume]:
+def volumes_of(pod: Json, places: Places, references: References) -> dict[str, Volume]:
     """Return the volumes of a pod by name; raise NotYet if one cannot be had."""
     return {
-        volume["name"]: _volume(volume, pod, places, sources)
+        volume["name"]: _volume(volume, pod, places, references)
         for volume in pod["spec"].get("volumes") or ()
     }
 
 
-def _volume(volume: Json, pod: Json, places: Places, sources: Sources) -> Volume:
+def _volume(volume: Json, pod: Json, places: Places, references: References) -> Volume:
     name = _plain(volume["name"])
     own = f"{places.pod}/volumes/{name}"
-    files = files_of(volume, sources)
+    files = files_of(volume, references)
     if files is not None:
         return Volume(path=own, files=files, read_only=True)
     namespace = pod["metadata"].get("namespace", "")
@@ -85,7 +85,7 @@ def _volume(volume: Json, pod: Json, places: Places, sources: Sources) -> Volume
         return _host_path(host, places)
     others = [key for key in volume if key not in ("name", "emptyDir")]
     if others:
-        raise NotYet(f'volume "{name}": {others[0]} is not supported here', _FAILED)
+        raise CannotStartYet(f'volume "{name}": {others[0]} is not supported here', _FAILED)
     empty = volume.get("emptyDir") or {}
     limit = None
     if empty.get("medium") == "Memory":
@@ -98,7 +98,7 @@ def _plain(name: object) -> str:
     """Return a name that is to be one part of a path; what templates say is not always checked."""
     wrong = wrong_with_subdomain(str(name))
     if wrong:
-        raise NotYet(f"volume {str(name)[:_LONGEST_SHOWN]!r}: {wrong}", _FAILED)
+        raise CannotStartYet(f"volume {str(name)[:_LONGEST_SHOWN]!r}: {wrong}", _FAILED)
     return str(name)
 
 
@@ -108,7 +108,7 @@ def _host_path(host: Json, places: Places) -> Volume:
     above = [one for one in places.host_paths if PurePosixPath(path).is_relative_to(one)]
     if not is_plain or not above:
         allowed = ", ".join(places.host_paths) or "none"
-        raise NotYet(f"hostPath {path} is not allowed here (allowed: {allowed})", _FAILED)
+        raise CannotStartYet(f"hostPath {path} is not allowed here (allowed: {allowed})", _FAILED)
     creates = str(host.get("type") or "") == "DirectoryOrCreate"
     return Volume(path=path, creates=creates, inside=str(PurePosixPath(above[0])))
 
@@ -122,18 +122,18 @@ def mounts_of(
     for mount in container.get("volumeMounts") or ():
         volume = volumes.get(mount["name"])
         if volume is None:
-            raise NotYet(f'volume "{mount["name"]}" is not in the pod', _FAILED)
+            raise CannotStartYet(f'volume "{mount["name"]}" is not in the pod', _FAILED)
         below = mount.get("subPath") or expand(mount.get("subPathExpr") or "", known)
         parts = PurePosixPath(below).parts
         if ".." in parts or below.startswith("/"):
-            raise NotYet(f"subPath {below!r} leads out of its volume", _FAILED)
+            raise CannotStartYet(f"subPath {below!r} leads out of its volume", _FAILED)
         is_private = volume.memory_bytes is not None and mount["name"] not in shared and not below
         found.append(
             Mount(
                 source="/".join((volume.path, *parts)),
                 target=str(PurePosixPath("/", mount["mountPath"])),
                 read_only=bool(mount.get("readOnly")) or volume.read_only,
-                # Files of ours are links (`disk.put_files`), and nobody else writes there.
+                # Our files are links (`disk.put_files`), and pods do not write there.
                 inside=(volume.inside or volume.path) if volume.files is None else "",
                 memory_bytes=volume.memory_bytes if is_private else None,
             )
@@ -154,7 +154,7 @@ def _shared_memory(pod: Json) -> set[str]:
 
 
 class Rewriting:
-    """Texts that speak of one place, said of another: paths of volumes, names of pods."""
+    """Replaces paths of volumes, or names of pods, by those of this machine in texts."""
 
     def __init__(self, instead: Mapping[str, str], *, inside: str = r"\w./-") -> None:
         """Take what to put in the place of what; a word is whole if no `inside` adjoins it."""
@@ -194,7 +194,7 @@ def wanted_directories(volumes: Iterable[Volume], mounts: Iterable[Mount]) -> li
     plain = [volume for volume in volumes if volume.creates and volume.files is None]
     for mount in mounts:
         for volume in plain:
-            if mount.source.startswith(f"{volume.path}/"):  # a subPath that nobody has made yet
+            if mount.source.startswith(f"{volume.path}/"):  # a subPath that does not exist yet
                 inside = volume.inside or volume.path
                 made.append((inside, mount.source[len(inside) + 1 :]))
     return list(dict.fromkeys(made))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.runner.process.sources import NotYet
+from unisono.runner.process.references import CannotStartYet
 from unisono.runner.simulated.script import index_of
 
 # Variables that name the port of a gang's rank 0.
@@ -35,14 +35,14 @@ class Ports:
     """Which gang has which ports."""
 
     def __init__(self, is_free: Callable[[int], bool]) -> None:
-        """Take who knows whether anybody on this machine listens on a port."""
+        """Take a function that says whether a port of this machine is free."""
         self._is_free = is_free
         self._given: dict[str, int] = {}  # gang and attempt → its port
         self._held: dict[int, str] = {}  # port → gang
         self._users: dict[str, set[str]] = {}  # gang (and attempt) → uids of its pods
 
     def learn(self, uid: str, given: Mapping[str, int], held: Mapping[int, str]) -> None:
-        """Hear what a pod that runs already has."""
+        """Record the ports of a pod that runs already."""
         for key, port in given.items():
             self._given[key] = port
             self._users.setdefault(key, set()).add(uid)
@@ -63,7 +63,9 @@ class Ports:
         for port in ports:
             holder = self._held.get(port, gang)
             if holder != gang:
-                raise NotYet(f"port {port} is taken by {holder} on this machine", "PortConflict")
+                raise CannotStartYet(
+                    f"port {port} is taken by {holder} on this machine", "PortConflict"
+                )
         for port in ports:
             self._held[port] = gang
             self._users.setdefault(gang, set()).add(uid)
@@ -87,7 +89,7 @@ class Ports:
             port = _FIRST + (start + step) % size
             if port not in taken and self._is_free(port):
                 return port
-        raise NotYet("no port is free on this machine", "PortConflict")
+        raise CannotStartYet("no port is free on this machine", "PortConflict")
 
 
 def gang_of(pod: Json) -> str:

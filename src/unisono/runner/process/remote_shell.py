@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from unisono.runner.process import errands
+from unisono.runner.process import exec_socket
 
 # Options of ssh that take a value.
 _VALUED = frozenset("bcDEeFIiJLlmOopQRSWwB")
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     words = ["sh", "-c", " ".join(command)] if command else ["sh", "-i"]
     for left in range(_TRIES, -1, -1):
         try:
-            return errands.code_of(errands.send(address, words, [0, 1, 2]))
+            return exec_socket.code_of(exec_socket.send(address, words, [0, 1, 2]))
         except ConnectionRefusedError as error:  # the pod has only just been started
             if not left:
                 sys.stderr.write(f"ssh: {host} ({address}): {error.strerror}\n")

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unisono.runner.addresses import Addresses
-from unisono.runner.process.accounts import Accounts
-from unisono.runner.process.checkpoints import CheckpointKeeper
-from unisono.runner.process.household import Household
-from unisono.runner.process.kubelet import Manners, ProcessKubelet
-from unisono.runner.process.launch import Alias, Ground, Tier
-from unisono.runner.process.machine import Machine, has_rooms, is_port_free
+from unisono.runner.process.checkpoints import CheckpointCleaner
+from unisono.runner.process.kubelet import KubeletOptions, ProcessKubelet
+from unisono.runner.process.launch import Alias, HostSetup, Tier
+from unisono.runner.process.machine import Machine, has_sandbox, is_port_free
+from unisono.runner.process.node_resources import NodeResources
 from unisono.runner.process.ports import Ports
 from unisono.runner.process.remote_shell import install
+from unisono.runner.process.system_users import SystemUsers
 
-# What of our own environment every container gets; everything else is its own affair.
+# Variables of our own environment that every container gets.
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 # Open MPI refuses to run as root unless told twice; in a container, root is the usual user.
 _ROOT_IS_FINE = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
@@ -36,12 +36,12 @@ class ProcessRunner:
 
     machine: Machine
     kubelet: ProcessKubelet
-    checkpoints: CheckpointKeeper
+    checkpoints: CheckpointCleaner
 
     def begin(self, on_change: Callable[[str, str], None]) -> int:
-        """Find the containers of an earlier life; return how many still run.
+        """Find the containers that an earlier process started; return how many still run.
 
-        `on_change` hears the namespace and name of a pod of which a container ended.
+        `on_change` gets namespace and name of a pod when one of its containers ends.
         """
         self.machine.on_change = on_change
         return self.machine.recover()
@@ -65,30 +65,30 @@ def process_runner(
     now: Callable[[], float],
     env: Mapping[str, str],
     addresses: Addresses,
-    manners: Manners = Manners(),  # noqa: B008  (frozen)
+    options: KubeletOptions = KubeletOptions(),  # noqa: B008  (frozen)
     api: tuple[str, int] | None = None,
     host_paths: Sequence[str] = (),
     aliases: Sequence[Alias] = (),
     tier: Tier | None = None,
     is_root: bool = False,
     hidden: Mapping[str, tuple[str, ...]] | None = None,
-    accounts: Accounts | None = None,
+    system_users: SystemUsers | None = None,
 ) -> ProcessRunner:
     """Make a runner that keeps its pods in a directory; without a tier, the best there is.
 
     `env` is our own environment, `api` where pods find the API, `is_root` whether we are. `hidden`
-    are paths that pods do not see, with the entries of each that they do; `accounts` whom each pod
-    runs as.
+    are paths that pods do not see, with the entries of each that they do; `system_users` the user
+    of each pod.
     """
     given = {name: env[name] for name in _PASSED_ON if name in env}
-    if is_root and accounts is None:
+    if is_root and system_users is None:
         given |= dict.fromkeys(_ROOT_IS_FINE, "1")
     if api is not None:
         given |= {"KUBERNETES_SERVICE_HOST": api[0], "KUBERNETES_SERVICE_PORT": str(api[1])}
-    best: Tier = 1 if has_rooms() else 0
+    best: Tier = 1 if has_sandbox() else 0
     tools = directory / "tools" / "bin"
     install(tools)
-    ground = Ground(
+    host_setup = HostSetup(
         tier=tier if tier is not None else best,
         pods=str(directory / "pods"),
         claims=str(directory / "claims"),
@@ -101,7 +101,9 @@ def process_runner(
         programs=_own_programs(),
         hidden=hidden or {},
     )
-    machine = Machine(ground, now, is_shared=accounts is not None)
-    household = Household(machine, addresses, Ports(is_port_free), accounts=accounts)
-    keeper = CheckpointKeeper(directory / "checkpoints")
-    return ProcessRunner(machine, ProcessKubelet(household, manners), keeper)
+    machine = Machine(host_setup, now, is_shared=system_users is not None)
+    node_resources = NodeResources(
+        machine, addresses, Ports(is_port_free), system_users=system_users
+    )
+    keeper = CheckpointCleaner(directory / "checkpoints")
+    return ProcessRunner(machine, ProcessKubelet(node_resources, options), keeper)

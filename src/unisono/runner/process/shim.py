@@ -1,13 +1,13 @@
-"""The program that watches over one run of a container: starts it, writes its log, ends it.
+"""The program that supervises one run of a container: starts it, writes its log, ends it.
 
     unisono ──launch (JSON on stdin)──▶ shim ──▶ the container's process (and all its children)
        │  SIGTERM: pass it on              │
-       └─ SIGUSR2: end everything now      ├─▶ state.json  who I am, so that I can be found again
-                                           ├─▶ NAME.log    what it says, line by line with times
+       └─ SIGUSR2: end everything now      ├─▶ state.json  its own pid and start, to be found again
+                                           ├─▶ NAME.log    the container's output, lines with times
                                            └─▶ exit.json   how it ended
 
-It is a process of its own so that a container outlives a restart of whoever started it, and its
-exit is never lost. Only the standard library, in a bare interpreter: it is up within 30 ms.
+It is a process of its own, so that a container outlives a restart of the runner and its exit code
+is never lost. Only the standard library, in a bare interpreter: it is up within 30 ms.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ from typing import Any, NoReturn
 if __name__ == "__main__":  # a bare interpreter knows nothing of this package yet
     sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
 
-from unisono.runner.process import rooms
-from unisono.runner.process.errands import Errands
-from unisono.runner.process.shim_log import LogFile
-from unisono.runner.process.tree import descendants, memory_of, start_of
+from unisono.runner.process import sandbox
+from unisono.runner.process.exec_socket import ExecServer
+from unisono.runner.process.process_tree import descendants, memory_of, start_of
 
 STOP, KILL = signal.SIGTERM, signal.SIGUSR2
 _QUIETED = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 # How often memory is measured. Slower than the kernel would be, but it never misses a leak.
 _WATCH_SECONDS = 1.0
-# Whoever still holds the log after everybody was killed is not waited for longer than this.
+# How long to wait for the log's end after all processes were killed.
 _DRAIN_SECONDS = 1.0
 _NOT_FOUND, _NOT_EXECUTABLE, _NOT_STARTED = 127, 126, 128
 _MESSAGE_BYTES = 4096
+# A line longer than this is written in pieces.
+_LONGEST_LINE = 16 << 10
+# Enough for the last lines with their times.
+_TAIL_BYTES = 64 << 10
+_NANO = 1_000_000_000
 
 Launch = Mapping[str, Any]
 
@@ -55,7 +59,7 @@ class Shim:
         self._trouble = b""
         self._is_out_of_memory = False
         owners = (launch["owner"][0],) if launch["owner"] else ()
-        self._errands = Errands(launch["errands"], self._run_errand, owners)
+        self._exec_server = ExecServer(launch["exec_names"], self._run_exec, owners)
 
     def run(self) -> None:
         """Run it to its end."""
@@ -64,11 +68,11 @@ class Shim:
         os.set_blocking(bell, False)
         signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
         for number in (STOP, KILL, signal.SIGCHLD):
-            signal.signal(number, _hear)
+            signal.signal(number, _on_signal)
         for number in _QUIETED:
             signal.signal(number, signal.SIG_IGN)
         with contextlib.suppress(OSError, AttributeError):
-            rooms.become_subreaper()
+            sandbox.become_subreaper()
         started = time.time_ns() / 1e9
         _put(launch["directory"], "state.json", {**_me(), "run": launch["run"], "since": started})
         for note in launch["notes"]:
@@ -87,11 +91,11 @@ class Shim:
         """Start the container's process; return where it writes, and where its trouble shows."""
         output, its_output = os.pipe()
         trouble, its_trouble = os.pipe()
-        # What comes before the container can hear waits until it does.
+        # A signal that comes before the container has its handlers is held back.
         signal.pthread_sigmask(signal.SIG_BLOCK, {STOP})
         try:
             if self._launch["tier"]:
-                rooms.leave()
+                sandbox.unshare()
             self._main = os.fork()
         except OSError as error:
             os.write(its_trouble, f"{_NOT_STARTED} {error}".encode())
@@ -109,7 +113,7 @@ class Shim:
         code = _NOT_STARTED
         try:
             with contextlib.suppress(OSError, AttributeError):
-                rooms.die_with_parent(signal.SIGKILL)
+                sandbox.die_with_parent(signal.SIGKILL)
             signal.set_wakeup_fd(-1)
             if launch["tier"]:
                 _furnish(launch)
@@ -127,7 +131,7 @@ class Shim:
     # ---- watching -----------------------------------------------------------------------------
 
     def _watch(self, wake: int, output: int, trouble: int) -> None:
-        """Write the log, pass signals on and run errands until all of the container is gone."""
+        """Write the log, forward signals and run exec commands until the container is gone."""
         listening = selectors.DefaultSelector()
         listening.register(wake, selectors.EVENT_READ, lambda: self._answer(os.read(wake, 64)))
         listening.register(output, selectors.EVENT_READ, lambda: take(output, self._log.write))
@@ -144,14 +148,14 @@ class Shim:
 
         def lose(client: socket.socket) -> None:
             listening.unregister(client)
-            self._errands.lost_interest(client)
+            self._exec_server.client_closed(client)
 
         def accept(listener: socket.socket) -> None:
-            client = self._errands.accept(listener)
+            client = self._exec_server.accept(listener)
             if client is not None:
                 listening.register(client, selectors.EVENT_READ, lambda: lose(client))
 
-        for listener in self._errands.listeners:
+        for listener in self._exec_server.listeners:
             listening.register(listener, selectors.EVENT_READ, lambda one=listener: accept(one))
         measures = bool(self._launch["memory_bytes"])
         drained_by = 0.0
@@ -170,16 +174,16 @@ class Shim:
     def _note_trouble(self, data: bytes) -> None:
         self._trouble += data
 
-    def _run_errand(self, wish: Launch) -> NoReturn:
-        """Become an errand of the container, in a new process."""
+    def _run_exec(self, request: Launch) -> NoReturn:
+        """Become an exec command of the container, in a new process."""
         launch = self._launch
         if launch["tier"]:
-            rooms.join(self._main)
-            rooms.become(_owner(launch))
+            sandbox.enter(self._main)
+            sandbox.become(_owner(launch))
         _hear_again()
-        env = {**launch["env"], **wish["env"]}
-        os.chdir(wish["cwd"] or launch["cwd"])
-        os.execve(_program(wish["argv"][0], env.get("PATH", os.defpath)), wish["argv"], env)
+        env = {**launch["env"], **request["env"]}
+        os.chdir(request["cwd"] or launch["cwd"])
+        os.execve(_program(request["argv"][0], env.get("PATH", os.defpath)), request["argv"], env)
 
     def _answer(self, heard: bytes) -> None:
         """Do what signals ask for."""
@@ -190,7 +194,7 @@ class Shim:
         self._reap()
 
     def _signal(self, number: int) -> None:
-        """Pass a signal on: to the first process of a room, or to the process and its group."""
+        """Pass a signal on: to the first process of a sandbox, or to the process and its group."""
         try:
             if not self._launch["tier"]:
                 os.killpg(self._main, number)
@@ -224,7 +228,7 @@ class Shim:
             if pid == self._main:
                 self._status = status
             else:
-                self._errands.ended(pid, status)
+                self._exec_server.ended(pid, status)
 
     def _measure(self) -> None:
         used = sum(map(memory_of, descendants(os.getpid())))
@@ -251,14 +255,14 @@ class Shim:
 
 
 def _furnish(launch: Launch) -> None:
-    """Make the room of a container."""
+    """Build the sandbox of a container."""
     directory = launch["directory"]
     message = f"{directory}/message"
     mounts = [*launch["mounts"], {"source": message, "target": launch["message_path"]}]
     if launch["hosts"]:
         mounts.append({"source": launch["hosts"], "target": "/etc/hosts"})
     try:
-        rooms.furnish(
+        sandbox.build(
             f"{directory}/root",
             hostname=launch["hostname"],
             mounts=mounts,
@@ -271,13 +275,13 @@ def _furnish(launch: Launch) -> None:
         raise OSError(f"{error.strerror or error} {error.filename or ''}".strip()) from error
 
 
-def _owner(launch: Launch) -> rooms.Owner | None:
+def _owner(launch: Launch) -> sandbox.Owner | None:
     """Return the system user of a container; None if it is ours."""
-    return rooms.Owner(*launch["owner"]) if launch["owner"] else None
+    return sandbox.Owner(*launch["owner"]) if launch["owner"] else None
 
 
 def _be_first(launch: Launch, output: int) -> NoReturn:
-    """Be the first process of a room: pass signals on, clean up after others, end with the one."""
+    """Be the init process of a sandbox: forward signals, reap orphans, exit with the container."""
     passed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     heard = {*passed, signal.SIGCHLD, signal.SIGQUIT, signal.SIGCONT, signal.SIGWINCH}
     signal.pthread_sigmask(signal.SIG_BLOCK, heard)
@@ -311,7 +315,7 @@ def _become(launch: Launch, output: int) -> NoReturn:
         os.dup2(source, target)
     _hear_again()
     if launch["tier"]:
-        rooms.become(_owner(launch))
+        sandbox.become(_owner(launch))
     _enter(launch)
     if not launch["argv"]:
         while True:
@@ -321,7 +325,7 @@ def _become(launch: Launch, output: int) -> NoReturn:
 
 
 def _hear_again() -> None:
-    """Take signals as a new process does."""
+    """Restore the default signal handlers, as a new process has them."""
     signal.set_wakeup_fd(-1)
     for number in (*_QUIETED, STOP, KILL, signal.SIGCHLD, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -340,7 +344,7 @@ def _program(name: str, path: str) -> str:
 
 
 def _enter(launch: Launch) -> None:
-    """Go to the working directory; a machine without rooms may not have it."""
+    """Go to the working directory; without a sandbox it may not exist."""
     try:
         os.chdir(launch["cwd"])
     except OSError as error:
@@ -351,8 +355,8 @@ def _enter(launch: Launch) -> None:
         os.chdir(instead)
 
 
-def _hear(number: int, frame: object) -> None:
-    """Signals are read from the wake-up pipe."""
+def _on_signal(number: int, frame: object) -> None:
+    """Do nothing: signals are read from the wake-up pipe."""
 
 
 def _me() -> dict[str, int]:
@@ -375,10 +379,86 @@ def _read(path: str) -> str:
         return ""
 
 
+class LogFile:
+    """Takes what a container writes, as it comes."""
+
+    def __init__(self, path: str, most_bytes: int, files: int) -> None:
+        """Write to a file; after so many bytes a new one is begun, and so many are kept."""
+        self._path = path
+        self._most = most_bytes
+        self._files = files
+        self._rest = b""
+        self._second = -1
+        self._text = b""
+        self._open()
+
+    def _open(self) -> None:
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        self._file = os.open(
+            self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640
+        )
+        self._size = os.fstat(self._file).st_size
+
+    def write(self, data: bytes) -> None:
+        """Take what came; the last line may not be whole yet."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        while len(self._rest) > _LONGEST_LINE:
+            lines.append(self._rest[:_LONGEST_LINE])
+            self._rest = self._rest[_LONGEST_LINE:]
+        if lines:
+            stamp = self._stamp()
+            self._append(b"".join(stamp + line + b"\n" for line in lines))
+
+    def line(self, text: bytes) -> None:
+        """Write a line of our own."""
+        self._append(self._stamp() + text + b"\n")
+
+    def close(self) -> None:
+        """Write what is left, even if its line was never ended."""
+        if self._rest:
+            self.line(self._rest)
+            self._rest = b""
+        os.close(self._file)
+
+    def tail(self, most: int) -> str:
+        """Return the last lines, without their times."""
+        with open(self._path, "rb") as file:
+            file.seek(max(0, os.path.getsize(self._path) - _TAIL_BYTES))
+            lines = [line.partition(b" ")[2] for line in file.read().splitlines()]
+        return b"\n".join(lines)[-most:].decode(errors="replace").strip()
+
+    def _append(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._file, data) :]
+            except OSError:  # a full disk must not stop the container
+                return
+        self._size = os.fstat(self._file).st_size
+        if self._size >= self._most:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        """Begin a new file; older ones move on, the oldest goes."""
+        os.close(self._file)
+        for number in range(self._files - 1, 0, -1):
+            older = f"{self._path}.{number}"
+            newer = f"{self._path}.{number - 1}" if number > 1 else self._path
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(newer, older)
+        self._open()
+
+    def _stamp(self) -> bytes:
+        second, nano = divmod(time.time_ns(), _NANO)
+        if second != self._second:
+            self._second = second
+            self._text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
+        return b"%s.%09dZ " % (self._text, nano)
+
+
 def main() -> None:
-    """Run what stands on stdin, or try whether rooms are to be had."""
+    """Run the launch on stdin, or probe whether sandboxes work."""
     if sys.argv[1:2] == ["--probe"]:
-        rooms.probe(sys.argv[2])
+        sandbox.probe(sys.argv[2])
         return
     launch = json.load(sys.stdin)
     Shim(launch).run()

@@ -1,1 +1,1 @@
-"""Pods that act as if they ran: their spec and annotations say for how long and how they end."""
+"""Simulated pods: spec and annotations say how long they run and how they end."""

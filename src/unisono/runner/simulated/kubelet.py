@@ -1,8 +1,8 @@
-"""The kubelet of simulated pods: a controller that writes what their scripts say.
+"""The kubelet of simulated pods: a controller that writes the statuses their scripts lead to.
 
-It keeps what a status cannot hold (exact times, who has which address); all of it is found again in
-the statuses, to the second, when it starts anew. What containers say follows from that as well, so
-a log becomes a file when somebody asks for it; thousands of pods that start at once touch no disk.
+It keeps what a status cannot hold (exact times, addresses); after a restart all of it is recovered
+from the statuses, to the second. Logs follow from that as well, so a log becomes a file only when
+it is read; thousands of pods that start at once touch no disk.
 """
 
 from __future__ import annotations
@@ -21,14 +21,22 @@ from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.runner.addresses import Addresses
-from unisono.runner.choice import Manner, is_our_node, manner_of
-from unisono.runner.containers import Containers, is_same_but_sharper, read
+from unisono.runner.containers import Containers, matches_status, read
 from unisono.runner.logs import Logs, NoLogs
-from unisono.runner.loss import first_seen, loss_of, lost, unready_since
-from unisono.runner.simulated.life import Life, Next
+from unisono.runner.run_mode import RunMode, is_our_node, run_mode_of
+from unisono.runner.simulated.lifecycle import NextStatus, PodLifecycle
+from unisono.runner.simulated.log_lines import full_logs, new_lines
 from unisono.runner.simulated.script import attempts_before, counts_attempts
-from unisono.runner.simulated.story import recalled, told
-from unisono.runner.status import TERMINAL, Where, host_ip, status_of
+from unisono.runner.status import (
+    TERMINAL,
+    PodAddress,
+    first_seen,
+    host_ip,
+    loss_of,
+    lost,
+    status_of,
+    unready_since,
+)
 
 # Pending, Running, its end, deletion: a pod goes through no more in one moment.
 _MOST_PHASES = 8
@@ -36,13 +44,13 @@ _MOST_PHASES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """How simulated pods live."""
+    """Settings of the simulation."""
 
     speed: float = 1.0  # so many seconds of a pod pass in one of ours
     # A node that is not ready, or gone, for so long has lost its pods. Shorter than the minutes of
-    # a real cluster: whoever waits here waits in front of a screen.
+    # a real cluster: users of a simulation watch it on a screen.
     lost_after_s: float = 10.0
-    default: Manner = "simulated"
+    default: RunMode = "simulated"
     is_every_node_ours: bool = True  # false beside real kubelets: only `unisono:///` nodes are
 
 
@@ -58,14 +66,14 @@ class _Memory:
     unready_since: float = math.inf  # its node; never later than we first saw it
     told_at: float = math.inf  # to stop; never later than we first saw it
     is_simulated: bool = False
-    is_read: bool = False  # somebody asked for its log: from then on there are files
+    is_read: bool = False  # its log was read: from then on there are files
     may_have_files: bool = False  # also if it began before we did
     # In this version of the pod there is nothing to do before that time.
     settled: tuple[str, float] = ("", 0.0)
 
 
 class SimulatedKubelet:
-    """Plays the kubelet of every simulated pod."""
+    """The kubelet of every simulated pod."""
 
     name = "simulated-kubelet"
     watches: Sequence[Kind] = (names.POD, names.NODE)
@@ -78,7 +86,7 @@ class SimulatedKubelet:
         addresses: Addresses | None = None,
         logs: Logs | None = None,
     ) -> None:
-        """Share `addresses` with whoever else runs pods here."""
+        """Share `addresses` with the other runner of this instance."""
         self._simulation = simulation
         self._addresses = addresses if addresses is not None else Addresses()
         self._logs: Logs = logs if logs is not None else NoLogs()
@@ -100,7 +108,7 @@ class SimulatedKubelet:
                 yield own_key(pod)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Take one pod to where it is to be now."""
+        """Bring one pod to its present state."""
         pod = view.get(names.POD, key.name, key.namespace)
         memory = self._remember(key, pod, view, now)
         if pod is None or memory is None or not self._is_ours(pod, view):
@@ -142,7 +150,7 @@ class SimulatedKubelet:
         return node is not None and unready_since(node) is None and memory.missing_since is None
 
     def write_down(self, pod: Json) -> None:
-        """Write what a pod's containers have said so far, since somebody wants to read it."""
+        """Write the logs of a pod's containers so far, because they are to be read."""
         memory = self._memory.get(own_key(pod))
         metadata = pod["metadata"]
         if memory is None or memory.uid != metadata["uid"] or memory.is_read:
@@ -151,21 +159,21 @@ class SimulatedKubelet:
             return  # real processes write themselves
         memory.is_read = memory.may_have_files = True
         place = (memory.namespace, memory.uid)
-        for one in recalled(pod, _sharpened(memory.containers, read(pod))):
+        for one in full_logs(pod, _sharpened(memory.containers, read(pod))):
             self._logs.rewrite(*place, one.container, one.lines, one.previous)
 
     # ---- what is to be ------------------------------------------------------------------------
 
     def _next(
         self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
-    ) -> Next:
+    ) -> NextStatus:
         node_name = pod["spec"]["nodeName"]
         lost_at = self._lost_at(view.get(names.NODE, node_name), memory, now)
         if lost_at is not None:
             if now >= lost_at:
-                return Next(lost(containers, now), failure=loss_of(node_name))
-            return Next(containers, lost_at)  # nobody hears from that node
-        life = Life(pod, _attempts(pod, view), self._simulation.speed)
+                return NextStatus(lost(containers, now), failure=loss_of(node_name))
+            return NextStatus(containers, lost_at)  # the node does not respond
+        life = PodLifecycle(pod, _attempts(pod, view), self._simulation.speed)
         if (told_at := deleted_at(pod)) is not None:
             memory.told_at = first_seen(memory.told_at, told_at, now)
             return life.stop(containers, memory.told_at, now)
@@ -192,15 +200,15 @@ class SimulatedKubelet:
         node = view.get(names.NODE, node_name)
         if not self._simulation.is_every_node_ours and (node is None or not is_our_node(node)):
             return False
-        return manner_of(pod, node, self._simulation.default) == "simulated"
+        return run_mode_of(pod, node, self._simulation.default) == "simulated"
 
     # ---- writing ------------------------------------------------------------------------------
 
     def _write(
-        self, pod: Json, found: Next, view: View, now: float
+        self, pod: Json, found: NextStatus, view: View, now: float
     ) -> Generator[Action, Any, Json]:
         metadata = pod["metadata"]
-        where = Where(
+        where = PodAddress(
             self._addresses.of(metadata["uid"]),
             host_ip(view.get(names.NODE, pod["spec"]["nodeName"])),
         )
@@ -214,10 +222,10 @@ class SimulatedKubelet:
         return written
 
     def _tell(self, pod: Json, before: Containers, after: Containers, now: float) -> None:
-        """Write down what a container would have said."""
+        """Write the new log lines of the containers."""
         metadata = pod["metadata"]
         place = (metadata.get("namespace", ""), metadata["uid"])
-        for tale in told(pod, before, after, now):
+        for tale in new_lines(pod, before, after, now):
             if tale.begins:
                 self._logs.begin(*place, tale.container, is_restart=tale.is_restart)
             self._logs.append(*place, tale.container, tale.lines)
@@ -266,4 +274,4 @@ def _attempts(pod: Json, view: View) -> int:
 
 def _sharpened(exact: Containers | None, stored: Containers) -> Containers:
     """Return the exact times if they tell the same story as the stored ones."""
-    return exact if exact is not None and is_same_but_sharper(exact, stored) else stored
+    return exact if exact is not None and matches_status(exact, stored) else stored

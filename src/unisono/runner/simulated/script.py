@@ -16,7 +16,7 @@ or a restart of the whole job that the pod's labels count. `NAME.CONTAINER` mean
 (`unisono.dev/run-seconds.proxy`), which is the only way to speak of an init container.
 
 Without `run-seconds`, a container runs as long as the sleeps in its command (`sleep 5`, `sh -c
-"sleep 2; sleep 3; exit 1"`, whose exit code counts, too); servers (`sleep infinity`, `tail -f`,
+"sleep 2; sleep 3; exit 1"` with its exit code); servers (`sleep infinity`, `tail -f`,
 `sshd`, `ray start --block`) and pods that are always restarted run until they are deleted; init
 containers take no time, and all others ten seconds.
 """
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from unisono.control.actions import Json
 from unisono.kinds.digits import whole_number
-from unisono.runner.course import is_sidecar, restart_policy
+from unisono.runner.lifecycle import is_sidecar, restart_policy
 
 PREFIX = "unisono.dev/"
 _FAIL_TIMES = "unisono.dev/fail-times"
@@ -63,7 +63,7 @@ class Script:
 
 def script_of(pod: Json, container: Json, attempt: int, *, is_init: bool = False) -> Script:
     """Return how a run of a container goes; attempts count from 0."""
-    said = _Said(pod, container["name"], is_init=is_init)
+    said = _Annotations(pod, container["name"], is_init=is_init)
     run_s, exit_code = _of_command(pod, container, is_init=is_init)
     run_s = said.seconds("run-seconds", run_s)
     exit_code = said.whole("exit-code", exit_code)
@@ -79,7 +79,7 @@ def script_of(pod: Json, container: Json, attempt: int, *, is_init: bool = False
 
 def start_seconds(pod: Json) -> float:
     """Return how long a pod takes until its first container runs."""
-    return _Said(pod, "").seconds("start-seconds", 0.0)
+    return _Annotations(pod, "").seconds("start-seconds", 0.0)
 
 
 def counts_attempts(pod: Json) -> bool:
@@ -129,13 +129,13 @@ def _ended_at(pod: Json) -> str:
     return max(ends, default="~")
 
 
-def _fails(pod: Json, said: _Said, attempt: int) -> bool:
+def _fails(pod: Json, said: _Annotations, attempt: int) -> bool:
     times = said.seconds("fail-times", math.inf)
     only = said.text("fail-index")
     return attempt < times and (only is None or index_of(pod) in re.split(r"[,\s]+", only))
 
 
-class _Said:
+class _Annotations:
     """The annotations of a pod as they concern one container."""
 
     def __init__(self, pod: Json, container: str, *, is_init: bool = False) -> None:

@@ -32,11 +32,11 @@ from unisono.kube.trouble import NotFound
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses
-from unisono.runner.choice import Manner
 from unisono.runner.gpu_faults import GpuFaults
 from unisono.runner.logs import LogFolder
+from unisono.runner.run_mode import RunMode
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
-from unisono.runner.simulated.steps import SimulatedSteps
+from unisono.runner.simulated.training_progress import TrainingProgress
 from unisono.runner.usage import Usage
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
@@ -44,8 +44,8 @@ from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.recording import Refusals
 
 if TYPE_CHECKING:
-    from unisono.runner.process.accounts import Accounts
     from unisono.runner.process.runner import ProcessRunner
+    from unisono.runner.process.system_users import SystemUsers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class Pods:
 
     directory: Path  # for what processes need: volumes, tools
     logs: Path
-    manner: Manner = "simulated"
+    manner: RunMode = "simulated"
     speed: float = 1.0  # of simulated ones
     # What processes do not see of this machine, with the entries of each that they do.
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    accounts: Accounts | None = None  # whom each process pod runs as; none: ourselves
+    accounts: SystemUsers | None = None  # whom each process pod runs as; none: ourselves
 
 
 class AtWork(NamedTuple):
@@ -119,11 +119,11 @@ async def controlling(
     machines = provisioning.simulated(
         settings, reader, assembly.scheduler.can_replace, speed=pods.speed
     )
-    others = (*machines, kubelet, SimulatedSteps(simulation), GpuFaults(), *processes)
+    others = (*machines, kubelet, TrainingProgress(simulation), GpuFaults(), *processes)
     driver = live.driver((*assembly.controllers, *others), LANES)
     if runner is not None:
         name = runner.kubelet.name
-        from unisono.runner.process.inside import enter
+        from unisono.runner.process.exec import enter
 
         api.start_exec = enter
         runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))
@@ -162,7 +162,7 @@ async def _next_epoch(client: Client) -> int:
 
 def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> ProcessRunner:
     # Nobody else needs all that a process takes.
-    from unisono.runner.process.kubelet import Manners
+    from unisono.runner.process.kubelet import KubeletOptions
     from unisono.runner.process.runner import process_runner
 
     return process_runner(
@@ -171,10 +171,10 @@ def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> Proce
         now=clock.now,
         env=os.environ,
         addresses=addresses,
-        manners=Manners(default="process"),
+        options=KubeletOptions(default="process"),
         is_root=os.geteuid() == 0,
         hidden=pods.hidden,
-        accounts=pods.accounts,
+        system_users=pods.accounts,
     )
 
 

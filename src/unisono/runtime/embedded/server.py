@@ -51,8 +51,8 @@ from unisono.runtime.policy_file import Chosen
 if TYPE_CHECKING:
     from unisono.engine.cycle import Decides
     from unisono.monitor.dcgm.fields import Extent
-    from unisono.runner.choice import Manner
-    from unisono.runner.process.accounts import Accounts
+    from unisono.runner.process.system_users import SystemUsers
+    from unisono.runner.run_mode import RunMode
     from unisono.runtime.embedded.controllers import AtWork
 
 ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
@@ -70,7 +70,7 @@ class Choices:
     port: int | None = None
     listen: str = _HOST
     users: Path | None = None  # more users than the one who owns it; roles count then
-    pods: Manner = "simulated"
+    pods: RunMode = "simulated"
     speed: float = 1.0  # of simulated pods
     is_power_safe: bool = True
     policy: Chosen | None = None
@@ -166,15 +166,15 @@ def _hidden(instance: Instance, choices: Choices) -> dict[str, tuple[str, ...]]:
     return {**private, str(instance.directory.resolve()): seen}
 
 
-def _accounts(instance: Instance, choices: Choices) -> Accounts | None:
+def _accounts(instance: Instance, choices: Choices) -> SystemUsers | None:
     """Return whom process pods run as; None if there is one person, whose processes they are."""
     if choices.users is None:
         return None
-    from unisono.runner.process.accounts import Accounts
+    from unisono.runner.process.system_users import SystemUsers
 
     users = load_users(choices.users).values()
     given = {user.name: user.system_uid for user in users if user.system_uid}
-    return Accounts(instance.directory / "run" / "uids.json", choices.pod_uids, given)
+    return SystemUsers(instance.directory / "run" / "uids.json", choices.pod_uids, given)
 
 
 @contextlib.asynccontextmanager

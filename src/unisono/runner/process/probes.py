@@ -1,11 +1,11 @@
-"""Whether containers are started, ready and alive, as their probes tell.
+"""Probes: whether containers are started, ready and alive.
 
-    startupProbe     until it succeeds nothing else is asked; if it never does, the container goes
-    readinessProbe   decides whether the container is ready
-    livenessProbe    if it fails too often, the container is killed, and starts again by its rules
+    startupProbe     until it succeeds no other probe runs; if it never does, the container is
+    killed readinessProbe   decides whether the container is ready livenessProbe    if it fails too
+    often, the container is killed, and starts again by its rules
 
-Pure but for what it remembers of answers; asking is the machine's affair. A container without a
-command of its own (one that waits) is always well.
+Pure but for the results that it remembers; the machine runs the probes. A container without a
+command of its own is always healthy.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from unisono.runner.process.launch import is_sshd
 
 _LAST_PORT = 65_535
 
-Which = Literal["startupProbe", "readinessProbe", "livenessProbe"]
-_ALL: tuple[Which, ...] = ("startupProbe", "readinessProbe", "livenessProbe")
+ProbeName = Literal["startupProbe", "readinessProbe", "livenessProbe"]
+_ALL: tuple[ProbeName, ...] = ("startupProbe", "readinessProbe", "livenessProbe")
 # While an answer is outstanding, we look again this often.
 _LOOK_SECONDS = 1.0
 
@@ -42,8 +42,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
 
 
-class Asks(Protocol):
-    """Who asks, and hears the answers later."""
+class ProbeRunner(Protocol):
+    """Runs probes, and has their results later."""
 
     def ask(self, uid: str, container: str, which: str, check: Check) -> None:
         """Ask a container something."""
@@ -63,31 +63,31 @@ class _Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ProbeResults:
     """How the containers are, when to look again, and which are to be killed, with the reason."""
 
     containers: Containers
     again_at: float
-    ill: Mapping[str, str]
+    failing: Mapping[str, str]
 
 
-class Health:
+class ProbeTracker:
     """What is known of the containers of all pods."""
 
-    def __init__(self, asks: Asks) -> None:
-        """Take who asks."""
-        self._asks = asks
-        self._watches: dict[tuple[str, str, Which], _Watch] = {}
+    def __init__(self, asks: ProbeRunner) -> None:
+        """Take what runs the probes."""
+        self._runner = asks
+        self._watches: dict[tuple[str, str, ProbeName], _Watch] = {}
 
     def forget(self, uid: str) -> None:
         """Forget a pod."""
         for key in [key for key in self._watches if key[0] == uid]:
             del self._watches[key]
 
-    def examine(self, pod: Json, containers: Containers, address: str, now: float) -> Findings:
-        """Hear answers, ask what is due, and say how the containers are."""
+    def examine(self, pod: Json, containers: Containers, address: str, now: float) -> ProbeResults:
+        """Take results, start probes that are due, and return the containers' health."""
         changed: list[Container] = []
-        ill: dict[str, str] = {}
+        failing: dict[str, str] = {}
         again = math.inf
         spec = pod["spec"]
         for each in (*(spec.get("initContainers") or ()), *spec["containers"]):
@@ -97,15 +97,15 @@ class Health:
             due, is_ready, trouble = self._examine(pod, each, one, one.state, address, now)
             again = min(again, due)
             if trouble:
-                ill[one.name] = trouble
+                failing[one.name] = trouble
             if is_ready != one.state.is_ready:
                 changed.append(replace(one, state=Running(one.state.since, is_ready)))
-        return Findings(containers.put(*changed), again, ill)
+        return ProbeResults(containers.put(*changed), again, failing)
 
     def _examine(
         self, pod: Json, spec: Json, one: Container, state: Running, address: str, now: float
     ) -> tuple[float, bool, str]:
-        """Return when to look again, whether it is ready, and why it has to go."""
+        """Return when to look again, whether it is ready, and why it must be killed."""
         uid = pod["metadata"]["uid"]
         again = math.inf
         is_ready = not spec.get("readinessProbe")
@@ -118,8 +118,8 @@ class Health:
                 first = state.since + float(probe.get("initialDelaySeconds") or 0)
                 watch = self._watches[uid, one.name, which] = _Watch(one.restarts, first)
                 watch.is_well = which == "livenessProbe"
-                self._asks.answer(uid, one.name, which)  # of an earlier run
-            again = min(again, self._hear(watch, probe, pod, spec, which, address, now))
+                self._runner.answer(uid, one.name, which)  # of an earlier run
+            again = min(again, self._update(watch, probe, pod, spec, which, address, now))
             failures = int(probe.get("failureThreshold") or 3)
             if which != "readinessProbe" and watch.bad >= failures:
                 watch.bad = 0  # said once
@@ -130,19 +130,19 @@ class Health:
                 is_ready = watch.is_well
         return again, is_ready, ""
 
-    def _hear(
+    def _update(
         self,
         watch: _Watch,
         probe: Json,
         pod: Json,
         spec: Json,
-        which: Which,
+        which: ProbeName,
         address: str,
         now: float,
     ) -> float:
-        """Take an answer if there is one, ask if it is time; return when to look again."""
+        """Take a result if there is one, start a probe if due; return when to look again."""
         uid, name = pod["metadata"]["uid"], spec["name"]
-        answer = self._asks.answer(uid, name, which) if watch.is_asked else None
+        answer = self._runner.answer(uid, name, which) if watch.is_asked else None
         if answer is not None:
             watch.is_asked = False
             watch.good, watch.bad = (watch.good + 1, 0) if answer else (0, watch.bad + 1)
@@ -154,7 +154,7 @@ class Health:
         is_done = which == "startupProbe" and watch.is_well
         if not watch.is_asked and not is_done and now >= watch.due:
             watch.is_asked = True
-            self._asks.ask(uid, name, which, check_of(probe, spec, address))
+            self._runner.ask(uid, name, which, check_of(probe, spec, address))
         if is_done:
             return math.inf
         return now + _LOOK_SECONDS if watch.is_asked else watch.due
@@ -183,7 +183,7 @@ def check_of(probe: Json, container: Json, address: str) -> Check:
 
 
 def _port(said: object, container: Json) -> int:
-    """Return a port by number or by name; 0, which nobody answers on, if there is none."""
+    """Return a port by number or by name; 0, on which nothing listens, if there is none."""
     if isinstance(said, int):
         return said
     for port in container.get("ports") or ():

@@ -1,4 +1,4 @@
-"""Processes and what came of them, as this machine's /proc tells. Only the standard library."""
+"""Processes and their descendants, read from /proc. Only the standard library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which pods are ours to run, and how.
+"""Which pods this instance runs, and whether simulated or as processes.
 
-Processes only where the instance was started for them: commands of manifests are not run on
-anybody's machine by surprise. There a pod, or all pods of a node, may still be simulated
+Pods run as processes only where the instance was started for that, so that commands of manifests
+never run on a machine by surprise. There a pod, or all pods of a node, may still be simulated
 (annotation `unisono.dev/runner: simulated`); the other way round the annotation changes nothing.
 
 On a real cluster only nodes that we made (`providerID: unisono:///…`) are ours; an embedded cluster
@@ -14,13 +14,13 @@ from typing import Literal
 
 from unisono.control.actions import Json
 
-Manner = Literal["simulated", "process"]
+RunMode = Literal["simulated", "process"]
 RUNNER = "unisono.dev/runner"
 PROVIDER = "unisono:///"
 
 
-def manner_of(pod: Json, node: Json | None, default: Manner) -> Manner:
-    """Return how a pod is run."""
+def run_mode_of(pod: Json, node: Json | None, default: RunMode) -> RunMode:
+    """Return whether a pod is simulated or runs as processes."""
     for obj in (pod, node):
         said = ((obj or {}).get("metadata", {}).get("annotations") or {}).get(RUNNER)
         if said == "simulated":

@@ -1,8 +1,8 @@
-"""Steps of simulated training: pods that say so report progress, and a slow GPU shows.
+"""Progress of simulated training: steps that pods report, slower on a slow GPU.
 
 | annotation of the pod           | meaning                                            |
 | ------------------------------- | -------------------------------------------------- |
-| `unisono.dev/step-seconds`      | how long a step takes; without it nothing is told  |
+| `unisono.dev/step-seconds`      | how long a step takes; without it none is reported |
 | `unisono.dev/checkpoint-steps`  | after so many steps a checkpoint is written        |
 
 Ranks wait for each other after every step, so all advance at the pace of the slowest; each tells
@@ -25,7 +25,7 @@ from unisono.kinds.digits import finite_number, whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.monitor.gpu_faults import faults_of
-from unisono.runner.choice import manner_of
+from unisono.runner.run_mode import run_mode_of
 from unisono.runner.simulated.kubelet import Simulation
 
 # More than a month for a step is none.
@@ -38,14 +38,14 @@ _EVERY_SECONDS = 15.0
 _LEAST_SECONDS = 1.0
 
 
-class SimulatedSteps:
-    """Reports for the programs that simulated pods would run."""
+class TrainingProgress:
+    """Reports progress for the programs that simulated pods would run."""
 
     name = "simulated-steps"
     watches: Sequence[Kind] = (names.POD,)
 
     def __init__(self, simulation: Simulation) -> None:
-        """Live as fast as pods do."""
+        """Use the speed of the simulation."""
         self._simulation = simulation
         self._every = max(_LEAST_SECONDS, _EVERY_SECONDS / simulation.speed)
 
@@ -55,12 +55,12 @@ class SimulatedSteps:
             yield own_key(obj)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Let a pod say how far it is."""
+        """Write the progress of a pod."""
         pod = view.get(names.POD, key.name, key.namespace)
         if pod is None or "deletionTimestamp" in pod["metadata"] or not _began(pod):
             return
         node = view.get(names.NODE, pod["spec"].get("nodeName", ""))
-        if manner_of(pod, node, self._simulation.default) != "simulated":
+        if run_mode_of(pod, node, self._simulation.default) != "simulated":
             return
         before = progress_of(pod["metadata"].get("annotations"))
         begun = before.when if before is not None else _began(pod)
@@ -72,13 +72,13 @@ class SimulatedSteps:
             return
         reached = before.step if before is not None else _saved(pod, view)
         step, every = reached + int((now - begun) / slowest), _whole(pod, CHECKPOINTS)
-        told = Progress(
+        new_lines = Progress(
             step,
             timestamp(now),
             checkpoint_step=step // every * every if every else 0,
             paces=(round(self._pace(pod, view), 3),),
         )
-        said = {PROGRESS: of_rank(before, told).text()}
+        said = {PROGRESS: of_rank(before, new_lines).text()}
         yield Patch(Ref.to(pod), {"metadata": {"annotations": said}}, exact=False)
         yield Again(now + whole)
 

@@ -11,32 +11,32 @@ from unisono.control.actions import Json
 from unisono.control.view import View
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.runner.addresses import Addresses
-from unisono.runner.process.accounts import Account, Accounts
 from unisono.runner.process.devices import Devices
-from unisono.runner.process.health import Check
 from unisono.runner.process.hosts import Host, hosts_text, neighbours
-from unisono.runner.process.launch import Around, Ground, Plan, Record, plan
+from unisono.runner.process.launch import HostSetup, LaunchContext, Plan, Record, plan
 from unisono.runner.process.mounts import Places, Volume, volumes_of
-from unisono.runner.process.observed import Seen, Up
 from unisono.runner.process.ports import Ports
-from unisono.runner.process.sources import NotYet, Sources
-from unisono.runner.status import Where, host_ip
+from unisono.runner.process.probes import Check
+from unisono.runner.process.references import CannotStartYet, References
+from unisono.runner.process.runs import RunningRun, RunState
+from unisono.runner.process.system_users import SystemUser, SystemUsers
+from unisono.runner.status import PodAddress, host_ip
 
 
 class Processes(Protocol):
-    """The machine, as far as a kubelet knows it."""
+    """The machine as the kubelet uses it."""
 
     @property
-    def ground(self) -> Ground:
+    def host_setup(self) -> HostSetup:
         """What it offers."""
 
-    def look(self, uid: str, container: str) -> Seen | None:
+    def look(self, uid: str, container: str) -> RunState | None:
         """Return how the last run of a container stands."""
 
     def records(self) -> Iterator[Record]:
         """Yield what every known run was given."""
 
-    def start(self, plan: Plan) -> Up:
+    def start(self, plan: Plan) -> RunningRun:
         """Start a run."""
 
     def stop(self, uid: str, container: str, first: Sequence[str] = ()) -> None:
@@ -58,24 +58,24 @@ class Processes(Protocol):
         """Bring files of volumes up to date; they belong to a system user, or to us."""
 
     def write_hosts(self, uid: str, text: str) -> None:
-        """Tell a pod who is where."""
+        """Write the hosts file of a pod."""
 
     def forget(self, uid: str) -> None:
         """End everything of a pod and remove what it had."""
 
 
 @dataclass(frozen=True, slots=True)
-class Household:
-    """Who has what; all of it is found again in the pods' statuses and in the machine's records."""
+class NodeResources:
+    """Addresses, ports, devices and users of pods, recovered from statuses and records."""
 
     machine: Processes
     addresses: Addresses
     ports: Ports
     devices: Devices = field(default_factory=Devices)
-    accounts: Accounts | None = None  # none: every pod runs as ourselves
+    system_users: SystemUsers | None = None  # none: every pod runs as ourselves
 
     def learn(self, view: View) -> None:
-        """Learn what is there from an earlier life; end what belongs to nobody."""
+        """Recover what an earlier process assigned; end runs whose pods are gone."""
         pods = {pod["metadata"]["uid"]: pod for pod in view.all(names.POD)}
         for uid, pod in pods.items():
             if address := (pod.get("status") or {}).get("podIP"):
@@ -93,12 +93,12 @@ class Household:
         self.devices.release(uid)
         self.ports.release(uid)
 
-    def start(self, pod: Json, container: Json, run: int, view: View) -> Up:
+    def start(self, pod: Json, container: Json, run: int, view: View) -> RunningRun:
         """Start a run; raise NotYet if something is missing."""
         node = view.get(names.NODE, pod["spec"]["nodeName"])
-        around = Around(
-            self.machine.ground,
-            Sources(pod, view, self.where(pod, view)),
+        launch_context = LaunchContext(
+            self.machine.host_setup,
+            References(pod, view, self.where(pod, view)),
             list(self._neighbours(view, pod["metadata"].get("namespace", ""))),
             self.devices.of(
                 node,
@@ -107,37 +107,39 @@ class Household:
                 device_of(pod["metadata"].get("annotations") or {}),
             ),
             self.ports,
-            self._account(pod),
+            self._system_user(pod),
         )
-        return self.machine.start(plan(pod, container, run, around))
+        return self.machine.start(plan(pod, container, run, launch_context))
 
-    def _account(self, pod: Json) -> Account | None:
-        return self.accounts.of(pod) if self.accounts is not None else None
+    def _system_user(self, pod: Json) -> SystemUser | None:
+        return self.system_users.of(pod) if self.system_users is not None else None
 
-    def where(self, pod: Json, view: View) -> Where:
+    def where(self, pod: Json, view: View) -> PodAddress:
         """Return where a pod is."""
         node = view.get(names.NODE, pod["spec"]["nodeName"])
-        return Where(self.addresses.of(pod["metadata"]["uid"]), host_ip(node))
+        return PodAddress(self.addresses.of(pod["metadata"]["uid"]), host_ip(node))
 
     def refresh(self, pod: Json, view: View) -> None:
         """Bring files of config maps and secrets up to date; what is gone stays as it was."""
         if not pod["spec"].get("volumes"):
             return
-        ground = self.machine.ground
+        host_setup = self.machine.host_setup
         places = Places(
-            pod=ground.directory(pod), claims=ground.claims, host_paths=ground.host_paths
+            pod=host_setup.directory(pod),
+            claims=host_setup.claims,
+            host_paths=host_setup.host_paths,
         )
         try:
-            volumes = volumes_of(pod, places, Sources(pod, view, self.where(pod, view)))
-        except NotYet:
+            volumes = volumes_of(pod, places, References(pod, view, self.where(pod, view)))
+        except CannotStartYet:
             return
-        account = self._account(pod)
+        account = self._system_user(pod)
         owner = (account.uid, account.gid) if account is not None else None
         self.machine.refresh([one for one in volumes.values() if one.files is not None], owner)
 
     def write_names(self, namespace: str, pods: list[Json], view: View) -> None:
-        """Tell pods of a namespace who is where."""
-        if self.machine.ground.tier:
+        """Write the hosts files of a namespace's pods."""
+        if self.machine.host_setup.tier:
             others = list(self._neighbours(view, namespace))
             for pod in pods:
                 uid = pod["metadata"]["uid"]
@@ -148,5 +150,5 @@ class Household:
             view,
             namespace,
             lambda pod: self.addresses.expected(pod["metadata"]["uid"]),
-            hides_unready=self.machine.ground.tier > 0,
+            hides_unready=self.machine.host_setup.tier > 0,
         )

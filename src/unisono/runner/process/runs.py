@@ -1,4 +1,4 @@
-"""How containers stand, from what a status says and what the machine sees.
+"""Containers' states from the pod's status and the runs that the machine knows.
 
 The machine is right about runs that it knows; a status is all there is about earlier ones. A run
 that a status does not know of was started just before a crash, and is not started again.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from unisono.runner.containers import Container, Containers, Ended, Running, Waiting
+from unisono.runner.containers import Container, Containers, Running, Terminated, Waiting
 
 _KILLED = 137
 
 
 @dataclass(frozen=True, slots=True)
-class Up:
+class RunningRun:
     """A run that goes on."""
 
     run: int
@@ -23,7 +23,7 @@ class Up:
 
 
 @dataclass(frozen=True, slots=True)
-class Down:
+class EndedRun:
     """A run that has ended."""
 
     run: int
@@ -35,18 +35,20 @@ class Down:
 
 
 @dataclass(frozen=True, slots=True)
-class Starting:
-    """A run of an earlier life of ours of which nobody knows yet whether it began."""
+class UnknownRun:
+    """A run of an earlier process that may or may not have begun."""
 
     run: int
 
 
-Seen = Up | Down | Starting
+RunState = RunningRun | EndedRun | UnknownRun
 
 
-def observed(containers: Containers, look: Callable[[str], Seen | None], now: float) -> Containers:
-    """Return how the containers stand now."""
-    found = [_observed(one, look(one.name), now) for one in containers]
+def with_runs(
+    containers: Containers, look: Callable[[str], RunState | None], now: float
+) -> Containers:
+    """Return the containers with the machine's runs applied."""
+    found = [_with_run(one, look(one.name), now) for one in containers]
     return containers.put(*(new for new, old in zip(found, containers, strict=True) if new != old))
 
 
@@ -62,12 +64,14 @@ def next_run(container: Container) -> int:
     return run_of(container) + 1
 
 
-def _observed(one: Container, seen: Seen | None, now: float) -> Container:
-    if isinstance(seen, Starting):
+def _with_run(one: Container, seen: RunState | None, now: float) -> Container:
+    if isinstance(seen, UnknownRun):
         return one
     if seen is None:
         if isinstance(one.state, Running):
-            return one.ended(now, _KILLED, "ContainerStatusUnknown", "nothing is known of it here")
+            return one.ended(
+                now, _KILLED, "ContainerStatusUnknown", "the machine does not know this run"
+            )
         return one
     known = run_of(one)
     if seen.run < known:
@@ -75,12 +79,12 @@ def _observed(one: Container, seen: Seen | None, now: float) -> Container:
     is_new = seen.run > known
     before = one.last_end if is_new else one.last
     match seen:
-        case Up(run, since):
+        case RunningRun(run, since):
             if not is_new and isinstance(one.state, Running):
                 return one
             return replace(one, state=Running(since), restarts=run, last=before)
-        case Down(run, since, at, code, reason, message):
+        case EndedRun(run, since, at, code, reason, message):
             if not is_new and not isinstance(one.state, Running):
                 return one
-            ended = Ended(since, at, code, reason, message)
+            ended = Terminated(since, at, code, reason, message)
             return replace(one, state=ended, restarts=run, last=before)

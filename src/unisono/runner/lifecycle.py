@@ -1,9 +1,9 @@
 """Which containers of a pod are to start, to wait and to stop: the rules of a kubelet.
 
     init containers     one after another, each to a good end
-      with Always       (sidecars) start in their turn, run on, stop when the others have ended
-    containers          all at once, when the init containers are through
-    restartPolicy       Always, OnFailure or Never: who starts again, after which pause
+      with Always       (sidecars) start in order, keep running, stop when the others have ended
+    containers          all at once, when the init containers are done
+    restartPolicy       Always, OnFailure or Never: which containers restart, after which back-off
 
 A pause begins with the second restart: none, 10 s, 20 s … five minutes, and starts over after ten
 minutes that went well. Pure, and the same for simulated pods and for processes. Spec jobs §8.
@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from unisono.control.actions import Json
-from unisono.runner.containers import CRASH_LOOP, Container, Containers, Ended, Running, Waiting
+from unisono.runner.containers import (
+    CRASH_LOOP,
+    Container,
+    Containers,
+    Running,
+    Terminated,
+    Waiting,
+)
 
 FIRST_PAUSE_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 300.0
@@ -27,18 +34,20 @@ Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 
 
 @dataclass(slots=True)
-class Course:
-    """What is to happen to the containers of a pod now."""
+class NextActions:
+    """The next actions on the containers of a pod."""
 
     start: list[str] = field(default_factory=list)
-    stop: list[str] = field(default_factory=list)  # sidecars that nobody needs any more
+    stop: list[str] = field(default_factory=list)  # sidecars of a pod whose containers are done
     waits: list[Container] = field(default_factory=list)  # with the reason why they wait
     again_at: float | None = None  # when the next pause is over
 
 
-def course(pod: Json, containers: Containers, now: float, *, speed: float = 1.0) -> Course:
-    """Say what is to be done about a living pod's containers."""
-    found = Course()
+def next_actions(
+    pod: Json, containers: Containers, now: float, *, speed: float = 1.0
+) -> NextActions:
+    """Return what to start and stop of a pod that is not deleted."""
+    found = NextActions()
     policy = restart_policy(pod)
     if phase_of(pod, containers) in ("Succeeded", "Failed"):
         found.stop = [one.name for one in containers if isinstance(one.state, Running)]
@@ -46,7 +55,7 @@ def course(pod: Json, containers: Containers, now: float, *, speed: float = 1.0)
     for spec in pod["spec"].get("initContainers") or ():
         container = containers.init[spec["name"]]
         sidecar = is_sidecar(spec)
-        if isinstance(container.state, Ended) and container.state.code == 0 and not sidecar:
+        if isinstance(container.state, Terminated) and container.state.code == 0 and not sidecar:
             continue
         _run(container, "Always" if sidecar else _of_init(policy), found, now, pod, speed)
         if not (sidecar and _has_begun(container)):
@@ -57,35 +66,35 @@ def course(pod: Json, containers: Containers, now: float, *, speed: float = 1.0)
 
 
 def phase_of(pod: Json, containers: Containers) -> Phase:
-    """Return the phase that follows from how the containers stand."""
+    """Return the phase that follows from the containers' states."""
     policy = restart_policy(pod)
     for spec in pod["spec"].get("initContainers") or ():
         container = containers.init[spec["name"]]
         if is_sidecar(spec):
             if not _has_begun(container):
                 return "Pending"
-        elif not isinstance(container.state, Ended) or container.state.code != 0:
-            has_failed = isinstance(container.state, Ended) and policy == "Never"
+        elif not isinstance(container.state, Terminated) or container.state.code != 0:
+            has_failed = isinstance(container.state, Terminated) and policy == "Never"
             return "Failed" if has_failed else "Pending"
     main = list(containers.main.values())
     if any(isinstance(one.state, Waiting) and one.last is None for one in main):
         return "Pending"
-    if policy == "Always" or any(not isinstance(one.state, Ended) for one in main):
+    if policy == "Always" or any(not isinstance(one.state, Terminated) for one in main):
         return "Running"
-    has_failed = any(isinstance(one.state, Ended) and one.state.code != 0 for one in main)
+    has_failed = any(isinstance(one.state, Terminated) and one.state.code != 0 for one in main)
     if not has_failed:
         return "Succeeded"
     return "Failed" if policy == "Never" else "Running"
 
 
 def is_initialized(pod: Json, containers: Containers) -> bool:
-    """Say whether the init containers are through."""
+    """Say whether the init containers are done."""
     for spec in pod["spec"].get("initContainers") or ():
         container = containers.init[spec["name"]]
         if is_sidecar(spec):
             if not _has_begun(container):
                 return False
-        elif not isinstance(container.state, Ended) or container.state.code != 0:
+        elif not isinstance(container.state, Terminated) or container.state.code != 0:
             return False
     return True
 
@@ -96,12 +105,12 @@ def restart_policy(pod: Json) -> str:
 
 
 def is_sidecar(spec: Json) -> bool:
-    """Say whether an init container runs on beside the others."""
+    """Say whether an init container keeps running beside the others."""
     return spec.get("restartPolicy") == "Always"
 
 
 def sidecars(pod: Json) -> Iterator[str]:
-    """Yield the names of init containers that run on."""
+    """Yield the names of init containers that keep running."""
     for spec in pod["spec"].get("initContainers") or ():
         if is_sidecar(spec):
             yield str(spec["name"])
@@ -124,12 +133,12 @@ def pause(container: Container, *, speed: float = 1.0) -> float:
 
 
 def _run(
-    container: Container, policy: str, found: Course, now: float, pod: Json, speed: float
+    container: Container, policy: str, found: NextActions, now: float, pod: Json, speed: float
 ) -> None:
     """Start a container if it is to run; let it wait if its pause is not over."""
     ended = container.last_end
     if isinstance(container.state, Running) or (
-        isinstance(container.state, Ended) and not _starts_again(container.state, policy)
+        isinstance(container.state, Terminated) and not _starts_again(container.state, policy)
     ):
         return
     if ended is None:
@@ -141,13 +150,13 @@ def _run(
         found.start.append(container.name)
         return
     found.again_at = due if found.again_at is None else min(due, found.again_at)
-    if isinstance(container.state, Ended):
+    if isinstance(container.state, Terminated):
         name = f"{container.name} pod={pod['metadata']['name']}"
         message = f"back-off {wait:g}s restarting failed container={name}"
         found.waits.append(container.waiting(CRASH_LOOP, message))
 
 
-def _starts_again(ended: Ended, policy: str) -> bool:
+def _starts_again(ended: Terminated, policy: str) -> bool:
     return policy == "Always" or (policy == "OnFailure" and ended.code != 0)
 
 

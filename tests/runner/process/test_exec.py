@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.runner.process.test_process_pods import TIERS, sh, told
+from tests.runner.process.test_process_pods import TIERS, new_lines, sh
 from tests.runner.process_world import ProcessWorld, phase
-from unisono.runner.process.inside import Command, enter
+from unisono.runner.process.exec import Command, enter
 from unisono.runner.process.launch import Tier
 
 Json = dict[str, Any]
@@ -51,7 +51,7 @@ def test_a_command_runs_where_the_container_does(tier: Tier, tmp_path: Path) -> 
         assert await command.ended() == 5
         command.close()
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -65,7 +65,7 @@ def test_it_may_have_a_terminal(tier: Tier, tmp_path: Path) -> None:
         assert await command.ended() == 0
         command.close()
 
-    told(tmp_path, tier, story)
+    new_lines(tmp_path, tier, story)
 
 
 def test_a_container_that_is_not_there_cannot_be_entered(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_a_container_that_is_not_there_cannot_be_entered(tmp_path: Path) -> None
             await enter(found, "other", ["ls"], tty=False)
         assert len(os.listdir("/proc/self/fd")) == before
 
-    told(tmp_path, 0, story)
+    new_lines(tmp_path, 0, story)

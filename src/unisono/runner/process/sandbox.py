@@ -1,11 +1,11 @@
-"""A room of its own for a container: namespaces of this machine, furnished for one launch.
+"""The sandbox of a container: Linux namespaces with a file system, built for one launch.
 
-    /            a small file system in memory with everything of the machine bound into it
+    /            a small file system in memory with the machine's directories bound into it
     volumes      at their paths, made on the fly; a directory that has to grow is taken apart
     /etc/hosts   the pod's own, and its own hostname
     /tmp         its own; /proc shows only its own processes
     hidden       folders of the instance are empty but for what is named (`Hidden`)
-    for others   of another system user than ours: its own /var/tmp, /dev/shm and terminals, too
+    for users    of another system user than ours: its own /var/tmp, /dev/shm and terminals, too
 
 Works without privileges where the kernel lets users make namespaces, and with them everywhere else.
 Only the standard library: `shim` runs this in a bare interpreter. Linux only. Spec jobs §8.
@@ -31,9 +31,9 @@ _DETACH = 2
 _SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
 # Flags of a file system that a mount of ours has to keep: (as told, as asked for).
 _KEPT_FLAGS = ((2, 2), (4, 4), (8, 8), (1024, 1024), (2048, 2048), (4096, 1 << 21))
-# Never bound as they are: of these, every room has its own.
+# Never bound: every sandbox has its own.
 _OWN = ("proc", "tmp")
-# What people of one machine share by default; a container of another user has its own.
+# Shared by all users of a machine; a container of another user gets its own.
 _APART = ("/var/tmp", "/dev/shm", "/dev/pts")
 # Consoles and disks: many, and of no use to a container.
 _LEFT = re.compile(r"tty\w|vcs|loop|ram\d|sd[a-z]|vd[a-z]|nvme")
@@ -50,7 +50,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def become_subreaper() -> None:
-    """Have every orphan below this process become its child, so that nobody gets away."""
+    """Adopt every orphan below this process, so that no process escapes."""
     _call("prctl", _SUBREAPER, 1, 0, 0, 0)
 
 
@@ -75,28 +75,28 @@ def become(owner: Owner | None) -> None:
         os.setresuid(owner.uid, owner.uid, owner.uid)
 
 
-def leave() -> None:
-    """Leave the common rooms: the next child is the first process of a new one.
+def unshare() -> None:
+    """Create new namespaces: the next child is their first process.
 
-    Whoever is all-powerful needs no new users; everybody else is the same user inside as outside.
+    Root needs no user namespace; any other user keeps its own id inside.
     """
-    rooms = _NEW_MOUNT | _NEW_UTS | _NEW_PID
+    sandbox = _NEW_MOUNT | _NEW_UTS | _NEW_PID
     user, group = os.geteuid(), os.getegid()
     if user == 0:
         try:
-            _call("unshare", rooms)
+            _call("unshare", sandbox)
         except OSError:
             pass
         else:
             return
-    _call("unshare", rooms | _NEW_USER)
+    _call("unshare", sandbox | _NEW_USER)
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def join(pid: int) -> None:
-    """Go into the room of a process that this one has made."""
+def enter(pid: int) -> None:
+    """Enter the mount namespace of a child process."""
     with open(f"/proc/{pid}/ns/mnt", "rb") as room:
         _call("setns", room.fileno(), _NEW_MOUNT)
 
@@ -120,7 +120,7 @@ def mount(
     )
 
 
-def furnish(
+def build(
     root: str,
     *,
     hostname: str,
@@ -130,7 +130,7 @@ def furnish(
     hidden: Mapping[str, Sequence[str]] | None = None,
     owner: Owner | None = None,
 ) -> None:
-    """Make a room below `root`, move into it, and close the door.
+    """Build the sandbox below `root`, move into it, and detach the outer file system.
 
     Each mount has a source, a target, and perhaps read_only or memory_bytes; a source below
     `inside` is reached without a link, and `as_owner` says that it is left out where the owner
@@ -144,10 +144,10 @@ def furnish(
         for path, below in (hidden or {}).items()
         for place in places_of(os.path.realpath(path), table)
     }
-    _call("unshare", _NEW_MOUNT)  # the door of whoever looks after us stays open
+    _call("unshare", _NEW_MOUNT)  # the shim can still enter the outer namespace
     mount("none", "/", None, _RECURSIVE | _PRIVATE)
     mount("tmpfs", root, "tmpfs", 0, "mode=755")
-    # Links are followed on the machine: inside they would lead out of the unfinished room.
+    # Links are followed on the machine: inside they would lead out of the unfinished sandbox.
     mounts = [{**one, "target": os.path.realpath(one["target"])} for one in mounts]
     wanted = {
         **dict.fromkeys(map(os.path.realpath, directories), True),
@@ -192,8 +192,10 @@ def places_of(path: str, table: str) -> list[str]:
         _, _, device, root, point, *_ = line.split(" ")
         mounts.append((device, _unescaped(root).rstrip("/"), _unescaped(point).rstrip("/")))
     # The last of the deepest is what one sees there.
-    around = [one for one in mounts if f"{path}/".startswith(f"{one[2]}/")]
-    device, root, point = max(enumerate(around), key=lambda one: (len(one[1][2]), one[0]))[1]
+    launch_context = [one for one in mounts if f"{path}/".startswith(f"{one[2]}/")]
+    device, root, point = max(enumerate(launch_context), key=lambda one: (len(one[1][2]), one[0]))[
+        1
+    ]
     inside = root + path[len(point) :]
     others = (
         point + inside[len(root) :]
@@ -208,7 +210,7 @@ def _unescaped(text: str) -> str:
 
 
 def _hide_below(source: str, target: str, hidden: Mapping[str, Sequence[str]]) -> None:
-    """Hide what is not to be seen of a directory of the machine where a room has it."""
+    """Hide what is not to be seen of a directory of the machine where a sandbox has it."""
     base = source.rstrip("/")
     for path, shown in sorted(hidden.items()):
         if f"{path}/".startswith(f"{base}/"):
@@ -218,7 +220,7 @@ def _hide_below(source: str, target: str, hidden: Mapping[str, Sequence[str]]) -
 def _hide(path: str, shown: Sequence[str], there: str) -> None:
     """Put something empty over a path of the machine, with a few entries of it."""
     if not os.path.lexists(there):
-        return  # a room has its own /tmp, and what others may not see is not in it anyway
+        return  # the sandbox has its own /tmp
     if not os.path.isdir(there):
         mount("/dev/null", there, None, _BIND)
         return
@@ -243,7 +245,7 @@ def _keep_apart(root: str, private_tmp: str) -> None:
 def _source(
     one: Mapping[str, Any], hidden: Mapping[str, Sequence[str]], owner: Owner | None
 ) -> Iterator[str | None]:
-    """Yield a path of what is to be mounted that nobody can bend meanwhile; None to leave it out.
+    """Yield a path of what is to be mounted that cannot be redirected; None to leave it out.
 
     What a pod names itself is opened as the pod's user would, and never below a hidden path: a
     mount passes by the modes of all folders above it.
@@ -288,7 +290,7 @@ def _opened_as(path: str, owner: Owner | None) -> int:
 def beneath(directory: str, parts: Sequence[str], *, creates: bool = False) -> int:
     """Return a descriptor of something in a directory that others write to.
 
-    No link is followed on the way: whoever can write there could have it lead anywhere. With
+    No link is followed on the way: a process that writes there could point it anywhere. With
     `creates`, missing directories are made, for every user of a pod to write to.
     """
     handle = os.open(directory, os.O_PATH | os.O_DIRECTORY)
@@ -319,7 +321,7 @@ def _entered(part: str, above: int, *, creates: bool) -> int:
 
 
 def _bring(path: str, root: str, wanted: Mapping[str, bool], owner: Owner | None) -> None:
-    """Bind the entries of a directory of the machine into the same directory of a room."""
+    """Bind the entries of a directory of the machine into the same directory of a sandbox."""
     base = path.rstrip("/")
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
         here = f"{base}/{entry.name}"
@@ -342,7 +344,7 @@ def _bring(path: str, root: str, wanted: Mapping[str, bool], owner: Owner | None
                 else:
                     mount(here, there, None, _BIND | _RECURSIVE)
         except OSError:
-            # What this user may not see is not in the room either.
+            # What this user may not see is not in the sandbox either.
             continue
 
 
@@ -382,22 +384,22 @@ def _place(one: Mapping[str, Any], source: str, target: str) -> None:
         return
     mount(source, target, None, _BIND | _RECURSIVE)
     if one.get("read_only"):
-        told = os.statvfs(target).f_flag
-        kept = sum(asked for seen, asked in _KEPT_FLAGS if told & seen)
+        new_lines = os.statvfs(target).f_flag
+        kept = sum(asked for seen, asked in _KEPT_FLAGS if new_lines & seen)
         mount("none", target, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
 def probe(root: str) -> None:
-    """Try it all once; raise OSError if this machine has no rooms for us."""
-    leave()
+    """Build a sandbox once; raise OSError if this machine allows none."""
+    unshare()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            furnish(root, hostname="probe", mounts=(), private_tmp=root)
+            build(root, hostname="probe", mounts=(), private_tmp=root)
             code = 0 if os.path.exists("/proc/self") else 1
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
     if status != 0:
-        raise OSError("a room could not be furnished")
+        raise OSError("a sandbox could not be built")

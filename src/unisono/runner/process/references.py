@@ -1,4 +1,4 @@
-"""Where values of a pod's environment and files come from: its own fields, config maps, secrets."""
+"""Values that a pod's environment and files refer to: its own fields, config maps, secrets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.view import View
 from unisono.kinds.quantity import Quantity
-from unisono.runner.status import Where
+from unisono.runner.status import PodAddress
 
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _NODE_AMOUNTS = ("cpu", "memory", "ephemeral-storage")
 
 
-class NotYet(Exception):
-    """A container cannot start as things are: its status says why, and it is tried again."""
+class CannotStartYet(Exception):
+    """A container cannot start now: its status says why, and it is tried again."""
 
     def __init__(self, message: str, reason: str = "CreateContainerConfigError") -> None:
         """Take the words for the status."""
@@ -30,12 +30,12 @@ class NotYet(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class References:
     """Everything that a value may refer to."""
 
     pod: Json
     view: View
-    where: Where
+    where: PodAddress
 
     # ---- config maps and secrets --------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class Sources:
             case "status.hostIP" | "status.hostIPs":
                 return self.where.host_ip
             case _:
-                raise NotYet(f"unsupported fieldPath: {path}")
+                raise CannotStartYet(f"unsupported fieldPath: {path}")
 
     def resource(self, ref: Json, container: str) -> str:
         """Return an amount of a container in units of a divisor, rounded up.
@@ -94,7 +94,7 @@ class Sources:
         every = (*(spec.get("initContainers") or ()), *spec["containers"])
         found = next((one for one in every if one["name"] == name), None)
         if found is None or part not in ("limits", "requests"):
-            raise NotYet(f"unsupported resourceFieldRef: {ref.get('resource')} of {name}")
+            raise CannotStartYet(f"unsupported resourceFieldRef: {ref.get('resource')} of {name}")
         resources = found.get("resources") or {}
         amount = (resources.get(part) or {}).get(resource)
         if amount is None and part == "requests":
@@ -112,7 +112,7 @@ class Sources:
 
 def _may_be_missing(kind: str, name: str, *, is_optional: bool) -> None:
     if not is_optional:
-        raise NotYet(f'{kind} "{name}" not found')
+        raise CannotStartYet(f'{kind} "{name}" not found')
 
 
 def _decoded(raw: Mapping[str, str] | None) -> dict[str, bytes]:
@@ -121,7 +121,7 @@ def _decoded(raw: Mapping[str, str] | None) -> dict[str, bytes]:
         try:
             found[key] = base64.b64decode(value)
         except binascii.Error as error:
-            raise NotYet(f"the value of {key} is not base64") from error
+            raise CannotStartYet(f"the value of {key} is not base64") from error
     return found
 
 

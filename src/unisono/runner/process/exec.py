@@ -1,6 +1,6 @@
-"""A command in a container of a process pod, for somebody far away: `kubectl exec`.
+"""`kubectl exec`: a command in a container of a process pod, driven over the API.
 
-It runs as an errand of the container. Its descriptors are pipes, or a terminal of its own.
+It runs through the container's exec socket. Its descriptors are pipes, or a terminal of its own.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import termios
 from collections.abc import Sequence
 
 from unisono.control.actions import Json
-from unisono.runner.process import errands
+from unisono.runner.process import exec_socket
 
-_NOBODY_SAYS = 137
+_UNKNOWN_CODE = 137
 # A container that has just been started does not listen yet.
 _PATIENCE_SECONDS = 10.0
 _AGAIN_SECONDS = 0.05
 
 
 class Command:
-    """One that runs; `close` ends it."""
+    """A running command; `close` ends it."""
 
     def __init__(
         self, connection: socket.socket, ends: tuple[int, int, int | None], *, tty: bool
@@ -41,7 +41,7 @@ class Command:
             os.set_blocking(end, False)
 
     async def ended(self) -> int:
-        """Wait for its exit code; 137 if nobody says."""
+        """Wait for its exit code; 137 if it is unknown."""
         loop = asyncio.get_running_loop()
         data = b""
         with contextlib.suppress(OSError):
@@ -50,7 +50,7 @@ class Command:
         try:
             return int(json.loads(data)["code"])
         except (ValueError, KeyError):
-            return _NOBODY_SAYS
+            return _UNKNOWN_CODE
 
     def close_input(self) -> None:
         """Let it read the end of its input; a terminal's user types that himself."""
@@ -117,7 +117,7 @@ def _started(
 ) -> Command:
     env = {"TERM": "xterm"} if tty else None
     try:
-        connection = errands.send(name, command, theirs, env=env, tty=tty)
+        connection = exec_socket.send(name, command, theirs, env=env, tty=tty)
     except OSError:
         for end in {one for one in ours if one is not None}:
             os.close(end)

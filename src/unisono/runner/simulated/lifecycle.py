@@ -1,11 +1,11 @@
-"""The life of a simulated pod: what its status is to be now, and when to look again.
+"""The lifecycle of a simulated pod: its containers' states now, and when to look again.
 
     bound ──start-seconds──▶ Running ──ready-seconds──▶ Ready ──run-seconds──▶ Succeeded | Failed
                                 ▲   containers that ended   │
                                 └── pause (CrashLoopBackOff)◀┘
 
 Pure: the same pod at the same time gives the same answer. One step goes as far as the phase stays
-what it is, so that everybody sees every phase, and no phase takes more than one write.
+what it is, so that watchers see every phase, and no phase takes more than one write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from unisono.control.actions import Json
 from unisono.runner.containers import Container, Containers, Running, Waiting
-from unisono.runner.course import course, phase_of
+from unisono.runner.lifecycle import next_actions, phase_of
 from unisono.runner.simulated.script import Script, script_of, start_seconds
 from unisono.runner.status import Failure
 
@@ -25,8 +25,8 @@ _TERMINATED = 143
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
-    """How the containers stand now, and when that may change."""
+class NextStatus:
+    """The containers' states now, and when they may change."""
 
     containers: Containers
     again_at: float | None = None
@@ -35,7 +35,7 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class PodLifecycle:
     """One pod, and the scripts of its containers."""
 
     pod: Json
@@ -47,11 +47,11 @@ class Life:
         spec, is_init = _specs(self.pod)[container.name]
         return script_of(self.pod, spec, self.attempts + container.restarts, is_init=is_init)
 
-    def live(self, containers: Containers, seen_at: float, now: float) -> Next:
-        """Say how a pod stands that nobody has stopped; it was first seen at a time."""
+    def live(self, containers: Containers, seen_at: float, now: float) -> NextStatus:
+        """Return the state of a pod that is not deleted; it was first seen at a time."""
         begins = seen_at + start_seconds(self.pod) / self.speed
         if now < begins and not any(_has_run(one) for one in containers):
-            return Next(containers, _finite(begins))
+            return NextStatus(containers, _finite(begins))
         expires = self._expires(seen_at)
         if now >= expires:
             return self._expired(containers, expires)
@@ -65,10 +65,12 @@ class Life:
         if containers is not before:  # the phase changed: the next is another write
             containers = self._without_sidecars(containers, now)
             _, again = self._step(containers, now)
-        return Next(containers, _finite(min(again if again is not None else math.inf, expires)))
+        return NextStatus(
+            containers, _finite(min(again if again is not None else math.inf, expires))
+        )
 
-    def stop(self, containers: Containers, told_at: float, now: float) -> Next:
-        """Say how a pod stands that was told to stop at a time."""
+    def stop(self, containers: Containers, told_at: float, now: float) -> NextStatus:
+        """Return the state of a pod that was deleted at a time."""
         grace = float(self.pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         running = [one for one in containers if isinstance(one.state, Running)]
         ends = {
@@ -76,12 +78,12 @@ class Life:
         }
         last = max(ends.values(), default=told_at)
         if now < last:
-            return Next(containers, last)
+            return NextStatus(containers, last)
         stopped = []
         for one in running:
             is_killed = self.script(one).stop_s / self.speed > grace
             stopped.append(one.ended(max(ends[one.name], _since(one)), _code(is_killed=is_killed)))
-        return Next(containers.put(*stopped), is_over=True)
+        return NextStatus(containers.put(*stopped), is_over=True)
 
     # ---- one step ----------------------------------------------------------------------------
 
@@ -97,7 +99,7 @@ class Life:
                 times.append(due)
         if changed:
             return containers.put(*changed), now
-        found = course(self.pod, containers, now, speed=self.speed)
+        found = next_actions(self.pod, containers, now, speed=self.speed)
         if found.again_at is not None:
             times.append(found.again_at)
         changed = [*found.waits]
@@ -108,7 +110,7 @@ class Life:
 
     def _without_sidecars(self, containers: Containers, now: float) -> Containers:
         """Return them with the sidecars of a pod that is through stopped."""
-        stopped = course(self.pod, containers, now).stop
+        stopped = next_actions(self.pod, containers, now).stop
         return containers.put(*(containers.get(name).ended(now, 0) for name in stopped))
 
     def _run(self, one: Container, state: Running, now: float) -> tuple[Container, float]:
@@ -132,14 +134,14 @@ class Life:
         deadline = self.pod["spec"].get("activeDeadlineSeconds")
         return math.inf if deadline is None else seen_at + float(deadline) / self.speed
 
-    def _expired(self, containers: Containers, at: float) -> Next:
+    def _expired(self, containers: Containers, at: float) -> NextStatus:
         message = "Pod was active on the node longer than the specified deadline"
         ended = [
             one.ended(max(at, _since(one)), _TERMINATED)
             for one in containers
             if isinstance(one.state, Running)
         ]
-        return Next(containers.put(*ended), failure=Failure("DeadlineExceeded", message))
+        return NextStatus(containers.put(*ended), failure=Failure("DeadlineExceeded", message))
 
 
 def _specs(pod: Json) -> Mapping[str, tuple[Json, bool]]:

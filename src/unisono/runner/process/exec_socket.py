@@ -1,12 +1,12 @@
-"""Commands that others run inside a container: `exec`, hooks, probes, and `ssh` between pods.
+"""Commands that run inside a container from outside: `exec`, hooks, probes, and `ssh` between pods.
 
-    whoever asks ──{argv, env, cwd} and three descriptors──▶ shim ──▶ a process in the same room
-                 ◀───────────{code}──────────────────────────
+    client ──{argv, env, cwd} and three descriptors──▶ shim ──▶ a process in the same sandbox
+           ◀───────────{code}──────────────────────────
 
-Shims listen on sockets that have a name but no file (`unisono/ADDRESS/CONTAINER`), so that they are
-reached from every room of this machine, by processes of the same user only: the one who runs the
-instance, and the one whose container it is. Anybody may take a name first, so whoever asks looks at
-who listens, too. Linux. Only the standard library.
+Shims listen on abstract sockets (`unisono/ADDRESS/CONTAINER`), which every sandbox of this machine
+reaches. Only two users may connect: the one that runs the instance, and the container's own. Any
+process may bind a name first, so a client checks the listener's user as well. Linux. Only the
+standard library.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MOST_BYTES = 1 << 20
 _DESCRIPTORS = 3
 
 
-class Errands:
-    """The errands of one container, on the side of its shim."""
+class ExecServer:
+    """The exec socket of one container, on the side of its shim."""
 
     def __init__(
         self,
@@ -37,61 +37,61 @@ class Errands:
         begin: Callable[[Mapping[str, Any]], NoReturn],
         owners: Sequence[int] = (),
     ) -> None:
-        """Listen under names; `begin` turns a new process into what was asked for.
+        """Listen under names; `begin` turns a new process into the command.
 
         `owners` are the users who may ask besides ourselves and root.
         """
         self._begin = begin
         self._askers = frozenset((os.getuid(), 0, *owners))
         self.listeners: list[socket.socket] = []
-        self._clients: dict[int, socket.socket] = {}  # pid → who waits for its end
+        self._clients: dict[int, socket.socket] = {}  # pid → the client that waits for its end
         for name in names:
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 listener.bind(_PREFIX + name)
                 listener.listen(16)
                 self.listeners.append(listener)
-            except OSError:  # not this system, or somebody has the name: no errands then
+            except OSError:  # another system, or the name is taken: no exec then
                 listener.close()
 
     def accept(self, listener: socket.socket) -> socket.socket | None:
-        """Start what somebody asks for; return the connection, which ends if they lose interest."""
+        """Start a client's command; return the connection, which the client closes to end it."""
         client, _ = listener.accept()
         client.settimeout(_PATIENCE_SECONDS)
         if _peer(client) not in self._askers:
             client.close()
             return None
         try:
-            wish, descriptors = _received(client)
+            request, descriptors = _received(client)
         except (OSError, ValueError):
             client.close()
             return None
         pid = os.fork()
         if pid == 0:
-            self._become(wish, descriptors)
+            self._become(request, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         self._clients[pid] = client
         return client
 
-    def _become(self, wish: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
+    def _become(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
         code = 126
         try:
             os.setsid()
             for target, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, target)
-            if wish.get("tty"):
+            if request.get("tty"):
                 _take_terminal()
-            self._begin(wish)
+            self._begin(request)
         except FileNotFoundError as error:
             code = 127
-            os.write(2, f"{wish['argv'][0]}: {error.strerror or 'not found'}\n".encode())
+            os.write(2, f"{request['argv'][0]}: {error.strerror or 'not found'}\n".encode())
         except OSError as error:
-            os.write(2, f"{wish['argv'][0]}: {error.strerror or error}\n".encode())
+            os.write(2, f"{request['argv'][0]}: {error.strerror or error}\n".encode())
         os._exit(code)
 
     def ended(self, pid: int, status: int) -> None:
-        """Tell who waits that a process has ended."""
+        """Send the exit code of a process to its client."""
         client = self._clients.pop(pid, None)
         if client is not None:
             code = os.waitstatus_to_exitcode(status)
@@ -99,8 +99,8 @@ class Errands:
                 client.sendall(json.dumps({"code": 128 - code if code < 0 else code}).encode())
                 client.shutdown(socket.SHUT_RDWR)
 
-    def lost_interest(self, client: socket.socket) -> None:
-        """End what somebody asked for who is gone."""
+    def client_closed(self, client: socket.socket) -> None:
+        """End the command of a client that has closed its connection."""
         for pid, other in list(self._clients.items()):
             if other is client:
                 del self._clients[pid]
@@ -131,9 +131,9 @@ def _received(client: socket.socket) -> tuple[Mapping[str, Any], list[int]]:
     if len(descriptors) != _DESCRIPTORS:
         for descriptor in descriptors:
             os.close(descriptor)
-        raise ValueError("an errand needs three descriptors")
-    wish = json.loads(data)
-    return wish, descriptors
+        raise ValueError("a command needs three descriptors")
+    request = json.loads(data)
+    return request, descriptors
 
 
 def _take_terminal() -> None:
@@ -143,7 +143,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-# ---- whoever asks ------------------------------------------------------------------------------
+# ---- clients -----------------------------------------------------------------------------------
 
 
 def send(
@@ -164,9 +164,9 @@ def send(
         connection.connect(_PREFIX + name)
         if _peer(connection) not in (os.getuid(), 0):
             raise ConnectionRefusedError(errno.ECONNREFUSED, "another user listens there")
-        wish = {"argv": list(argv), "env": dict(env or {}), "cwd": cwd, "tty": tty}
+        request = {"argv": list(argv), "env": dict(env or {}), "cwd": cwd, "tty": tty}
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-        data = json.dumps(wish).encode() + b"\n"
+        data = json.dumps(request).encode() + b"\n"
         sent = connection.sendmsg([data], rights)
         connection.sendall(data[sent:])
     except OSError:
@@ -176,7 +176,7 @@ def send(
 
 
 def code_of(connection: socket.socket) -> int:
-    """Wait for the end of a command; return its exit code, 137 if nobody says."""
+    """Wait for the end of a command; return its exit code, 137 if it is unknown."""
     data = b""
     with connection:
         while more := connection.recv(4096):

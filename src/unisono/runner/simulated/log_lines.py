@@ -1,7 +1,7 @@
-"""What a simulated container writes to its log: that it began, what it would do, how it ended.
+"""The log of a simulated container: that it began, what it would do, how it ended.
 
-All of it follows from its status, so it is written down only once somebody wants to read it: whole
-at first (`recalled`), and then what comes (`told`).
+All of it follows from its status, so it is written only once it is read: whole at first
+(`full_logs`), then line by line (`new_lines`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unisono.control.actions import Json
-from unisono.runner.containers import Container, Containers, Ended, Running, Waiting
+from unisono.runner.containers import Container, Containers, Running, Terminated, Waiting
 from unisono.runner.logs import stamped
 
 # Scripts in manifests may be long, and there are thousands of pods.
@@ -19,7 +19,7 @@ _LONGEST_LINE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Tale:
+class NewLines:
     """Lines of one container."""
 
     container: str
@@ -29,28 +29,28 @@ class Tale:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
-    """All that one container has said: in its last run that began, and in the one before."""
+class FullLog:
+    """The whole log of a container: its last run, and the one before."""
 
     container: str
     lines: str
-    previous: str  # empty if there was none, or nobody knows any more
+    previous: str  # empty if there was none, or it is unknown
 
 
-def recalled(pod: Json, containers: Containers) -> Iterator[Recollection]:
-    """Yield what the containers have said until now; those that never ran said nothing."""
+def full_logs(pod: Json, containers: Containers) -> Iterator[FullLog]:
+    """Yield the logs of the containers until now; those that never ran have none."""
     for one in containers:
         if isinstance(one.state, Waiting):
             if one.last is not None:  # as a kubelet does, it answers with the last run for both
                 lines = _run(pod, one.name, one.restarts, one.last)
-                yield Recollection(one.name, lines, lines)
+                yield FullLog(one.name, lines, lines)
             continue
         before = _run(pod, one.name, one.restarts - 1, one.last) if one.last is not None else ""
-        yield Recollection(one.name, _run(pod, one.name, one.restarts, one.state), before)
+        yield FullLog(one.name, _run(pod, one.name, one.restarts, one.state), before)
 
 
-def told(pod: Json, before: Containers, after: Containers, now: float) -> Iterator[Tale]:
-    """Yield what containers say about what happened to them between two moments."""
+def new_lines(pod: Json, before: Containers, after: Containers, now: float) -> Iterator[NewLines]:
+    """Yield the lines that containers log between two states."""
     for new in after:
         old = before.get(new.name)
         if new is old:
@@ -60,25 +60,25 @@ def told(pod: Json, before: Containers, after: Containers, now: float) -> Iterat
         if begins:
             if _run_number(new) > 1 and new.last is not None and old.last != new.last:
                 # It ended and began again at once; the end is the previous log's last line.
-                yield Tale(new.name, _end(new.last), begins=False, is_restart=False)
-            since = new.state.since if isinstance(new.state, Running | Ended) else now
+                yield NewLines(new.name, _end(new.last), begins=False, is_restart=False)
+            since = new.state.since if isinstance(new.state, Running | Terminated) else now
             lines = _beginning(pod, new.name, new.restarts, since)
         elif isinstance(old.state, Running) and new.last_end is not None:
             lines = _end(new.last_end)
-        if begins and isinstance(new.state, Ended):
+        if begins and isinstance(new.state, Terminated):
             lines += _end(new.state)
         if lines:
-            yield Tale(new.name, lines, begins, is_restart=new.restarts > 0)
+            yield NewLines(new.name, lines, begins, is_restart=new.restarts > 0)
 
 
 def _run_number(container: Container) -> int:
     """Count the runs of a container, the present one included."""
-    has_run = isinstance(container.state, Running | Ended) or container.last is not None
+    has_run = isinstance(container.state, Running | Terminated) or container.last is not None
     return container.restarts + 1 if has_run else 0
 
 
-def _run(pod: Json, container: str, number: int, state: Running | Ended) -> str:
-    end = _end(state) if isinstance(state, Ended) else ""
+def _run(pod: Json, container: str, number: int, state: Running | Terminated) -> str:
+    end = _end(state) if isinstance(state, Terminated) else ""
     return _beginning(pod, container, number, state.since) + end
 
 
@@ -93,7 +93,7 @@ def _beginning(pod: Json, container: str, restarts: int, since: float) -> str:
     )
 
 
-def _end(ended: Ended) -> str:
+def _end(ended: Terminated) -> str:
     return stamped(
         ended.at, f"ended after {ended.at - ended.since:g} s with exit code {ended.code}"
     )

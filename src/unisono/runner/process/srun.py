@@ -1,6 +1,6 @@
 """`srun` inside a batch script: a step over the pods of its job (spec slurm §6).
 
-Tasks are processes in the job's pods, started as errands there. Their output comes back through
+Tasks are processes in the job's pods, started through exec sockets. Their output comes back through
 pipes of ours, line by line, so that lines of different tasks never mix. Only the standard library:
 it is started in a bare interpreter, often.
 """
@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from unisono.runner.process import errands
+from unisono.runner.process import exec_socket
 from unisono.runner.process.remote_shell import address_of
 from unisono.slurm.environment import repeated
 from unisono.slurm.getopt import BadOption, Option, parse, table
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
             return 0 if "help" in given.options else 1
         tasks = placed(given.options, os.environ)
     except KeyError:
-        sys.stderr.write("srun: error: there is no job here; srun runs inside of sbatch scripts\n")
+        sys.stderr.write("srun: error: no job allocation; srun runs inside sbatch scripts only\n")
         return 1
     except (BadOption, ValueError) as trouble:
         sys.stderr.write(f"srun: error: {trouble}\n")
@@ -304,7 +304,7 @@ class _Step:
 
     def _ended(self, one: _Running, running: list[_Running]) -> None:
         self._selector.unregister(one.connection)
-        code = errands.code_of(one.connection)
+        code = exec_socket.code_of(one.connection)
         self._codes[one.task.rank] = code
         if code and not self._stops:
             host = os.environ.get("SLURM_JOB_NODELIST", "")
@@ -316,7 +316,7 @@ class _Step:
                 self._stop(running)
 
     def _stop(self, running: list[_Running]) -> None:
-        """End all tasks: whoever runs an errand ends it when nobody waits for it any more."""
+        """End all tasks: a shim ends a command when its client closes the connection."""
         self._stops = True
         for one in running:
             if one.task.rank not in self._codes:
@@ -381,7 +381,7 @@ def _sent(
     """Start a command in a pod; one that was just started needs a moment."""
     for left in range(_TRIES, -1, -1):
         try:
-            return errands.send(address, words, handles, env=env, cwd=cwd)
+            return exec_socket.send(address, words, handles, env=env, cwd=cwd)
         except ConnectionRefusedError:
             if not left:
                 raise
