@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from unisono.control.assembly import OPERATORS
-from unisono.control.rights import PARTS, QUEUEING, rights
+from unisono.control.rbac import PARTS, QUEUEING, rights
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "SECURITY.md").read_text()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import train_job
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
@@ -17,7 +17,7 @@ from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
-from unisono.control.operators.volcano import words
+from unisono.control.job_kinds.volcano import api
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 
@@ -89,7 +89,7 @@ def overriding(**spec: Any) -> list[Json]:
                 **vcjob(task("w", 1), queue="nope"),
                 "metadata": {"name": "bad", "namespace": "default"},
             },
-            words.JOB,
+            api.JOB,
             ("Volcano Queue nope does not exist", "create Queue nope, or correct spec.queue"),
             id="no such Volcano queue",
         ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.control.test_dates import play
-from tests.control.test_live_jobs import workload
+from tests.control.jobs.test_live_jobs import workload
+from tests.control.scheduler.test_start_times import play
 from tests.support.control_objects import job
 from tests.support.control_world import World
 from unisono.control import names

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.control.operators.test_kubeflow import kubeflow_job, replica
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_kubeflow import kubeflow_job, replica
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, replicated, train_job
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
@@ -23,10 +23,10 @@ from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
-from unisono.control.operators.kubeflow import words as kubeflow
-from unisono.control.operators.ray import words as ray
-from unisono.control.operators.slurm import words as slurm
-from unisono.control.operators.volcano import words as volcano
+from unisono.control.job_kinds.kubeflow import api as kubeflow
+from unisono.control.job_kinds.ray import api as ray
+from unisono.control.job_kinds.slurm import api as slurm
+from unisono.control.job_kinds.volcano import api as volcano
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]

@@ -33,9 +33,9 @@ from unisono.apiserver.storage.record import Change as Stored
 from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
-from unisono.control.driver import Driver
-from unisono.control.hearing import Task
 from unisono.control.names import NODE, POD
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import View
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS

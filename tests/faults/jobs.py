@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.control.operators.test_kubeflow import kubeflow_job, replica
-from tests.control.operators.test_ray_jobs import container
-from tests.control.operators.test_volcano_policies import on, task, vcjob
+from tests.control.job_kinds.test_kubeflow import kubeflow_job, replica
+from tests.control.job_kinds.test_ray_jobs import container
+from tests.control.job_kinds.test_volcano_policies import on, task, vcjob
 from tests.control.pod_gangs.test_pod_gangs import bare
 from tests.control.training_world import job_set, replicated, train_job
 from tests.support.control_objects import job
 from unisono.control import names
-from unisono.control.operators.kubeflow.words import MPI, PYTORCH
-from unisono.control.operators.ray import words as ray
-from unisono.control.operators.volcano import words as volcano
+from unisono.control.job_kinds.kubeflow.api import MPI, PYTORCH
+from unisono.control.job_kinds.ray import api as ray
+from unisono.control.job_kinds.volcano import api as volcano
 from unisono.control.pod_gangs.links import COSCHEDULING
 from unisono.kinds.core.pod_groups import GROUP_NAME, TOTAL_COUNT
 from unisono.kube.mapping import Kind

@@ -16,8 +16,8 @@ from typing import Any
 from tests.faults.clock import SteadyClock, SteppedClock
 from unisono.control.actions import Note
 from unisono.control.controller import Controller
-from unisono.control.driver import Driver
-from unisono.control.hearing import Task
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Index, Shelf, View
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind

@@ -11,11 +11,11 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.control.operators.test_kubeflow import kubeflow_job, replica
+from tests.control.job_kinds.test_kubeflow import kubeflow_job, replica
 from tests.control.training_world import job_set, replicated, train_job
 from tests.faults.jobs import SORTS, Wish
 from tests.support.control_objects import job
-from unisono.control.operators.kubeflow.words import SORTS as KUBEFLOW
+from unisono.control.job_kinds.kubeflow.api import SORTS as KUBEFLOW
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.shapes.shape import Shape
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, replicated, train_job
 from tests.hostile.bases import NAME, NAMESPACE, QUEUE_LABEL, base_of
 from tests.hostile.cases import Case, body_of, creating, path_of

@@ -31,8 +31,8 @@ from unisono.apiserver.http_entry import HttpEntry
 from unisono.apiserver.request import Response, User
 from unisono.apiserver.storage.database import Database
 from unisono.control.assembly import Assembly, embedded
-from unisono.control.hearing import Task
 from unisono.control.names import WORKLOAD
+from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Difference, View
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS, Settings

@@ -41,7 +41,7 @@ from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control.assembly import INDEXES, KINDS, embedded
 from unisono.control.conditions import find
-from unisono.control.jobs.framework import JobController
+from unisono.control.jobs.controller import JobController
 from unisono.control.names import CLUSTER_QUEUE, POD, WORKLOAD
 from unisono.control.view import Shelf, View
 from unisono.kinds.policy.settings import DEFAULTS

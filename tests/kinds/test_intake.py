@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import inspect as shape
 
-from tests.control.operators.test_kubeflow import torch
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_kubeflow import torch
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, train_job
 from tests.support.control_objects import KUEUE, job, node, queue
 from unisono.engine.model.errors import InvalidManifest

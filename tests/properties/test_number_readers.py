@@ -28,11 +28,13 @@ from unisono.apiserver.schema.fill import canonical
 from unisono.apiserver.schema.formats import duration_seconds
 from unisono.apiserver.schema.patterns import pattern_problem
 from unisono.cli import start_times
-from unisono.control import names, recovery, repairing
-from unisono.control.commitment import in_phase
-from unisono.control.operators.indexes import parse_indexes
-from unisono.control.operators.volcano import plugins
-from unisono.control.scheduler import record
+from unisono.control import names
+from unisono.control.admission import record
+from unisono.control.gangs import recovery
+from unisono.control.gangs import repair as repairing
+from unisono.control.gangs.commitment import in_phase
+from unisono.control.job_kinds.batch.indexes import parse_indexes
+from unisono.control.job_kinds.volcano import plugins
 from unisono.engine.model.names import Instant
 from unisono.kinds import arrays, dependencies, spelling, times
 from unisono.kinds.core import gpu_parts, pod_groups, topology

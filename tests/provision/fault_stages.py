@@ -23,7 +23,7 @@ from tests.support.control_world import World
 from tests.support.machine_world import assembled, bound, claims, cloud, condition, nodes, pool
 from unisono.control import names
 from unisono.control.assembly import Assembly
-from unisono.control.operators.batch_job import JobOperator
+from unisono.control.job_kinds.batch.operator import JobOperator
 from unisono.control.view import View
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import Settings

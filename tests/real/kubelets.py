@@ -12,8 +12,8 @@ from pathlib import Path
 from unisono.apiserver.times import timestamp
 from unisono.control import names
 from unisono.control.assembly import INDEXES
-from unisono.control.hearing import Task
-from unisono.control.live import Live
+from unisono.control.reconciling.event_routing import Task
+from unisono.control.reconciling.workers import Live
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.provision.catalog.nodes import nodes_of, parse_shape

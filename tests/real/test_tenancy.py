@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.control.operators.test_kubeflow import torch
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_kubeflow import torch
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.test_huge_counts import _ray, _ray_job, _ray_spec, _slurm
 from tests.control.training_world import job_set, replicated
 from tests.real.cluster import account as service_account

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.real.cluster import account, asked, put, replica, there, unisono, until
 from tests.real.control_plane import ControlPlane, free_ports, running
 from tests.real.test_tenancy import (

@@ -18,8 +18,8 @@ from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
-from unisono.control.live import Live
 from unisono.control.names import POD
+from unisono.control.reconciling.workers import Live
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over

@@ -11,7 +11,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.assembly import Assembly, embedded
-from unisono.control.progress import Progress, progress_of
+from unisono.control.health.progress import Progress, progress_of
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation

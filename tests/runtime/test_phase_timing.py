@@ -8,7 +8,7 @@ from functools import partial
 from tests.support.control_objects import KUEUE, job, node, queue
 from tests.support.control_world import Json, World
 from unisono.control.assembly import embedded
-from unisono.control.live import Crashes
+from unisono.control.reconciling.workers import Crashes
 from unisono.engine.cycle import plan
 from unisono.monitor.metrics.registry import MetricsRegistry
 from unisono.runtime.phase_timing import Timed

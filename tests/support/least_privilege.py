@@ -18,9 +18,9 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import User
 from unisono.control.actions import Action, Bind, Create, Delete, Json, Patch, Read, Together
-from unisono.control.driver import Driver, Outcome
-from unisono.control.hearing import Task
-from unisono.control.rights import KEYS, PARTS, WRITES, kinds_read, resource_of, row_of
+from unisono.control.rbac import KEYS, PARTS, WRITES, kinds_read, resource_of, row_of
+from unisono.control.reconciling.driver import Driver, Outcome
+from unisono.control.reconciling.event_routing import Task
 from unisono.kinds.overriding import override
 from unisono.kube.mapping import Kind
 from unisono.kube.transport import NOTHING, Answer, Stream

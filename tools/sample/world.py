@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.sample import gangs, machines
-from unisono.control.scheduler.facts import written
+from unisono.control.admission.explanation import written
 from unisono.engine.explain.messages import sentence
 from unisono.engine.model.explanation import (
     Explanation,

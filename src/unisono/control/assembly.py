@@ -5,46 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unisono.control import checks, gangs, names, purchases
+from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.class_rules import ClassRules
+from unisono.control.admission import checks, purchases
 from unisono.control.controller import Controller
-from unisono.control.gangs import GangController
+from unisono.control.gangs import controller as gangs
+from unisono.control.gangs.controller import GangController
 from unisono.control.health.evacuation import Evacuation
-from unisono.control.health.keeper import BY_INCIDENT, NodeHealth, failed_on
-from unisono.control.jobs.adapter import JobAdapter
-from unisono.control.jobs.batch import BatchJobs
-from unisono.control.jobs.framework import JobController
-from unisono.control.jobs.jobset import JobSets
-from unisono.control.jobs.kubeflow import KubeflowJobs
-from unisono.control.jobs.queues import Queues
-from unisono.control.jobs.ray import RayClusters, RayJobs
-from unisono.control.jobs.slurm import SlurmJobs
-from unisono.control.jobs.trainjob import TrainJobs
-from unisono.control.jobs.volcano import VolcanoJobs, queue_named_by
-from unisono.control.nodes import NodeKeeper
-from unisono.control.operators.batch_job import JobOperator, OrphanedPods
-from unisono.control.operators.jobset import JobSetOperator
-from unisono.control.operators.kubeflow import words as kubeflow
-from unisono.control.operators.kubeflow.job import KubeflowOperator
-from unisono.control.operators.ray import words as ray
-from unisono.control.operators.ray.cluster import RayClusterOperator
-from unisono.control.operators.ray.job import RayJobOperator
-from unisono.control.operators.slurm import words as slurm
-from unisono.control.operators.slurm.job import SlurmJobOperator
-from unisono.control.operators.slurm.turns import TurnKeeper
-from unisono.control.operators.training_runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
-from unisono.control.operators.trainjob import TrainJobOperator
-from unisono.control.operators.volcano import words as volcano
-from unisono.control.operators.volcano.group import VolcanoGroups
-from unisono.control.operators.volcano.job import VolcanoJobOperator
-from unisono.control.operators.volcano.queue import (
+from unisono.control.health.node_health import BY_INCIDENT, NodeHealth, failed_on
+from unisono.control.health.watchdog import Watchdog
+from unisono.control.job_kinds.batch.adapter import BatchJobs
+from unisono.control.job_kinds.batch.operator import JobOperator, OrphanedPods
+from unisono.control.job_kinds.jobset.adapter import JobSets
+from unisono.control.job_kinds.jobset.operator import JobSetOperator
+from unisono.control.job_kinds.kubeflow import api as kubeflow
+from unisono.control.job_kinds.kubeflow.adapter import KubeflowJobs
+from unisono.control.job_kinds.kubeflow.operator import KubeflowOperator
+from unisono.control.job_kinds.ray import api as ray
+from unisono.control.job_kinds.ray.adapter import RayClusters, RayJobs
+from unisono.control.job_kinds.ray.cluster import RayClusterOperator
+from unisono.control.job_kinds.ray.job import RayJobOperator
+from unisono.control.job_kinds.slurm import api as slurm
+from unisono.control.job_kinds.slurm.adapter import SlurmJobs
+from unisono.control.job_kinds.slurm.operator import SlurmJobOperator
+from unisono.control.job_kinds.slurm.priority_orders import TurnKeeper
+from unisono.control.job_kinds.trainjob.adapter import TrainJobs
+from unisono.control.job_kinds.trainjob.operator import TrainJobOperator
+from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
+from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds.volcano.adapter import VolcanoJobs, queue_named_by
+from unisono.control.job_kinds.volcano.operator import VolcanoJobOperator
+from unisono.control.job_kinds.volcano.pod_group import VolcanoGroups
+from unisono.control.job_kinds.volcano.queue import (
     BY_QUEUE,
     VolcanoQueues,
     queue_of_group,
     queue_of_job,
 )
-from unisono.control.ownerless import BY_JOB, Ownerless, Owners, job_uids
+from unisono.control.jobs.adapter import JobAdapter
+from unisono.control.jobs.controller import JobController
+from unisono.control.jobs.priority_class_rules import ClassRules
+from unisono.control.jobs.queues import Queues
+from unisono.control.manifests import Manifests
+from unisono.control.nodes import NodeKeeper
+from unisono.control.orphaned_workloads import BY_JOB, Ownerless, Owners, job_uids
 from unisono.control.pod_gangs.controller import PodGangs
 from unisono.control.pod_gangs.links import (
     BY_GANG,
@@ -76,12 +80,10 @@ from unisono.control.scheduler.loop import (
     not_kept,
     not_reported,
 )
-from unisono.control.scheduler.reading import Manifests
 from unisono.control.scheduler.sentences import Sentences
-from unisono.control.scheduler.taking_over import ON_ITS_WAY, on_its_way
+from unisono.control.scheduler.takeover import ON_ITS_WAY, on_its_way
 from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
-from unisono.control.watchdog import Watchdog
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.ordering.priority_order import account_and_qos
 from unisono.kinds.policy.settings import Settings

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unisono.control.actions import Json
-from unisono.control.packed import Packed, Packing
+from unisono.control.packed_objects import Packed, Packing
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

@@ -9,8 +9,8 @@ import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.admission.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.conditions import find
-from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.view import View
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.provisioning import (

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from time import perf_counter
 
-from unisono.control.driver import Outcome
+from unisono.control.reconciling.driver import Outcome
 from unisono.engine.cycle import Decides
 from unisono.engine.estimates import estimates
 from unisono.engine.model.explanation import Expected, GangDoesNotFit

@@ -19,9 +19,9 @@ from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.rest.direct_writes import merged
 from unisono.control import names
 from unisono.control.actions import Bind, Ref
-from unisono.control.driver import order_of
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import new_workload
+from unisono.control.reconciling.driver import order_of
 from unisono.control.view import View
 from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.mapping import EVENT, POD, Kind

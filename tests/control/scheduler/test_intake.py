@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.control.operators.test_kubeflow import torch
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_kubeflow import torch
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, replicated
 from tests.kinds.test_intake import WORKLOAD, poked_at
 from tests.support.control_objects import job, node, queue
@@ -22,17 +22,17 @@ from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.actions import Action, Create, Note, Patch
 from unisono.control.assembly import INDEXES, KINDS
-from unisono.control.jobs.batch import BatchJobs
-from unisono.control.jobs.framework import INVALID, JobController
-from unisono.control.jobs.jobset import JobSets
-from unisono.control.jobs.kubeflow import KubeflowJobs
+from unisono.control.job_kinds.batch.adapter import BatchJobs
+from unisono.control.job_kinds.jobset.adapter import JobSets
+from unisono.control.job_kinds.kubeflow.adapter import KubeflowJobs
+from unisono.control.job_kinds.kubeflow.api import PYTORCH
+from unisono.control.job_kinds.volcano.adapter import VolcanoJobs
+from unisono.control.jobs.controller import INVALID, JobController
 from unisono.control.jobs.queues import Queues
-from unisono.control.jobs.volcano import VolcanoJobs
-from unisono.control.operators.kubeflow.words import PYTORCH
+from unisono.control.manifests import Manifests
 from unisono.control.queue_status.cluster_queue import ClusterQueueStatus
 from unisono.control.queue_status.local_queue import LocalQueueStatus
 from unisono.control.queue_status.tally import Tally
-from unisono.control.scheduler.reading import Manifests
 from unisono.control.scheduler.translate import Translator
 from unisono.control.view import Shelf, View
 from unisono.engine.model.errors import InvalidManifest

@@ -14,9 +14,10 @@ from tests.control.test_bad_input import why
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
+from unisono.control.admission import record
 from unisono.control.assembly import embedded
 from unisono.control.conditions import find
-from unisono.control.scheduler import loop, record, translate
+from unisono.control.scheduler import loop, translate
 from unisono.control.scheduler.quarantine import (
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,

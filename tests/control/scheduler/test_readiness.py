@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.quota_builders import job
+from unisono.control.admission import record
 from unisono.control.conditions import find, with_condition
-from unisono.control.scheduler import record
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission

@@ -13,8 +13,8 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Action, Patch, Together
 from unisono.control.conditions import find, is_true
-from unisono.control.hearing import Task
-from unisono.control.scheduler import unwritten
+from unisono.control.reconciling.event_routing import Task
+from unisono.control.scheduler import pending_writes as unwritten
 from unisono.control.scheduler.explainer import Explainer
 from unisono.kube.trouble import Conflict, Status
 

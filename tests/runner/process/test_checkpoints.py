@@ -12,8 +12,8 @@ import pytest
 from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase
 from tests.runner.simulated_world import node, pod
 from unisono.control.conditions import is_true
+from unisono.control.health.progress import progress_of
 from unisono.control.names import JOB
-from unisono.control.progress import progress_of
 from unisono.runner.process.launch import Tier
 
 Json = dict[str, Any]

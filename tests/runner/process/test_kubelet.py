@@ -10,8 +10,8 @@ from typing import Any
 from tests.runner.simulated_world import node, pod, word
 from tests.support.control_world import World
 from unisono.control.assembly import Assembly, embedded
+from unisono.control.health.progress import PROGRESS, progress_of
 from unisono.control.names import CONFIG_MAP, NODE, POD
-from unisono.control.progress import PROGRESS, progress_of
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Key

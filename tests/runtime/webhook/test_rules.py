@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from unisono.apiserver.patch.json_patch import json_patch
 from unisono.control import names
 from unisono.kinds.policy.schema import PriorityClassRule

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from unisono import __version__
 from unisono.apiserver.access.roles import USER_ROLES
 from unisono.control.assembly import KINDS, OPERATORS
-from unisono.control.rights import KEYS, PARTS, QUEUEING, WEB, Right, rights, rights_at_home
+from unisono.control.rbac import KEYS, PARTS, QUEUEING, WEB, Right, rights, rights_at_home
 from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from unisono.control import names
+from unisono.control.admission.implicit_queues import VOLCANO_DOOR
 from unisono.control.assembly import INDEXES
-from unisono.control.scheduler.implicit import VOLCANO_DOOR
 from unisono.control.view import Shelf, View
 from unisono.engine.model.provisioning import Market
 from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from unisono.control import names
 from unisono.control.actions import Again, Json, Steps
 from unisono.control.conditions import seconds
-from unisono.control.gangs import BY_WORKLOAD, workload_of
+from unisono.control.gangs.controller import BY_WORKLOAD, workload_of
 from unisono.control.health.quarantine import LOST, Record
 from unisono.control.health.stragglers import REASON as STRAGGLER
+from unisono.control.health.watchdog import MOVED, CanReplace, Verdict, fail, is_at_work
 from unisono.control.view import View
-from unisono.control.watchdog import MOVED, CanReplace, Verdict, fail, is_at_work
 from unisono.engine.model.resources import is_gpu
 from unisono.kinds.pace import PROGRESS
 from unisono.kinds.quantity import Quantity

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.class_rules import class_rules
-from unisono.control.scheduler.implicit import VOLCANO_DOOR
+from unisono.control.admission.implicit_queues import VOLCANO_DOOR
+from unisono.control.jobs.priority_class_rules import class_rules
 from unisono.control.view import View
 from unisono.engine.model.selection import selects
 from unisono.kinds.meta import NAMESPACE_LABEL

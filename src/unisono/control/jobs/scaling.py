@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.admission.record import COMMITTED, number_of, placement, placement_of, places
+from unisono.control.admission.shrinking import done, told
+from unisono.control.admission.slices import SLICE
 from unisono.control.conditions import is_true
+from unisono.control.gangs.slots import is_living, set_of
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
-from unisono.control.scheduler.record import COMMITTED, number_of, placement, placement_of, places
-from unisono.control.shrinking import done, told
-from unisono.control.slices import SLICE
-from unisono.control.slots import is_living, set_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.topology import with_topology
+from unisono.control.manifests import LiveContext
 from unisono.control.pod_gangs.links import Gang
-from unisono.control.scheduler.reading import LiveContext
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.links import VOLCANO_TASK
 from unisono.kinds.core.pod_groups import FAST_ADMISSION, TOTAL_COUNT

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
-from unisono.control import commitment, names
+from unisono.control import names
 from unisono.control.actions import (
     Action,
     Again,
@@ -28,12 +28,15 @@ from unisono.control.actions import (
     Steps,
     Together,
 )
+from unisono.control.admission.record import PODS_CREATED_SECONDS, placement_of
 from unisono.control.conditions import find, is_true, seconds, with_condition
-from unisono.control.done_pods import assignments_left
-from unisono.control.jobs.framework import released
+from unisono.control.gangs import commitment
+from unisono.control.gangs.done_pods import assignments_left
+from unisono.control.jobs.controller import released
+from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.workload import IN_USE, new_workload, same_sets, workload_name
-from unisono.control.operators.pods import is_deleting, is_ready, is_terminal, phase_of
+from unisono.control.manifests import LiveContext, Manifests
 from unisono.control.pod_gangs.asking import Asked, asked_by, role_of, set_names
 from unisono.control.pod_gangs.links import (
     BY_GANG,
@@ -51,8 +54,6 @@ from unisono.control.pod_gangs.links import (
     is_of_a_job,
     is_solo,
 )
-from unisono.control.scheduler.reading import LiveContext, Manifests
-from unisono.control.scheduler.record import PODS_CREATED_SECONDS, placement_of
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.digits import whole_number

@@ -14,7 +14,7 @@ from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.control.conditions import is_true, with_condition
 from unisono.control.controller import own_key
-from unisono.control.operators.pods import is_deleting, phase_of
+from unisono.control.jobs.pods import is_deleting, phase_of
 from unisono.control.pod_gangs.links import (
     BY_GANG,
     COSCHEDULING,

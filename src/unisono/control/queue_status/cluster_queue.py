@@ -9,10 +9,10 @@ from unisono.control import names
 from unisono.control.actions import Again, Json, Steps
 from unisono.control.conditions import with_condition
 from unisono.control.controller import Reads, own_key
+from unisono.control.manifests import Manifests
 from unisono.control.queue_status.tally import Tally, counted_of
 from unisono.control.queue_status.usage import flavors_usage
 from unisono.control.queue_status.writing import Pace
-from unisono.control.scheduler.reading import Manifests
 from unisono.control.view import View
 from unisono.engine.explain.messages import remedy, sentence
 from unisono.engine.model.errors import InvalidManifest

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.admission.slices import first_of_slice, holds
 from unisono.control.conditions import is_true
 from unisono.control.controller import own_key
-from unisono.control.slices import first_of_slice, holds
 from unisono.control.view import View
 from unisono.kinds.quantity import Quantity
 from unisono.kube.form import Key

@@ -19,7 +19,7 @@ import orjson
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Read, Ref, Steps, Together
-from unisono.control.scheduler import record
+from unisono.control.admission import record
 from unisono.control.usable import is_usable
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Patch, Ref, Steps
+from unisono.control.admission import record
 from unisono.control.conditions import find, with_condition
-from unisono.control.scheduler import record
-from unisono.control.scheduler.estimating import has_moved, start_of, without_times
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.sentences import Sentences
+from unisono.control.scheduler.start_estimates import has_moved, start_of, without_times
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
 from unisono.engine.explain.messages import message_of

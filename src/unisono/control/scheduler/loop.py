@@ -22,7 +22,7 @@ from typing import Protocol
 
 import msgspec
 
-from unisono.control import gpu_seats, names
+from unisono.control import names
 from unisono.control.actions import (
     Again,
     Bind,
@@ -35,23 +35,24 @@ from unisono.control.actions import (
     Together,
     Wake,
 )
-from unisono.control.scheduler import record
-from unisono.control.scheduler.estimating import Estimates, has_date
+from unisono.control.admission import record
+from unisono.control.admission import shared_gpus as gpu_seats
+from unisono.control.admission.implicit_queues import written_queue
+from unisono.control.admission.shrinking import telling
 from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.health import Health
-from unisono.control.scheduler.implicit import written_queue
-from unisono.control.scheduler.news import News
-from unisono.control.scheduler.operator_policy import OperatorPolicy
+from unisono.control.scheduler.live_policy import OperatorPolicy
+from unisono.control.scheduler.pending_writes import Decided, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
+from unisono.control.scheduler.relevant_changes import News
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.seating import Seating
-from unisono.control.scheduler.taking_over import taken_over
+from unisono.control.scheduler.start_estimates import Estimates, has_date
+from unisono.control.scheduler.takeover import taken_over
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
-from unisono.control.scheduler.unexamined import Unexamined
-from unisono.control.scheduler.unwritten import Decided, has_room, only_admits
+from unisono.control.scheduler.unevaluated import Unexamined
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
-from unisono.control.shrinking import telling
 from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
 from unisono.engine.audit import AuditCache, Violation, audit

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterator
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
-from unisono.control.purchases import is_buying, replacing
-from unisono.control.repairing import REPAIRING, refused, unhealthy
-from unisono.control.scheduler import record
-from unisono.control.scheduler.untried import Untried
-from unisono.control.slots import is_living, set_of
+from unisono.control.admission import record
+from unisono.control.admission.purchases import is_buying, replacing
+from unisono.control.gangs.repair import REPAIRING, refused, unhealthy
+from unisono.control.gangs.slots import is_living, set_of
+from unisono.control.scheduler.retry_index import Untried
 from unisono.control.usable import is_host_usable, node_name
 from unisono.control.view import View
 from unisono.engine.dry_run import refuse_broken_repair

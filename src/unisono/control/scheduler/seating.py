@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from unisono.control.actions import Json, Patch, Ref
-from unisono.control.checks import additions, open_checks, waits_for_seats
+from unisono.control.admission import record
+from unisono.control.admission.checks import additions, open_checks, waits_for_seats
+from unisono.control.admission.purchases import is_holding
 from unisono.control.conditions import is_true
-from unisono.control.purchases import is_holding
-from unisono.control.scheduler import record
-from unisono.control.scheduler.untried import Untried
+from unisono.control.scheduler.retry_index import Untried
 from unisono.control.view import View
 from unisono.engine.dry_run import refuse_broken_repair
 from unisono.engine.model.explanation import GangDoesNotFit

@@ -11,22 +11,23 @@ from typing import Any
 
 import msgspec
 
-from unisono.control import gpu_seats, names
+from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.admission import shared_gpus as gpu_seats
+from unisono.control.admission.implicit_queues import VOLCANO_DOOR, read_flavor, read_queue
+from unisono.control.admission.purchases import machines_due
+from unisono.control.admission.record import granted_ms, placement_of
+from unisono.control.admission.shrinking import told
+from unisono.control.admission.slices import first_of_slice, holds, only_new, slice_of
 from unisono.control.conditions import find, is_true
 from unisono.control.jobs.workload import IN_USE
+from unisono.control.manifests import LiveContext, Manifests
 from unisono.control.pod_gangs.links import gang_of, is_bare_and_ours, is_solo
-from unisono.control.purchases import machines_due
+from unisono.control.scheduler.binds_in_flight import Sent
 from unisono.control.scheduler.expiry import InDoubt
-from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
-from unisono.control.scheduler.limits import Limits
+from unisono.control.scheduler.pod_set_cache import SetsRead, claims_in, claims_of_sets
 from unisono.control.scheduler.quarantine import Name
-from unisono.control.scheduler.reading import LiveContext, Manifests
-from unisono.control.scheduler.record import granted_ms, placement_of
-from unisono.control.scheduler.sent import Sent
-from unisono.control.scheduler.sets_read import SetsRead, claims_in, claims_of_sets
-from unisono.control.shrinking import told
-from unisono.control.slices import first_of_slice, holds, only_new, slice_of
+from unisono.control.scheduler.time_limits import Limits
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import (

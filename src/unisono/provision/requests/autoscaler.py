@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.admission.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import own_key, owner_key
-from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 from unisono.control import names
 from unisono.control.actions import Action, Again, Create, Delete, Json, Note, Patch, Ref, Steps
-from unisono.control.checks import states_of
+from unisono.control.admission.checks import states_of
+from unisono.control.admission.purchases import is_holding, purchase_of
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key, owner_key
-from unisono.control.purchases import is_holding, purchase_of
 from unisono.control.view import View
 from unisono.kinds.digits import is_digits, whole_number
 from unisono.kinds.policy.provisioning import BuyingTimes

@@ -21,7 +21,7 @@ from pathlib import Path
 from unisono.control import names
 from unisono.control.actions import Json, Steps
 from unisono.control.controller import own_key
-from unisono.control.progress import progress_of
+from unisono.control.health.progress import progress_of
 from unisono.control.view import View
 from unisono.kinds.meta import wrong_with_subdomain
 from unisono.kube.form import Key

@@ -11,11 +11,12 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unisono.control import names, progress
+from unisono.control import names
 from unisono.control.actions import Action, Again, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
 from unisono.control.controller import own_key
-from unisono.control.recovery import deleted_at
+from unisono.control.gangs.recovery import deleted_at
+from unisono.control.health import progress
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

@@ -19,7 +19,7 @@ from unisono.control import names
 from unisono.control.actions import Again, Json, Patch, Ref, Steps
 from unisono.control.conditions import seconds, timestamp
 from unisono.control.controller import own_key
-from unisono.control.progress import PROGRESS, Progress, of_rank, progress_of
+from unisono.control.health.progress import PROGRESS, Progress, of_rank, progress_of
 from unisono.control.view import View
 from unisono.kinds.digits import finite_number, whole_number
 from unisono.kube.form import Key

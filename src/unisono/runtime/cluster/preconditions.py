@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from unisono.control import names
 from unisono.control.assembly import OPERATORS
-from unisono.control.rights import Right, rights, rights_at_home
-from unisono.control.upstream import KUEUE, Upstream, upstream_operators
+from unisono.control.foreign_operators import KUEUE, Upstream, upstream_operators
+from unisono.control.rbac import Right, rights, rights_at_home
 from unisono.kube.client import Client
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind

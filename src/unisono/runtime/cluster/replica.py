@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Literal
 from unisono import __version__
 from unisono.control.assembly import INDEXES, LANES, cluster
 from unisono.control.controller import Controller
-from unisono.control.driver import Driver
-from unisono.control.hearing import Task
-from unisono.control.live import Live
 from unisono.control.names import CONFIG_MAP, POLICY
-from unisono.control.rights import QUEUEING, WEB, kinds_read, kinds_unread
+from unisono.control.rbac import QUEUEING, WEB, kinds_read, kinds_unread
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.event_routing import Task
+from unisono.control.reconciling.workers import Live
 from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
-from unisono.control.driver import Driver
-from unisono.control.hearing import Task
-from unisono.control.live import Crashes, Live
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.event_routing import Task
+from unisono.control.reconciling.workers import Crashes, Live
 from unisono.control.scheduler.loop import CYCLE, Scheduler
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from unisono.control.admission.purchases import purchase_of
+from unisono.control.health.progress import progress_of
 from unisono.control.names import EXPLANATION
-from unisono.control.progress import progress_of
-from unisono.control.purchases import purchase_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.monitor.cache import WORKLOAD

@@ -1,0 +1,207 @@
+"""The places that a gang was given, and which of its pods has which.
+
+Everything is read from the Workload and the pods, so that whoever comes after a crash gives every
+pod the place that it would have got before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.admission.record import hosts_of, number_of, placement_of
+from unisono.control.gangs.recovery import was_turned_away
+from unisono.control.usable import node_name
+from unisono.control.view import View
+from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+
+# Labels and annotations that number the pods of a set.
+_INDEXES = (
+    "batch.kubernetes.io/job-completion-index",
+    "jobset.sigs.k8s.io/job-index",
+    "volcano.sh/task-index",
+    "training.kubeflow.org/replica-index",
+)
+
+
+@dataclass(slots=True)
+class Slots:
+    """The places of a gang, and which pod has which."""
+
+    free: dict[str, list[str]] = field(default_factory=dict)  # by pod set: nodes with a free place
+    bound: int = 0
+    unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
+    # Pods whose gate is lifted, each for a node, and whom the other scheduler has yet to bind.
+    released: list[tuple[Json, str]] = field(default_factory=list)
+    astray: list[Json] = field(default_factory=list)  # sent to a node that is no longer theirs
+    extra: list[Json] = field(default_factory=list)  # pods without a place
+    later: frozenset[str] = frozenset()  # sets that the gang starts without
+    # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
+    held: dict[str, list[str]] = field(default_factory=dict)
+    turned_away: list[Json] = field(default_factory=list)  # pods that their nodes did not run
+
+    def refused_by(self, workload: Json, view: View) -> list[str]:
+        """Return the hosts that turned pods of this very placement away."""
+        if not self.turned_away:
+            return []
+        gen = gen_of(workload)
+        by = {pod["spec"]["nodeName"] for pod in self.turned_away if _gen(pod) == gen}
+        return [host for host, _ in hosts_of(workload) if node_name(host, view) in by]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every place has a pod that stays."""
+        empty = [*self.free.items(), *self.held.items()]
+        return not any(places for name, places in empty if name not in self.later)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is not a single pod that is, or will be, anywhere."""
+        waiting = (self.unbound, self.released, self.astray, self.extra)
+        return not self.bound and not any(self.held.values()) and not any(waiting)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every place has a pod that stays and is there."""
+        return self.is_full and not self.unbound and not self.released and not self.astray
+
+
+def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) -> Slots:
+    """Give every living pod of the gang a place: bound ones theirs, the others in order.
+
+    `sent` knows the nodes of pods, by uid, whose binding the view does not show yet.
+    """
+    metadata = workload["metadata"]
+    annotations = metadata.get("annotations") or {}
+    later = frozenset(annotations.get(names.LATER_SETS, "").split(","))
+    free, given_back = places_of(workload, view)
+    slots = Slots(free=free, later=later)
+    gen = gen_of(workload)
+    waiting, through = [], []
+    full = f"{metadata['namespace']}/{metadata['name']}"
+    for pod in sorted(view.by(names.POD, names.BY_WORKLOAD, full), key=_rank):
+        node = pod["spec"].get("nodeName")
+        places = slots.free.get(set_of(pod), [])
+        if is_living(pod) and not node:
+            promised = _promised(pod)
+            if not promised:
+                waiting.append(pod)
+            elif promised in places:
+                places.remove(promised)
+                slots.released.append((pod, promised))
+            else:
+                slots.astray.append(pod)
+        elif node in places and not is_over(pod):
+            places.remove(node)
+            if is_living(pod):
+                slots.bound += 1
+            else:
+                slots.held.setdefault(set_of(pod), []).append(node)
+        elif is_living(pod) and _gen(pod) < gen:  # the node was gone, others may have its place
+            slots.astray.append(pod)
+        elif was_turned_away(pod):
+            slots.turned_away.append(pod)
+        elif _is_through(pod):
+            if _gen(pod) >= gen:
+                through.append(pod)
+            if node in places:  # others take it last
+                places.remove(node)
+                places.append(node)
+    _seat(slots, waiting, sent or {})
+    # No pod comes for the place of one that is done. Of pods of an earlier placement only the job
+    # knows whether others follow (a Job with more completions than parallelism makes more),
+    # and some of them are not there any more: what it says of them counts (`reclaimablePods`).
+    done = Counter(set_of(pod) for pod in through)
+    for one in workload["status"].get("reclaimablePods") or ():
+        done[one["name"]] = max(done[one["name"]], one["count"])
+    for name, pods in done.items():
+        places = slots.free.get(name, [])
+        left = pods - given_back.get(name, 0)  # the others' places are no longer the gang's
+        if left > 0:
+            del places[max(0, len(places) - left) :]
+    return slots
+
+
+def places_of(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the nodes of each set, a place each; and how many pods that are done gave back."""
+    found: dict[str, list[str]] = {}
+    given_back: dict[str, int] = {}  # (`done_pods.py`)
+    for one in workload["status"]["admission"].get("podSetAssignments") or ():
+        places: list[str] = []
+        for host, count in pods_per_host(one.get("topologyAssignment")):
+            places += [node_name(host, view)] * count
+        found[one["name"]] = places
+        given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
+    return found, given_back
+
+
+def gen_of(workload: Json) -> int:
+    """Return the number of a gang's placement."""
+    _, about = placement_of(workload["status"].get("conditions"))
+    return number_of(about, "gen", 1)
+
+
+def _seat(slots: Slots, waiting: list[Json], sent: Mapping[str, str]) -> None:
+    """Give pods that are nowhere a place: first those that are on their way to one."""
+    others = []
+    for pod in waiting:
+        node = sent.get(pod["metadata"]["uid"], "")
+        places = slots.free.get(set_of(pod), [])
+        if node in places:
+            places.remove(node)
+            slots.unbound.append((pod, node))
+        else:
+            others.append(pod)
+    for pod in others:
+        places = slots.free.get(set_of(pod), [])
+        if places:
+            slots.unbound.append((pod, places.pop(0)))
+        else:
+            slots.extra.append(pod)
+
+
+def _promised(pod: Json) -> str:
+    """Return the node that an unbound pod was released to, if it was."""
+    slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
+    return str(slot).partition("/")[2].rpartition("@")[0]
+
+
+def _gen(pod: Json) -> int:
+    """Return the number of the placement that a bound pod was sent by; a large one if unknown."""
+    slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
+    number = str(slot).rpartition("@")[2]
+    known = whole_number(number)
+    return sys.maxsize if known is None else known
+
+
+def is_over(pod: Json) -> bool:
+    """Say whether nothing of a pod runs any more."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_living(pod: Json) -> bool:
+    """Say whether a pod runs or will, as far as anybody knows."""
+    return "deletionTimestamp" not in pod["metadata"] and not is_over(pod)
+
+
+def _is_through(pod: Json) -> bool:
+    """Say whether a pod has done its part: nobody comes after it."""
+    return bool(pod["status"].get("phase") == "Succeeded")
+
+
+def set_of(pod: Json) -> str:
+    """Return the pod set that a pod is of."""
+    return str((pod["metadata"].get("labels") or {}).get(names.POD_SET_LABEL, "main"))
+
+
+def _rank(pod: Json) -> tuple[int, ...] | tuple[int | str, ...]:
+    """Order the pods of a gang by their numbers, then by name."""
+    metadata = pod["metadata"]
+    texts = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    numbers = [whole_number(texts.get(key)) or 0 for key in _INDEXES]
+    return (*numbers, metadata["name"])

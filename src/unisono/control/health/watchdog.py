@@ -1,0 +1,213 @@
+"""Watches how far gangs get: tells their Workloads, and restarts those that hang (jobs §7.3).
+
+Only programs that report progress are watched; nothing is guessed about the others.
+
+    no progress for 3 steps, at least 2 minutes, all pods running    the gang hangs: it restarts,
+                                                                     which counts
+    a checkpoint was written since a node broke, and there is        the gang moves: it restarts
+    another node                                                     without the broken one
+    one rank's steps take longer than those of the others            it and its node are named,
+                                                                     see `health/stragglers.py`
+
+A gang is restarted by failing the pod that lags behind, with the reason on it; its operator does
+what it does about any pod that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from unisono.control import names
+from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
+from unisono.control.admission.record import COMMITTED, placement_of
+from unisono.control.conditions import is_true, seconds, with_condition
+from unisono.control.gangs.controller import BY_WORKLOAD, workload_of
+from unisono.control.gangs.recovery import HANG
+from unisono.control.health import stragglers
+from unisono.control.health.progress import PROGRESS, Progress, after, furthest, progress_of
+from unisono.control.health.quarantine import LOST
+from unisono.control.health.quarantine import Record as Health
+from unisono.control.view import View
+from unisono.kinds.pace import Rank, pace_of, ranked
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+MOVED = "NodeQuarantined"
+_LEAST_SECONDS = 120.0
+_MOST_STEPS = 3
+_LEAST_STEPS = 3  # a single one may be odd
+
+# Says whether a workload would get other nodes for these.
+CanReplace = Callable[[str, Sequence[str]], bool]
+
+
+class Watchdog:
+    """Looks at the progress of gangs."""
+
+    name = "watchdog"
+    watches: Sequence[Kind] = (names.POD,)
+
+    def __init__(self, can_replace: CanReplace) -> None:
+        """Take what knows whether there are other nodes."""
+        self._can_replace = can_replace
+        self._compared: dict[Key, float] = {}  # when the ranks of gangs were; forgetting is cheap
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """The workload of a pod that reports."""
+        if PROGRESS in (obj["metadata"].get("annotations") or {}):
+            for full in workload_of(obj):
+                namespace, _, name = full.partition("/")
+                yield Key(namespace, name)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write down how far one gang is, and see whether it still moves."""
+        workload = view.get(names.WORKLOAD, key.name, key.namespace)
+        if workload is None:
+            self._compared.pop(key, None)
+            return
+        pods = [
+            pod
+            for pod in view.by(names.POD, BY_WORKLOAD, f"{key.namespace}/{key.name}")
+            if "deletionTimestamp" not in pod["metadata"]
+        ]
+        reports = {pod["metadata"]["name"]: _report(pod) for pod in pods}
+        told = [one for one in reports.values() if one is not None]
+        if not told:
+            return
+        before = progress_of(workload["metadata"].get("annotations"))
+        reached = after(before, furthest(told))
+        if reached != before:
+            changes = {"metadata": {"annotations": {PROGRESS: reached.text()}}}
+            workload = yield Patch(Ref.to(workload), changes, exact=False)
+        if not is_at_work(workload, pods):
+            return
+        yield from self._compare(key, workload, pods, view, now)
+        verdict = self._on_broken_node(key, reached, pods, view)
+        if verdict is None:
+            last = max(one.when for one in told)
+            limit = max(_MOST_STEPS * reached.step_seconds, _LEAST_SECONDS)
+            if now <= last + limit:
+                yield Again(last + limit + 1)
+                return
+            verdict = _hang(pods, now - last, reached)
+        yield from fail(workload, verdict, now)
+
+    def _compare(
+        self, key: Key, workload: Json, pods: Sequence[Json], view: View, now: float
+    ) -> Steps:
+        """Once a minute, see who holds the others up, and since when."""
+        if now < self._compared.get(key, 0.0) + stragglers.WINDOW_SECONDS:
+            return
+        self._compared[key] = now
+        annotations = workload["metadata"].get("annotations")
+        before = stragglers.known(annotations)
+        after, findings = stragglers.follow(before, ranked(_times(pods)), now)
+        if after != before:
+            changes = {"metadata": {"annotations": {stragglers.KNOWN: stragglers.text_of(after)}}}
+            yield Patch(Ref.to(workload), changes, exact=False)
+        moves = (annotations or {}).get(stragglers.REACTION) == stragglers.REPLACE
+        where = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+        for pod, rank, level in findings:
+            node = view.get(names.NODE, where[pod])
+            yield Note(Ref.to(workload), "StragglerDetected", _told(pod, where, rank), "Warning")
+            if node is not None:
+                text = stragglers.named(
+                    node, f"{key.namespace}/{key.name}", level, now, moves=moves
+                )
+                changes = {"metadata": {"annotations": {stragglers.NAMED: text}}}
+                yield Patch(Ref.to(node), changes, exact=False)
+        if after:
+            yield Again(now + stragglers.WINDOW_SECONDS)
+
+    def _on_broken_node(
+        self, key: Key, reached: Progress, pods: Sequence[Json], view: View
+    ) -> Verdict | None:
+        """Return a pod that is to move: its node broke, its work is saved, and there is another."""
+        for pod in pods:
+            node = pod["spec"].get("nodeName", "")
+            found = view.get(names.NODE, node)
+            health = Health.of(found["metadata"].get("annotations") if found is not None else {})
+            is_broken = health.reason and health.reason != LOST
+            if not is_broken or seconds(reached.saved_at) <= seconds(health.since):
+                continue
+            if self._can_replace(f"{key.namespace}/{key.name}", [node]):
+                why = f"node {node} is in quarantine ({health.reason})"
+                saved = f"step {reached.checkpoint_step} is saved"
+                return Verdict(pod, MOVED, f"{why}; {saved}, the gang moves")
+        return None
+
+
+def _times(pods: Sequence[Json]) -> dict[str, float]:
+    """Return how long a step takes each pod, of those that have told of some."""
+    found: dict[str, float] = {}
+    for pod in pods:
+        pace = pace_of(pod["metadata"].get("annotations"))
+        if pace is not None and len(pace.steps) >= _LEAST_STEPS:
+            found[pod["metadata"]["name"]] = pace.seconds
+    return found
+
+
+def _told(pod: str, where: Mapping[str, str], rank: Rank) -> str:
+    slower = f"its steps take {rank.seconds:g} s, {rank.factor:.2f} times the median"
+    return f"pod {pod} on node {where[pod]} holds its gang up: {slower}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which pod fails so that its gang restarts, and why."""
+
+    pod: Json
+    reason: str
+    message: str
+
+
+def _hang(pods: Sequence[Json], silent: float, reached: Progress) -> Verdict:
+    """Blame whoever got least far; who never reported anything is blamed last."""
+
+    def lag(pod: Json) -> tuple[bool, int, float, str]:
+        report = _report(pod)
+        name = pod["metadata"]["name"]
+        if report is None:
+            return True, 0, 0.0, name
+        return False, report.step, report.when, name
+
+    pod = min(pods, key=lag)
+    report = _report(pod)
+    where = f"pod {pod['metadata']['name']} on node {pod['spec'].get('nodeName')}"
+    behind = f"{where} lags behind, at step {report.step if report is not None else '?'}"
+    pace = f", steps take {reached.step_seconds:g} s" if reached.paces else ""
+    return Verdict(pod, HANG, f"no progress for {int(silent)} s{pace}; {behind}")
+
+
+def fail(workload: Json, verdict: Verdict, now: float) -> Steps:
+    """Fail a pod with the reason on it; it stays until its operator has seen why."""
+    pod = verdict.pod
+    conditions = with_condition(
+        (pod.get("status") or {}).get("conditions"),
+        "DisruptionTarget",
+        "True",
+        verdict.reason,
+        verdict.message,
+        now=now,
+    )
+    failed = {"phase": "Failed", "reason": verdict.reason, "message": verdict.message}
+    yield Patch(Ref.to(pod), {"status": {**failed, "conditions": conditions}}, "status")
+    about = "GangHangs" if verdict.reason == HANG else "GangMoves"
+    yield Note(Ref.to(workload), about, verdict.message, "Warning")
+
+
+def is_at_work(workload: Json, pods: Sequence[Json]) -> bool:
+    """Say whether a gang is whole and running, and nobody is ending it already."""
+    conditions = (workload.get("status") or {}).get("conditions")
+    if placement_of(conditions)[0] != COMMITTED or is_true(conditions, "Evicted"):
+        return False
+    return all(
+        (pod.get("status") or {}).get("phase") == "Running"
+        and not is_true(pod["status"].get("conditions"), "DisruptionTarget")
+        for pod in pods
+    )
+
+
+def _report(pod: Json) -> Progress | None:
+    return progress_of(pod["metadata"].get("annotations"))

@@ -1,0 +1,1 @@
+"""PyTorchJob, TFJob, XGBoostJob, JAXJob and MPIJob."""

@@ -1,0 +1,268 @@
+"""The operator of kubeflow's jobs: makes pods that find each other, restarts them together.
+
+    Created ──▶ Running ──▶ Succeeded | Failed
+                  │  ▲
+                  ▼  │ all pods of the last attempt are gone
+               Restarting
+
+A job is over when its leader is (or all pods, if nobody leads). It says so once nothing of it runs
+any more, because its quota is free from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any
+
+from unisono.control import names
+from unisono.control.actions import (
+    Action,
+    Again,
+    Delete,
+    Json,
+    Note,
+    Patch,
+    Ref,
+    Steps,
+    Together,
+)
+from unisono.control.conditions import find, is_true, seconds, timestamp
+from unisono.control.controller import own_key, owner_key
+from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT, Record, record_of
+from unisono.control.job_kinds.kubeflow import api, mpi
+from unisono.control.job_kinds.kubeflow.api import MPI, Sort
+from unisono.control.job_kinds.kubeflow.failure import Failed, answer_to
+from unisono.control.job_kinds.kubeflow.pods import new_pod, services
+from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, sort_pods
+from unisono.control.job_kinds.kubeflow.status import ENDS, counts_of, with_state
+from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
+from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
+from unisono.control.jobs.letting_go import is_let_go
+from unisono.control.jobs.pods import is_deleting, is_terminal
+from unisono.control.jobs.queues import Queues
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+_OURS = ("", None, "kubeflow.org/training-operator", "kubeflow.org/mpi-operator")
+
+
+class KubeflowOperator:
+    """Runs the jobs of one kind."""
+
+    def __init__(
+        self, sort: Sort, queues: Queues, keys: Callable[[], KeyPair] = new_key_pair
+    ) -> None:
+        """Take the kind, what knows which jobs wait, and what makes keys for ssh."""
+        self._sort = sort
+        self._queues = queues
+        self._keys = keys
+        self.name = sort.kind.kind.lower()
+        self.watches: Sequence[Kind] = (sort.kind, names.POD)
+        self.follows = sort.kind
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A job, or a pod of one."""
+        if kind == self._sort.kind:
+            return (own_key(obj),)
+        return owner_key(obj, self._sort.kind)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one job a step further."""
+        job = view.get(self._sort.kind, key.name, key.namespace)
+        policy = (job["spec"].get("runPolicy") or {}) if job is not None else {}
+        if job is None or is_deleting(job) or policy.get("managedBy") not in _OURS:
+            return
+        owned = view.owned(names.POD, job["metadata"]["uid"])
+        conditions = (job.get("status") or {}).get("conditions")
+        if any(is_true(conditions, end) for end in ENDS):
+            yield from self._tidy(job, owned, now)
+        elif policy.get("suspend"):
+            yield from self._suspend(job, owned, now)
+        elif is_let_go(job, self._sort.kind, self._queues, view):
+            yield from self._run(job, owned, view, now)
+
+    # ---- before and after --------------------------------------------------------------------
+
+    def _suspend(self, job: Json, owned: Sequence[Json], now: float) -> Steps:
+        """Say that it is suspended, so that nobody misses the pods, and send them away."""
+        status = job.get("status") or {}
+        message = f"{self._sort.kind.kind} {job['metadata']['name']} is suspended."
+        conditions = with_state(
+            self._created(job, now), "Suspended", f"{self._sort.kind.kind}Suspended", message, now
+        )
+        changes = {"conditions": conditions, "replicaStatuses": None, "startTime": None}
+        if any(status.get(key) != value for key, value in changes.items()):
+            yield Patch(Ref.to(job), {"status": changes}, "status")
+        yield from _delete(owned)
+
+    def _tidy(self, job: Json, owned: Sequence[Json], now: float) -> Steps:
+        policy = job["spec"].get("runPolicy") or {}
+        is_thorough = policy.get("cleanPodPolicy") == "All"
+        yield from _delete([pod for pod in owned if is_thorough or not is_terminal(pod)])
+        ttl = policy.get("ttlSecondsAfterFinished")
+        if ttl is None:
+            return
+        at = seconds(job["status"].get("completionTime") or "") + ttl
+        if now >= at:
+            yield Delete(Ref.to(job), policy="Foreground")
+        else:
+            yield Again(at)
+
+    def _created(self, job: Json, now: float) -> list[Json]:
+        conditions = (job.get("status") or {}).get("conditions")
+        if find(conditions, "Created") is not None:
+            return list(conditions or ())
+        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        return with_state(
+            conditions, "Created", f"{kind}Created", f"{kind} {name} is created.", now
+        )
+
+    # ---- running -----------------------------------------------------------------------------
+
+    def _run(self, job: Json, owned: Sequence[Json], view: View, now: float) -> Steps:
+        replicas, old = sort_pods(job, self._sort, owned)
+        wanted = sum(one.count for one in replicas)
+        if wanted > most_pods(job, wanted, (one.template for one in replicas), view):
+            yield from too_many(job, wanted, view, now)
+            return
+        if not (job.get("status") or {}).get("startTime"):
+            yield from self._make(job, replicas, view)
+        deadline = self._deadline(job)
+        if self._is_through(job, replicas):
+            yield from self._end(job, replicas, old, "Succeeded", "is successfully completed.", now)
+            return
+        if deadline is not None and now >= deadline:
+            message = "was active longer than it may be (activeDeadlineSeconds)."
+            yield from self._end(job, replicas, old, "Failed", message, now)
+            return
+        answer = answer_to(job, self._sort, replicas, view, now)
+        if isinstance(answer, Failed):
+            yield from self._end(job, replicas, old, "Failed", f"failed: {answer.message}", now)
+            return
+        if answer is not None:
+            attempt = attempt_of(job) + 1
+            record = record_of(answer.incident, answer.restart, attempt)
+            yield from self._restart(job, record, used=answer.used, now=now)
+            return
+        yield from _delete(old)
+        if not old:
+            yield from self._create(job, replicas, now)
+        yield from self._write(job, replicas, now)
+        if deadline is not None:
+            yield Again(deadline)
+
+    def _make(self, job: Json, replicas: Sequence[Replicas], view: View) -> Steps:
+        """Make what the job has besides pods."""
+        namespace = job["metadata"]["namespace"]
+        if self._sort is MPI:
+            has_keys = view.get(names.SECRET, mpi.keys_name(job), namespace) is not None
+            yield from made(mpi.objects(job, replicas, None if has_keys else self._keys()))
+        else:
+            yield from made(services(job, self._sort, replicas))
+
+    def _is_through(self, job: Json, replicas: Sequence[Replicas]) -> bool:
+        """Say whether whoever decides has succeeded."""
+        by_type = {one.type: one for one in replicas}
+        for leader in self._sort.leaders:
+            if leader in by_type:
+                return by_type[leader].in_phase("Succeeded") == by_type[leader].count
+        workers = by_type.get("Worker")
+        if workers is None:
+            return False
+        if self._sort is api.TENSORFLOW and job["spec"].get("successPolicy") != "AllWorkers":
+            first = workers.pods.get(0)
+            return first is not None and (first.get("status") or {}).get("phase") == "Succeeded"
+        return workers.count > 0 and workers.in_phase("Succeeded") == workers.count
+
+    def _deadline(self, job: Json) -> float | None:
+        limit = (job["spec"].get("runPolicy") or {}).get("activeDeadlineSeconds")
+        started = (job.get("status") or {}).get("startTime")
+        return seconds(started) + limit if limit is not None and started else None
+
+    def _create(self, job: Json, replicas: Sequence[Replicas], now: float) -> Steps:
+        """Make the pods that are missing, after a failure not before its time."""
+        record = Record.of(job["metadata"].get("annotations"))
+        if record is not None and record.attempt == attempt_of(job):
+            at = seconds(record.restart_at)
+            if now < at:
+                yield Again(at)
+                return
+        for one in replicas:
+            if one.type == "Launcher" and mpi.waits_for_workers(job):
+                if not all(other.are_ready for other in replicas if other is not one):
+                    continue
+            yield from made(
+                new_pod(job, self._sort, replicas, one, number) for number in one.missing()
+            )
+
+    def _restart(self, job: Json, record: Record, *, used: int, now: float) -> Steps:
+        """Count an attempt; its number on the job makes leftovers of all pods there are."""
+        annotations = {
+            ATTEMPT: str(record.attempt),
+            LAST_INCIDENT: record.text(),
+            api.COUNTED: str(used),
+        }
+        job = yield Patch(Ref.to(job), {"metadata": {"annotations": annotations}})
+        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        message = f"{kind} {name} is restarting (attempt {record.attempt}): {record.message}"
+        conditions = with_state(
+            (job.get("status") or {}).get("conditions"),
+            "Restarting",
+            f"{kind}Restarting",
+            message,
+            now,
+        )
+        yield Patch(Ref.to(job), {"status": {"conditions": conditions}}, "status")
+        yield Note(Ref.to(job), f"{kind}Restarting", message, "Warning")
+
+    def _end(
+        self,
+        job: Json,
+        replicas: Sequence[Replicas],
+        old: Sequence[Json],
+        end: str,
+        message: str,
+        now: float,
+    ) -> Steps:
+        """Send away who still runs; when nobody does, say how it ended."""
+        pods = [*old, *(pod for one in replicas for pod in one.pods.values())]
+        alive = [pod for pod in pods if not is_terminal(pod)]
+        if alive:
+            yield from _delete(alive)
+            return
+        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        text = f"{kind} {name} {message}"
+        conditions = with_state(self._created(job, now), end, f"{kind}{end}", text, now)
+        changes = {
+            "conditions": conditions,
+            "completionTime": timestamp(now),
+            "replicaStatuses": counts_of(job, replicas),
+        }
+        yield Patch(Ref.to(job), {"status": changes}, "status")
+        is_good = end == "Succeeded"
+        yield Note(Ref.to(job), f"{kind}{end}", text, "Normal" if is_good else "Warning")
+
+    def _write(
+        self, job: Json, replicas: Sequence[Replicas], now: float
+    ) -> Generator[Action, Any, None]:
+        status = job.get("status") or {}
+        conditions = self._created(job, now)
+        running = sum(one.in_phase("Running", "Succeeded") for one in replicas)
+        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        if running and running >= sum(one.count for one in replicas):
+            message = f"{kind} {name} is running."
+            conditions = with_state(conditions, "Running", f"{kind}Running", message, now)
+        changes: Json = {
+            "conditions": conditions,
+            "replicaStatuses": counts_of(job, replicas),
+            "startTime": status.get("startTime") or timestamp(now),
+        }
+        if any(status.get(key) != value for key, value in changes.items()):
+            yield Patch(Ref.to(job), {"status": changes}, "status")
+
+
+def _delete(pods: Sequence[Json]) -> Steps:
+    going = [pod for pod in pods if not is_deleting(pod)]
+    if going:
+        yield Together([Delete(Ref.to(pod)) for pod in going])

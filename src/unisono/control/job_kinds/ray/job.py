@@ -1,0 +1,298 @@
+"""The operator of Ray jobs: brings up a cluster, submits the program, follows it, tidies up.
+
+    "" ──▶ Initializing ──cluster ready──▶ Running ──▶ Complete
+              ▲                              ├──failed──▶ Retrying ──all gone──▶ ""
+              │                              └──no retry left──▶ Failed
+              └── "" ◀──let go── Suspended ◀──all gone── Suspending ◀── (told to stop)
+
+The program is followed through its submitter, a pod that ends as the program does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any
+
+from unisono.control import names
+from unisono.control.actions import (
+    Action,
+    Again,
+    Create,
+    Delete,
+    Json,
+    Note,
+    Patch,
+    Ref,
+    Steps,
+    Together,
+)
+from unisono.control.conditions import is_true, seconds, timestamp
+from unisono.control.controller import own_key, owner_key
+from unisono.control.job_kinds.ray import api
+from unisono.control.job_kinds.ray.submitter import NAME, job_name, submitter_job
+from unisono.control.jobs.adapter import Injection
+from unisono.control.jobs.controller import injections
+from unisono.control.jobs.letting_go import is_let_go
+from unisono.control.jobs.pods import is_deleting, phase_of, suffix
+from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.workload import owner_reference, workload_name
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+ENDED = ("Complete", "Failed")
+_STOPPABLE = ("", "Initializing", "Waiting", "Running")
+_COPIED = (
+    "state",
+    "desiredWorkerReplicas",
+    "availableWorkerReplicas",
+    "desiredCPU",
+    "desiredMemory",
+    "desiredGPU",
+    "desiredTPU",
+    "head",
+)
+
+
+class RayJobOperator:
+    """Runs Ray jobs."""
+
+    name = "rayjob"
+    watches: Sequence[Kind] = (api.JOB, api.CLUSTER, names.JOB, names.WORKLOAD, names.POD)
+    follows: Kind = api.JOB
+    by_owner: Sequence[Kind] = (api.CLUSTER, names.JOB, names.WORKLOAD)
+    idle_without: Kind = api.JOB
+
+    def __init__(self, queues: Queues) -> None:
+        """Take what knows which jobs wait to be admitted."""
+        self._queues = queues
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A job, or something that it made; of its pods the submitter alone."""
+        if kind == api.JOB:
+            yield own_key(obj)
+        elif kind == names.POD:
+            for key in owner_key(obj, names.JOB):
+                submitter = view.get(names.JOB, key.name, key.namespace)
+                if submitter is not None:
+                    yield from owner_key(submitter, api.JOB)
+        else:
+            yield from owner_key(obj, api.JOB)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one job a step further."""
+        job = view.get(api.JOB, key.name, key.namespace)
+        if job is None or is_deleting(job) or job["spec"].get("managedBy") not in api.OURS:
+            return
+        phase = deployment_of(job)
+        if job["spec"].get("suspend") and phase in _STOPPABLE:
+            yield from _write(job, {"jobDeploymentStatus": "Suspending"})
+        elif phase in ("Suspending", "Retrying"):
+            yield from self._clear(job, view)
+        elif phase in ENDED:
+            yield from self._tidy(job, view, now)
+        elif job["spec"].get("suspend") or not is_let_go(job, api.JOB, self._queues, view):
+            return
+        elif phase in ("", "Suspended"):
+            yield from self._begin(job, now)
+        else:
+            yield from self._go_on(job, phase, view, now)
+
+    # ---- the way through ---------------------------------------------------------------------
+
+    def _begin(self, job: Json, now: float) -> Steps:
+        metadata = job["metadata"]
+        letters = suffix(metadata["uid"], (job.get("status") or {}).get("failed", 0))
+        selector = job["spec"].get("clusterSelector") or {}
+        named = selector.get(api.CLUSTER_LABEL)
+        changes = {
+            "jobDeploymentStatus": "Initializing",
+            "jobId": job["spec"].get("jobId") or f"{metadata['name']}-{letters}",
+            "rayClusterName": named or f"{metadata['name']}-{letters}",
+            "startTime": timestamp(now),
+            "jobStatus": None,
+            "endTime": None,
+            "message": None,
+            "reason": None,
+        }
+        yield from _write(job, changes)
+
+    def _go_on(self, job: Json, phase: str, view: View, now: float) -> Steps:
+        late = _deadline(job, phase)
+        if late is not None and now >= late:
+            message = f"the job was not over {int(late - _started(job))} s after its start"
+            yield from self._fail(job, "DeadlineExceeded", message, now, may_retry=False)
+            return
+        metadata = job["metadata"]
+        cluster = view.get(api.CLUSTER, job["status"]["rayClusterName"], metadata["namespace"])
+        if cluster is None and not job["spec"].get("clusterSelector"):
+            if phase != "Initializing":
+                message = "the cluster is gone"
+                yield from self._fail(job, "JobDeploymentStatusTransitionGrace", message, now)
+                return
+            cluster = yield Create(_cluster(job))
+        if cluster is not None:
+            job = yield from _write(job, {"rayClusterStatus": _copied(cluster)})
+            if phase == "Initializing" and (cluster.get("status") or {}).get("state") == "ready":
+                yield from self._submit(job, cluster, view)
+            elif phase == "Running":
+                yield from self._follow(job, view, now)
+        if late is not None:
+            yield Again(late)
+
+    def _submit(self, job: Json, cluster: Json, view: View) -> Steps:
+        if job["spec"].get("submissionMode") == "InteractiveMode" and not job["spec"].get("jobId"):
+            yield from _write(job, {"jobDeploymentStatus": "Waiting"})
+            return
+        yield Create(submitter_job(job, cluster, self._injection(job, view)))
+        yield from _write(job, {"jobDeploymentStatus": "Running", "jobStatus": "PENDING"})
+
+    def _injection(self, job: Json, view: View) -> Injection | None:
+        """Return what the submitter gets if a queue keeps a place for it."""
+        metadata = job["metadata"]
+        name = workload_name(api.JOB, metadata["name"], metadata["uid"])
+        workload = view.get(names.WORKLOAD, name, metadata["namespace"])
+        if workload is None or not (workload.get("status") or {}).get("admission"):
+            return None
+        return injections(workload, view, self._queues).get(NAME)
+
+    def _follow(self, job: Json, view: View, now: float) -> Steps:
+        namespace = job["metadata"]["namespace"]
+        submitter = view.get(names.JOB, job_name(job), namespace)
+        if submitter is None:
+            yield from self._fail(job, "SubmissionFailed", "the submitter is gone", now)
+            return
+        conditions = (submitter.get("status") or {}).get("conditions")
+        if is_true(conditions, "Complete"):
+            changes = {
+                "jobDeploymentStatus": "Complete",
+                "jobStatus": "SUCCEEDED",
+                "endTime": timestamp(now),
+                "succeeded": 1,
+                "message": "Job finished successfully.",
+            }
+            yield from _write(job, changes)
+            yield Note(Ref.to(job), "JobSucceeded", "The program is through")
+        elif is_true(conditions, "Failed"):
+            yield from self._fail(job, "AppFailed", "The program failed", now)
+        else:
+            pods = view.owned(names.POD, submitter["metadata"]["uid"])
+            if any(phase_of(pod) == "Running" for pod in pods):
+                yield from _write(job, {"jobStatus": "RUNNING"})
+
+    def _fail(
+        self, job: Json, reason: str, message: str, now: float, *, may_retry: bool = True
+    ) -> Steps:
+        failed = (job.get("status") or {}).get("failed", 0) + 1
+        retries = may_retry and failed <= (job["spec"].get("backoffLimit") or 0)
+        changes: Json = {
+            "jobDeploymentStatus": "Retrying" if retries else "Failed",
+            "jobStatus": "FAILED",
+            "reason": reason,
+            "message": message,
+            "failed": failed,
+        }
+        if not retries:
+            changes["endTime"] = timestamp(now)
+        yield from _write(job, changes)
+        yield Note(Ref.to(job), reason, message, "Warning")
+
+    # ---- away with it ------------------------------------------------------------------------
+
+    def _clear(self, job: Json, view: View) -> Steps:
+        """Delete what the job made; once that is gone, say so."""
+        made = _made(job, view)
+        if made:
+            yield from _delete(made)
+            return
+        is_retry = deployment_of(job) == "Retrying"
+        changes = {
+            "jobDeploymentStatus": "" if is_retry else "Suspended",
+            "jobStatus": "",
+            "jobId": "",
+            "rayClusterName": "",
+            "rayClusterStatus": None,
+        }
+        yield from _write(job, changes)
+
+    def _tidy(self, job: Json, view: View, now: float) -> Steps:
+        """Take the cluster down when the job is over, if it wants that."""
+        clusters = view.owned(api.CLUSTER, job["metadata"]["uid"])
+        if not clusters:
+            yield from _write(job, {"rayClusterStatus": None})
+            return
+        if not job["spec"].get("shutdownAfterJobFinishes"):
+            return
+        ends = seconds(job["status"].get("endTime") or "")
+        at = ends + (job["spec"].get("ttlSecondsAfterFinished") or 0)
+        if now >= at:
+            yield from _delete(clusters)
+        else:
+            yield Again(at)
+
+
+def deployment_of(job: Json) -> str:
+    """Return how far a job is."""
+    return str((job.get("status") or {}).get("jobDeploymentStatus") or "")
+
+
+def _started(job: Json) -> float:
+    return seconds((job.get("status") or {}).get("startTime") or "")
+
+
+def _deadline(job: Json, phase: str) -> float | None:
+    """Return until when a job must be over, or running."""
+    limits = [job["spec"].get("activeDeadlineSeconds")]
+    if phase == "Initializing":
+        limits.append(job["spec"].get("preRunningDeadlineSeconds"))
+    given = [limit for limit in limits if limit is not None]
+    return _started(job) + min(given) if given else None
+
+
+def _cluster(job: Json) -> Json:
+    spec = {**job["spec"]["rayClusterSpec"], "suspend": False}
+    return {
+        "apiVersion": api.CLUSTER.api_version,
+        "kind": api.CLUSTER.kind,
+        "metadata": {
+            "name": job["status"]["rayClusterName"],
+            "namespace": job["metadata"]["namespace"],
+            "labels": {"ray.io/originated-from-cr-name": job["metadata"]["name"]},
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": spec,
+    }
+
+
+def _copied(cluster: Json) -> Json:
+    status = cluster.get("status") or {}
+    return {key: status.get(key) for key in _COPIED}
+
+
+def _made(job: Json, view: View) -> list[Json]:
+    """Return the cluster and the submitter of a job, and what is left of their pods."""
+    uid = job["metadata"]["uid"]
+    above = [*view.owned(api.CLUSTER, uid), *view.owned(names.JOB, uid)]
+    below = [pod for one in above for pod in view.owned(names.POD, one["metadata"]["uid"])]
+    return [*above, *below]
+
+
+def _delete(objects: Sequence[Json]) -> Steps:
+    going = [one for one in objects if not is_deleting(one)]
+    if going:
+        yield Together([Delete(Ref.to(one), policy="Foreground") for one in going])
+
+
+def _write(job: Json, changes: Json) -> Generator[Action, Any, Json]:
+    """Write parts of a status if they are different; return the job as it then is."""
+    old = job.get("status") or {}
+    if all(_same(old.get(key), value) for key, value in changes.items()):
+        return job
+    written: Json = yield Patch(Ref.to(job), {"status": changes}, "status")
+    return written
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(new, dict) and isinstance(old, dict):
+        return all(_same(old.get(key), value) for key, value in new.items())
+    return bool((old or None) == (new or None))

@@ -1,0 +1,1 @@
+"""SlurmJob: jobs that came through sbatch, salloc and srun."""

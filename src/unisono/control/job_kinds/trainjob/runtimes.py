@@ -1,0 +1,79 @@
+"""Runtimes of TrainJobs: found, and kept as long as somebody uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.controller import own_key
+from unisono.control.jobs.pods import is_deleting
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+IN_USE = "trainer.kubeflow.org/resource-in-use"
+BY_RUNTIME = "runtime"
+_BY_NAME = {one.kind: one for one in (names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME)}
+
+
+def runtime_key(kind: Kind, key: Key) -> str:
+    """Return how the index of TrainJobs calls a runtime."""
+    return f"{kind.kind}/{key.namespace}/{key.name}"
+
+
+def runtimes_used(job: Json) -> Iterable[str]:
+    """Index TrainJobs by their runtime."""
+    kind, key = _reference(job)
+    return (runtime_key(kind, key),) if kind is not None and key.name else ()
+
+
+def runtime_of(job: Json, view: View) -> Json | None:
+    """Return the runtime that a TrainJob names."""
+    kind, key = _reference(job)
+    return view.get(kind, key.name, key.namespace) if kind is not None else None
+
+
+def _reference(job: Json) -> tuple[Kind | None, Key]:
+    ref = (job.get("spec") or {}).get("runtimeRef") or {}
+    kind = _BY_NAME.get(ref.get("kind", names.CLUSTER_TRAINING_RUNTIME.kind))
+    is_namespaced = kind == names.TRAINING_RUNTIME
+    namespace = job["metadata"].get("namespace", "") if is_namespaced else ""
+    return kind, Key(namespace, ref.get("name", ""))
+
+
+class RuntimeKeeper:
+    """Keeps a finalizer on every runtime that a TrainJob refers to.
+
+    The key of a runtime for all namespaces has none.
+    """
+
+    name = "training-runtimes"
+    watches: Sequence[Kind] = (
+        names.TRAIN_JOB,
+        names.TRAINING_RUNTIME,
+        names.CLUSTER_TRAINING_RUNTIME,
+    )
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A runtime, or the one that a TrainJob uses."""
+        if kind == names.TRAIN_JOB:
+            _, key = _reference(obj)
+            return (key,) if key.name else ()
+        return (own_key(obj),)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Set or take the finalizer."""
+        kind = names.TRAINING_RUNTIME if key.namespace else names.CLUSTER_TRAINING_RUNTIME
+        runtime = view.get(kind, key.name, key.namespace)
+        if runtime is None:
+            return
+        finalizers = runtime["metadata"].get("finalizers") or []
+        is_used = bool(view.by(names.TRAIN_JOB, BY_RUNTIME, runtime_key(kind, key)))
+        if is_used and IN_USE not in finalizers and not is_deleting(runtime):
+            changed = [*finalizers, IN_USE]
+        elif not is_used and IN_USE in finalizers:
+            changed = [one for one in finalizers if one != IN_USE]
+        else:
+            return
+        yield Patch(Ref.to(runtime), {"metadata": {"finalizers": changed}})

@@ -1,1 +1,0 @@
-"""Ray clusters and the jobs that bring one along (jobs §5)."""

@@ -1,1 +1,0 @@
-"""Volcano's jobs, pod groups and queues (jobs §4)."""

@@ -1,0 +1,263 @@
+"""Workloads that no job stands behind: its job is gone, or there never was one.
+
+    whose Workload            what becomes of it
+    a job's that is gone      it ends: Finished with reason OwnerNotFound, as in Kueue, and its
+                              quota is free. Pods that were left behind on purpose
+                              (`--cascade=orphan`) keep it until they are over; once it is
+                              evicted, they are deleted.
+    somebody's own, without   it lives as long as its maker wants and need not have any pods. Told
+    any job                   to leave, it gives its quota back as soon as none of them is left.
+    a job's of a kind that    left to the controller of that kind, as in Kueue
+    we do not know
+
+A job is the same job only by its uid: one of that name that came later has a Workload of its own.
+The garbage collector of an orphaning deletion strips `ownerReferences`; then the label with the
+job's uid, and the name that the Workload got from it, say whose it was. Nothing is ended before the
+API itself has said that the job is gone, as the view of a kind may be behind the one of Workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from unisono.control import names
+from unisono.control.actions import (
+    Again,
+    Delete,
+    Json,
+    Note,
+    Patch,
+    Read,
+    Ref,
+    Steps,
+    Together,
+)
+from unisono.control.admission.slices import SLICE, first_of_slice
+from unisono.control.conditions import find, is_true, with_condition
+from unisono.control.controller import Reads, own_key
+from unisono.control.gangs.slots import is_living, is_over
+from unisono.control.jobs.controller import let_go, released
+from unisono.control.jobs.workload import JOB_UID_LABEL, workload_name
+from unisono.control.pod_gangs.links import Gang
+from unisono.control.view import View
+from unisono.kinds.kueue.workload_rules import REPLACES
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+OWNER_NOT_FOUND = "OwnerNotFound"
+_MESSAGE = "The workload's owner no longer exists"
+# The index of Workloads by the uid of the job in their label.
+BY_JOB = "job"
+# How long the garbage collector may take over a Workload that still names a job that is gone. It is
+# there for that, and needs seconds; but it gives up on owners whose kind is no longer served.
+COLLECTED_S = 60.0
+
+
+def job_uids(workload: Json) -> Iterable[str]:
+    """Index Workloads by the uid of their job."""
+    uid = (workload["metadata"].get("labels") or {}).get(JOB_UID_LABEL)
+    return (uid,) if uid else ()
+
+
+class Owner(NamedTuple):
+    """The job, or the group of pods, that a Workload was made for."""
+
+    kind: Kind
+    name: str
+    uid: str
+
+
+# "maker": there is no job, and never was. "others": somebody else's controller stands behind it.
+# "pods": a group that is nothing but its pods. "lost": there was a job, and nobody can say which.
+Stands = Owner | Literal["maker", "others", "pods", "lost"]
+
+
+class Owners:
+    """Says who stands behind a Workload, from what is written on it alone."""
+
+    def __init__(self, kinds: Collection[Kind]) -> None:
+        """Take the kinds of jobs, and of groups of pods, whose Workloads are made by us."""
+        self.kinds = tuple(kinds)
+        self._by_sort = {(_group(kind), kind.kind): kind for kind in kinds}
+
+    def of(self, workload: Json) -> Stands:
+        """Return whose a Workload is."""
+        metadata = workload["metadata"]
+        annotations = metadata.get("annotations") or {}
+        uid = (metadata.get("labels") or {}).get(JOB_UID_LABEL, "")
+        if text := annotations.get(names.GANG):
+            gang = Gang.read(text)
+            if gang.kind is None:
+                return "pods"
+            return Owner(gang.kind, gang.name, uid) if gang.kind in self.kinds else "others"
+        references = metadata.get("ownerReferences") or ()
+        for one in references:
+            sort = (one["apiVersion"].rpartition("/")[0], one["kind"])
+            if one.get("controller") and sort in self._by_sort:
+                return Owner(self._by_sort[sort], one["name"], one["uid"])
+        if references:
+            return "others"
+        if not uid:
+            return "lost" if annotations.get(REPLACES) else "maker"
+        return next(self._named(metadata["name"], uid), "lost")
+
+    def _named(self, workload: str, uid: str) -> Iterator[Owner]:
+        """Yield the job whose Workload has this name: kind, job, and a hash of both and the uid."""
+        for kind in self.kinds:
+            prefix = f"{kind.kind.lower()}-"
+            name = workload.removeprefix(prefix).rpartition("-")[0]
+            if workload.startswith(prefix) and workload_name(kind, name, uid) == workload:
+                yield Owner(kind, name, uid)
+
+    def is_made_elsewhere(self, workload: Json) -> bool:
+        """Say whether nobody of us makes the pods of a Workload: perhaps it never has any."""
+        return self.of(workload) in ("maker", "others")
+
+
+def _group(kind: Kind) -> str:
+    return kind.api_version.rpartition("/")[0]
+
+
+def _read_of_workload(workload: Json) -> object:
+    metadata, status = workload["metadata"], workload.get("status") or {}
+    conditions = status.get("conditions")
+    return (
+        metadata.get("deletionTimestamp"),
+        metadata.get("ownerReferences"),
+        metadata.get("labels"),
+        bool(status.get("admission")),
+        is_true(conditions, "Evicted"),
+        is_true(conditions, "Finished"),
+    )
+
+
+def _read_of_job(job: Json) -> object:
+    return job["metadata"]["uid"]
+
+
+def _read_of_pod(pod: Json) -> object:
+    return is_over(pod)
+
+
+class Ownerless:
+    """Ends Workloads whose job is gone, and lets go of evicted ones that never had one."""
+
+    name = "ownerless"
+    is_thorough = True
+
+    def __init__(self, owners: Owners, view: View) -> None:
+        """Take what knows whose a Workload is."""
+        self._owners = owners
+        kinds = tuple(kind for kind in owners.kinds if view.has(kind))
+        self.watches: Sequence[Kind] = (names.WORKLOAD, names.POD, *kinds)
+        self.minds: Mapping[Kind, Reads] = {
+            names.WORKLOAD: _read_of_workload,
+            names.POD: _read_of_pod,
+            **dict.fromkeys(kinds, _read_of_job),
+        }
+        # Since when a Workload has been without its job, and those whose last pod is waited for.
+        # Who starts anew looks at every Workload, and finds both again.
+        self._since: dict[Key, float] = {}
+        self._outlived: set[str] = set()
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A Workload, one of the pods that are waited for, or those of a job that came or went."""
+        metadata = obj["metadata"]
+        if kind == names.WORKLOAD:
+            yield own_key(obj)
+            beside = Key(metadata["namespace"], metadata["name"] + SLICE)
+            if view.get(kind, beside.name, beside.namespace) is not None:
+                yield beside
+        elif kind == names.POD:
+            name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION, "")
+            if f"{metadata['namespace']}/{name}" in self._outlived:
+                yield Key(metadata["namespace"], name)
+        else:
+            uid = metadata["uid"]
+            for index in (view.owned(names.WORKLOAD, uid), view.by(names.WORKLOAD, BY_JOB, uid)):
+                yield from map(own_key, index)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """See who stands behind a Workload."""
+        workload = view.get(names.WORKLOAD, key.name, key.namespace)
+        self._outlived.discard(f"{key.namespace}/{key.name}")
+        since = self._since.pop(key, None)
+        if workload is None or "deletionTimestamp" in workload["metadata"]:
+            return  # `gangs` lets it go
+        conditions = (workload.get("status") or {}).get("conditions")
+        if is_true(conditions, "Finished"):
+            return
+        match self._owners.of(workload):
+            case "others" | "pods":
+                return
+            case "maker":
+                yield from self._give_back(workload, view, now)
+                return
+            case "lost":
+                if _is_beside_first(workload, view):
+                    return
+            case Owner() as owner:
+                if _is_it(view.find(owner.kind, owner.name, key.namespace), owner):
+                    return
+                due = (now if since is None else since) + COLLECTED_S
+                if workload["metadata"].get("ownerReferences") and now < due:
+                    self._since[key] = due - COLLECTED_S
+                    yield Again(due)
+                    return
+                there = yield Read(owner.kind, key.namespace, owner.name)
+                if _is_it(there, owner):
+                    return
+        yield from self._end(workload, view, now)
+
+    def _end(self, workload: Json, view: View, now: float) -> Steps:
+        """End a Workload whose job is gone, once nothing of it runs."""
+        status = workload.get("status") or {}
+        conditions = status.get("conditions") or []
+        left = self._left(workload, view)
+        if left:
+            going = [pod for pod in left if is_living(pod)]
+            if going and is_true(conditions, "Evicted"):
+                yield Together([Delete(Ref.to(pod)) for pod in going])
+            return
+        changes: Json = {}
+        if is_true(conditions, "Evicted") and status.get("admission"):
+            changes = released(workload, now)
+            conditions = changes["conditions"]
+        finished = with_condition(
+            conditions, "Finished", "True", OWNER_NOT_FOUND, _MESSAGE, now=now
+        )
+        ref = Ref.to(workload)
+        workload = yield Patch(ref, {"status": {**changes, "conditions": finished}}, "status")
+        yield Note(ref, OWNER_NOT_FOUND, _MESSAGE)
+        yield from let_go(workload)
+
+    def _give_back(self, workload: Json, view: View, now: float) -> Steps:
+        """Give the quota of a Workload back that was told to leave and has nothing that runs."""
+        status = workload.get("status") or {}
+        evicted = find(status.get("conditions"), "Evicted")
+        if evicted is None or evicted["status"] != "True" or not status.get("admission"):
+            return
+        if not self._left(workload, view):
+            yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
+
+    def _left(self, workload: Json, view: View) -> list[Json]:
+        """Return the pods of a Workload that are not over, and look again when they are."""
+        metadata = workload["metadata"]
+        full = f"{metadata['namespace']}/{metadata['name']}"
+        left = [pod for pod in view.by(names.POD, names.BY_WORKLOAD, full) if not is_over(pod)]
+        if left:
+            self._outlived.add(full)
+        return left
+
+
+def _is_it(job: Json | None, owner: Owner) -> bool:
+    return job is not None and job["metadata"]["uid"] == owner.uid
+
+
+def _is_beside_first(workload: Json, view: View) -> bool:
+    """Say whether a slice still has the Workload that it grows out of."""
+    first = first_of_slice(workload, view)
+    return first is not None and not is_true(
+        (first.get("status") or {}).get("conditions"), "Finished"
+    )

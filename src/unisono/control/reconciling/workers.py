@@ -1,0 +1,240 @@
+"""Controllers at work on a living API: informers fill the view, workers empty the line."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from unisono.control.actions import Json, Note
+from unisono.control.controller import Controller
+from unisono.control.packed_objects import Packed, Packing, Stored
+from unisono.control.reconciling.driver import PASSING, Driver, Outcome
+from unisono.control.reconciling.event_routing import Task
+from unisono.control.view import Index, Shelf, View, wrapped
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock, guarded
+from unisono.kube.form import Identity, Key
+from unisono.kube.informer import Informer
+from unisono.kube.mapping import Kind
+from unisono.kube.recorder import Recorder
+from unisono.kube.store import Delta, Store
+from unisono.kube.trouble import Conflict, Expired
+from unisono.kube.workqueue import Workers
+
+# So many keys are worked on at once; writes of different keys then share a commit, or a connection.
+WORKERS = 64
+_MOST_COLLISIONS = 10
+_AFTER_COLLISION_SECONDS = 0.002
+_NOWHERE: Mapping[Kind, str] = {}
+
+
+class Live:
+    """Owns the informers, the view and the driver."""
+
+    def __init__(
+        self,
+        client: Client,
+        kinds: Iterable[Kind],
+        *,
+        clock: Clock,
+        chance: random.Random,
+        indexes: Mapping[Kind, Mapping[str, Index]],
+        report: Callable[[Task, Exception], None],
+        stored: Callable[[Kind, Identity], Stored | None] | None = None,
+        may_lack_kinds: bool = False,
+        unread: Iterable[Kind] = (),
+        namespaces: Mapping[Kind, str] = _NOWHERE,
+    ) -> None:
+        """Watch these kinds; `indexes` are those beyond the common ones.
+
+        `report` is told when a controller fails in a way that it should not. `stored` has the
+        objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
+        does not serve counts as empty; those of `unread` look so because they are not ours to read.
+        A kind of `namespaces` is followed in that namespace alone, for the same reason.
+        """
+        self._report = report
+        self.crashes = Crashes()
+        self._client = client
+        self._clock = clock
+        self._informers: dict[Kind, Informer[Packed]] = {}
+        shelves: dict[Kind, Shelf] = {}
+        for kind in dict.fromkeys(kinds):
+            packing = Packing(*kind, partial(stored, kind) if stored is not None else None)
+            informer = Informer(
+                client,
+                kind,
+                packing,
+                clock=clock,
+                chance=chance,
+                namespace=namespaces.get(kind, ""),
+                indexes=wrapped(packing, self._guarded(kind, indexes.get(kind, {}))),
+                may_be_absent=may_lack_kinds,
+            )
+            self._informers[kind] = informer
+            shelves[kind] = Shelf(packing, informer.store)
+        for kind in unread:
+            packing = Packing(*kind)
+            shelves[kind] = Shelf(packing, Store(packing, wrapped(packing, {})), is_followed=False)
+        self.view = View(shelves)
+        self._recorder = Recorder(client, clock=clock)
+
+    def driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
+        """Return what runs the controllers; they hear of changes from now on."""
+        driver = self._driver(controllers, lanes)
+        for kind, informer in self._informers.items():
+            informer.on_change(self._to(driver, kind))
+        return driver
+
+    async def driver_by_turns(
+        self, controllers: Sequence[Controller], lanes: Mapping[str, int]
+    ) -> Driver:
+        """Return the same; a lease is renewed while controllers hear of what is there already."""
+        driver = self._driver(controllers, lanes)
+        for kind, informer in self._informers.items():
+            await informer.on_change_by_turns(self._to(driver, kind))
+        return driver
+
+    def _driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
+        return Driver(
+            controllers,
+            self.view,
+            self._client,
+            clock=self._clock,
+            notes=self._note,
+            lanes=lanes,
+            report=self._report,
+        )
+
+    def _guarded(self, kind: Kind, indexes: Mapping[str, Index]) -> Mapping[str, Index]:
+        """Return indexes that leave out objects they fail on: a bad one must not end a watch."""
+
+        def guard(index: Index) -> Index:
+            def entries(obj: Json) -> Iterable[str]:
+                try:
+                    return [*index(obj)]
+                except Exception as error:  # noqa: BLE001 (the object stays, found by name)
+                    self._report(Task("index", Key("", kind.kind)), error)
+                    return ()
+
+            return entries
+
+        return {name: guard(index) for name, index in indexes.items()}
+
+    async def run(self, driver: Driver) -> None:
+        """Follow the API and work until cancelled; nobody works before the view is whole."""
+        await guarded(self.follow(), self.work(driver))
+
+    async def follow(self) -> None:
+        """Keep the view up to date and write events until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers.values():
+                tasks.create_task(informer.run())
+            tasks.create_task(self._recorder.run())
+
+    async def synced(self) -> None:
+        """Wait until the view is whole."""
+        for informer in self._informers.values():
+            await informer.synced()
+
+    async def work(self, driver: Driver, stop: asyncio.Event | None = None) -> None:
+        """Work once the view is whole, until told to stop: then what was begun is finished."""
+        await self.synced()
+        await work(driver, self._clock, WORKERS, self._report, stop, self.crashes)
+        await self._recorder.flush()
+
+    @property
+    def informers(self) -> Mapping[Kind, Informer[Packed]]:
+        """What follows each kind, for health and metrics."""
+        return self._informers
+
+    def _to(self, driver: Driver, kind: Kind) -> Callable[[Delta[Packed]], None]:
+        return lambda delta: driver.changed(kind, self.view.unpacked(kind, (delta,)))
+
+    def _note(self, note: Note) -> None:
+        about = self.view.raw(note.about.kind, note.about.name, note.about.namespace)
+        if about is not None:
+            self._recorder.record(
+                about, note.type, note.reason, note.message, instead_of=note.instead_of
+            )
+
+
+# A bug of ours does not go away by itself, and retries of keys that fail so must not use up the
+# rate that all retries share. So each waits on its own: a second at first, five minutes at most.
+_AFTER_CRASH_SECONDS = 1.0
+_LONGEST_AFTER_CRASH_SECONDS = 300.0
+
+
+class Crashes:
+    """Keys on which a controller fails again and again; everything else goes on."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._times: dict[Task, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many keys failed the last time that they were worked on."""
+        return len(self._times)
+
+    def add(self, task: Task) -> float:
+        """Note one more; return after how many seconds to try again."""
+        times = self._times[task] = self._times.get(task, 0) + 1
+        return min(_AFTER_CRASH_SECONDS * 2.0 ** min(times - 1, 32), _LONGEST_AFTER_CRASH_SECONDS)
+
+    def forget(self, task: Task) -> None:
+        """Note that a key is well."""
+        self._times.pop(task, None)
+
+
+async def work(
+    driver: Driver,
+    clock: Clock,
+    count: int,
+    report: Callable[[Task, Exception], None],
+    stop: asyncio.Event | None = None,
+    crashes: Crashes | None = None,
+) -> None:
+    """Work the line off with several workers, until cancelled or told to stop."""
+    crashed = crashes if crashes is not None else Crashes()
+    collisions: dict[Task, int] = {}
+
+    async def attend(task: Task) -> float | None:
+        outcome = Outcome(task)
+        try:
+            await driver.attend(task, outcome)
+        except (Conflict, Expired):
+            # Two of us wrote to one object, or something changed that a decision counted on. The
+            # view knows the newer state already, so there is nothing to wait for; but whoever
+            # keeps colliding is sent to the back of the line.
+            collisions[task] = collisions.get(task, 0) + 1
+            if collisions[task] > _MOST_COLLISIONS:
+                del collisions[task]
+                raise
+            return _AFTER_COLLISION_SECONDS
+        except PASSING as trouble:
+            outcome.trouble = trouble
+            driver.on_outcome(outcome)
+            raise
+        except Exception as error:  # noqa: BLE001 (one key must not stop the others)
+            report(task, error)
+            again = crashed.add(task)
+            driver.tell_of_crash(task, error, again)
+            return again
+        collisions.pop(task, None)
+        crashed.forget(task)
+        return None
+
+    workers = Workers(driver.queue, attend, clock=clock, count=count, retry_on=PASSING)
+    if stop is None:
+        await workers.run()
+        return
+    async with asyncio.TaskGroup() as tasks:
+        stopping = tasks.create_task(_stop_on(stop, workers))
+        await workers.run()
+        stopping.cancel()
+
+
+async def _stop_on(stop: asyncio.Event, workers: Workers[Task]) -> None:
+    await stop.wait()
+    workers.stop()

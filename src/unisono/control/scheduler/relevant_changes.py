@@ -1,0 +1,121 @@
+"""Which changes the scheduler need not hear of: those of fields that no decision reads.
+
+The statuses of queues change whenever a workload does, and a workload's own changes at every step
+of its pods. Hearing of each would mean to read it again and to decide again, ten times for every
+gang that starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import orjson
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.controller import own_key
+from unisono.control.health.progress import PROGRESS
+from unisono.control.health.stragglers import KNOWN
+from unisono.control.scheduler.repairs import is_repairing
+from unisono.control.scheduler.time_limits import default_text
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+# Conditions that are for people, or for those who carry decisions out.
+_FOR_OTHERS = frozenset(
+    {names.PLACEMENT, names.EXPLANATION, names.PURCHASE, names.CAPACITY_PLANNED}
+)
+_READINESS = "PodsReady"
+
+
+class News:
+    """Remembers what was last heard of each object that could matter."""
+
+    def __init__(self, *, minds_readiness: bool = True) -> None:
+        """Begin with everything unheard; not every policy minds whether pods are ready."""
+        self._heard: dict[tuple[Kind, Key], object] = {}
+        self._ignored = _FOR_OTHERS if minds_readiness else _FOR_OTHERS | {_READINESS}
+        self._matters: Mapping[Kind, Callable[[Json, View], object]] = {
+            names.CLUSTER_QUEUE: _of_queue,
+            names.LOCAL_QUEUE: _of_queue,
+            names.COHORT: _of_queue,
+            names.WORKLOAD: self._of_workload,
+            names.POD: _of_pod,
+        }
+
+    def is_news(self, kind: Kind, obj: Json, view: View) -> bool:
+        """Say whether an object is different in anything that a decision reads."""
+        matters_of = self._matters.get(kind)
+        if matters_of is None:
+            return True
+        key = own_key(obj)
+        now = view.get(kind, key.name, key.namespace)
+        if now is None:
+            self._heard.pop((kind, key), None)
+            return True
+        matters = matters_of(now, view)
+        if self._heard.get((kind, key)) == matters:
+            return False
+        if matters is None:
+            del self._heard[kind, key]
+        else:
+            self._heard[kind, key] = matters
+        return True
+
+    def _of_workload(self, workload: Json, view: View) -> object:
+        """A number instead of the fields: there may be a hundred thousand workloads."""
+        metadata, status = workload["metadata"], workload.get("status") or {}
+        # What a condition says in words, and since when a workload waits, nobody decides by.
+        conditions = [
+            (one["type"], one["status"], one["reason"], one["lastTransitionTime"])
+            if one["type"] != "QuotaReserved" or one["status"] == "True"
+            else (one["type"], one["status"])
+            for one in status.get("conditions") or ()
+            if one["type"] not in self._ignored
+        ]
+        parts = (
+            metadata.get("uid"),
+            metadata.get("generation"),
+            metadata.get("deletionTimestamp"),
+            "deletionTimestamp" in metadata and metadata.get("finalizers"),
+            metadata.get("labels"),
+            {**(metadata.get("annotations") or {}), PROGRESS: None, KNOWN: None},
+            conditions,
+            is_repairing(workload),
+            [(name, value) for name, value in status.items() if name != "conditions"],
+        )
+        return hash(orjson.dumps(parts))
+
+
+def _of_queue(queue: Json, view: View) -> object:
+    """Counts decide nothing, except what a local queue used lately."""
+    metadata, status = queue["metadata"], queue.get("status") or {}
+    return (
+        metadata.get("uid"),
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        default_text(queue),
+        (status.get("fairSharing") or {}).get("admissionFairSharingStatus"),
+    )
+
+
+def _of_pod(pod: Json, view: View) -> object:
+    """A pod of a workload is counted there: only whether it is, and where it runs, matters.
+
+    None as long as a pod is nothing to anybody: it has no node, and either a workload will find it
+    one or a gate holds it back.
+    """
+    metadata, spec = pod["metadata"], pod["spec"]
+    name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
+    if not spec.get("nodeName") and (name or spec.get("schedulingGates")):
+        return None
+    if not name:
+        return metadata.get("resourceVersion")
+    workload = view.peek(names.WORKLOAD, name, metadata["namespace"])
+    return (
+        metadata.get("uid"),
+        spec.get("nodeName"),
+        (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"),
+        workload is not None and bool((workload.get("status") or {}).get("admission")),
+    )

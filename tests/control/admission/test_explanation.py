@@ -1,0 +1,55 @@
+"""Explanations as text: as many facts as fit, each of which is written once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from unisono.control.admission import explanation as facts
+from unisono.engine.model.explanation import Explanation, Quarantined
+from unisono.engine.model.names import Instant, WorkloadKey
+
+
+def _explanation(*lengths: int) -> Explanation:
+    blockers = tuple(
+        Quarantined(stage="read", problem="x" * length, retry_at=Instant(0)) for length in lengths
+    )
+    return Explanation(workload=WorkloadKey("a/b"), queue=None, blockers=blockers)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [(1,), (1, 2, 3), (20_000,), (16_000, 1), (100,) * 500, (1, 20_000, 1), (8000, 8000, 8000)],
+    ids=["one", "three", "long", "tight", "many", "long between", "two of three"],
+)
+def test_as_many_facts_as_fit_are_written(lengths: tuple[int, ...]) -> None:
+    explanation = _explanation(*lengths)
+    text = facts.written(explanation)
+    read = orjson.loads(text)
+    every = facts.facts_of(explanation)
+    kept = len(read["facts"])
+    assert read["facts"] == orjson.loads(orjson.dumps(every[:kept]))
+    assert read.get("left_off", 0) == len(every) - kept
+    assert orjson.dumps(read).decode() == text
+    assert len(text) <= facts._MOST_CHARACTERS
+    if kept < len(every):
+        more = {**read, "facts": every[: kept + 1], "left_off": len(every) - kept - 1}
+        if not more["left_off"]:
+            del more["left_off"]
+        assert len(orjson.dumps(more)) > facts._MOST_CHARACTERS
+
+
+def test_each_fact_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = 0
+    real = orjson.dumps
+
+    def counting(value: Any) -> bytes:
+        nonlocal encoded
+        encoded += len(value["facts"]) if isinstance(value, dict) and "facts" in value else 1
+        return real(value)
+
+    monkeypatch.setattr("unisono.control.admission.explanation.orjson.dumps", counting)
+    facts.written(_explanation(*(100,) * 500))
+    assert encoded <= 501
