@@ -41,7 +41,7 @@ from unisono.cli.install.manifests import (
 )
 from unisono.cli.objects import PLAIN
 from unisono.control.assembly import OPERATORS
-from unisono.control.rights import MACHINES
+from unisono.control.rbac import MACHINES
 from unisono.runtime.webhook.configuration import KINDS
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.plan.test_plan import CLUSTER, batch_job
-from tests.control.test_dates import limited
+from tests.control.scheduler.test_start_times import limited
 from tests.engine.test_flight import POLICIES, Life
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World

@@ -10,7 +10,7 @@ from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Delete, Patch, Together
-from unisono.control.admission.record import placement_of
+from unisono.control.admission.placement import placement_of
 from unisono.control.conditions import find
 from unisono.control.gangs.controller import GangController
 from unisono.control.job_kinds.batch.operator import JobOperator

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.control import names
-from unisono.control.admission.record import placement_of
+from unisono.control.admission.placement import placement_of
 from unisono.control.conditions import find, is_true
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 

@@ -29,10 +29,10 @@ from unisono.apiserver.schema.formats import duration_seconds
 from unisono.apiserver.schema.patterns import pattern_problem
 from unisono.cli import start_times
 from unisono.control import names
-from unisono.control.admission import record
+from unisono.control.admission import placement, record
+from unisono.control.admission.placement import in_phase
 from unisono.control.gangs import recovery
 from unisono.control.gangs import repair as repairing
-from unisono.control.gangs.commitment import in_phase
 from unisono.control.job_kinds.batch.indexes import parse_indexes
 from unisono.control.job_kinds.volcano import plugins
 from unisono.engine.model.names import Instant
@@ -178,7 +178,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a delay": (lambda text: recovery.first_delay_of({recovery.FIRST_DELAY: text}), ()),
     "a timeout": (lambda text: repairing.timeout_of(_annotated(repairing.TIMEOUT, text)), ()),
     "the number of a placement": (
-        lambda text: record.next_gen(_conditions(f"gen={text} epoch={text}")),
+        lambda text: placement.next_gen(_conditions(f"gen={text} epoch={text}")),
         (),
     ),
     "the phase of a placement": (
@@ -186,13 +186,13 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         (),
     ),
     "the fence of a placement": (
-        lambda text: record.fenced(
-            {"status": {"conditions": _conditions(f"gen={text} {record.FENCE}={text}")}}, 0.0
+        lambda text: placement.fenced(
+            {"status": {"conditions": _conditions(f"gen={text} {placement.FENCE}={text}")}}, 0.0
         ),
         (),
     ),
     "the epoch of a placement": (
-        lambda text: record.stamped(
+        lambda text: placement.stamped(
             {"status": {"conditions": _conditions(f"gen={text} epoch={text}")}}, 5
         ),
         (),

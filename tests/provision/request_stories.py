@@ -9,7 +9,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from tests.support.machine_world import bound, claims, cloud, condition, only_workload, pool, told
 from unisono.control import names
-from unisono.control.admission.record import hosts_of
+from unisono.control.admission.placement import hosts_of
 from unisono.control.assembly import OPERATORS, Assembly, cluster
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings

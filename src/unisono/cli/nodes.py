@@ -147,7 +147,7 @@ def _address(node: Json) -> str:
 
 def _status(node: Json) -> str:
     from unisono.cli.workload_state import holds
-    from unisono.control.health.keeper import SUSPECT
+    from unisono.control.health.node_health import SUSPECT
     from unisono.control.names import QUARANTINE
 
     words = ["Ready" if holds(node, "Ready") else "NotReady"]

@@ -28,7 +28,7 @@ from unisono.control.job_kinds.ray.job import RayJobOperator
 from unisono.control.job_kinds.slurm import api as slurm
 from unisono.control.job_kinds.slurm.adapter import SlurmJobs
 from unisono.control.job_kinds.slurm.operator import SlurmJobOperator
-from unisono.control.job_kinds.slurm.priority_orders import TurnKeeper
+from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
 from unisono.control.job_kinds.trainjob.adapter import TrainJobs
 from unisono.control.job_kinds.trainjob.operator import TrainJobOperator
 from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
@@ -62,15 +62,19 @@ from unisono.control.pod_gangs.status import PodGroupStatus
 from unisono.control.queue_status.cluster_queue import (
     BY_REFERENCE,
     ClusterQueueStatus,
+    InUse,
     referred_to,
 )
-from unisono.control.queue_status.in_use import InUse
-from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE, LocalQueueStatus, leads_to
-from unisono.control.queue_status.recent_use import RecentUse
+from unisono.control.queue_status.local_queue import (
+    BY_CLUSTER_QUEUE,
+    LocalQueueStatus,
+    RecentUse,
+    leads_to,
+)
 from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
-from unisono.control.scheduler.explainer import Explainer
+from unisono.control.scheduler.explainer import Explainer, Sentences
 from unisono.control.scheduler.loop import (
     LEDGER,
     KeepRefusal,
@@ -80,7 +84,6 @@ from unisono.control.scheduler.loop import (
     not_kept,
     not_reported,
 )
-from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.takeover import ON_ITS_WAY, on_its_way
 from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
@@ -320,7 +323,7 @@ def _assembled(
         "slurm": (
             # Asked for each time: the scheduler may have built its state anew.
             SlurmJobOperator(queues, lambda key: account_and_qos(scheduler.state, key)),
-            TurnKeeper(scheduler, Key(ledger.namespace, TURNS)),
+            PriorityOrders(scheduler, Key(ledger.namespace, TURNS)),
         ),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
@@ -346,8 +349,8 @@ def _assembled(
             Evacuation(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
             InUse(tally),
-            RecentUse(scheduler),
-            UsageLedger(scheduler, ledger),
+            RecentUse(lambda: scheduler.state),
+            UsageLedger(lambda: scheduler.state, ledger),
             *(() if is_alone else (ClassRules(settings, view, ledger.namespace),)),
         ),
     )

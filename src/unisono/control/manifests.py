@@ -6,7 +6,6 @@ from copy import deepcopy
 from typing import Any
 
 from unisono.control.actions import Json
-from unisono.control.scheduler.pod_set_cache import without_sets
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.decode import Problem, decode
@@ -141,3 +140,8 @@ class LiveContext:
         """Return all decoded objects of a kind."""
         found = self._manifests.kinds.get(kind)
         return self._manifests.every(found, namespace) if found is not None else ()
+
+
+def without_sets(workload: Json) -> Json:
+    """Return a Workload without what need not be read again."""
+    return {**workload, "spec": {**workload["spec"], "podSets": []}}

@@ -74,6 +74,8 @@ ON_LOAN = "unisono.dev/OnLoan"
 LATER_SETS = "unisono.dev/later-sets"
 # The event about the owner of what the API refused to create, as of Kubernetes' own controllers.
 FAILED_CREATE = "FailedCreate"
+# The finalizer that keeps a Workload, queue or flavor while something uses it.
+RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
 # What pods that are to be scheduled by us alone name.
 SCHEDULER = "unisono"
 HOSTNAME = "kubernetes.io/hostname"

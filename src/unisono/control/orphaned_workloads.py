@@ -33,7 +33,7 @@ from unisono.control.actions import (
     Steps,
     Together,
 )
-from unisono.control.admission.slices import SLICE, first_of_slice
+from unisono.control.admission.elastic import SLICE, first_of_slice
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.slots import is_living, is_over

@@ -16,10 +16,9 @@ from typing import Literal
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.checks import admitted, open_checks
-from unisono.control.conditions import find, is_true, timestamp, with_condition
-from unisono.control.controller import own_key
-from unisono.control.purchases import (
+from unisono.control.admission.checks import admitted, open_checks
+from unisono.control.admission.placement import hosts_of, places, without_placement
+from unisono.control.admission.purchases import (
     BY_LENDER,
     UNDER_WAY,
     Phase,
@@ -29,13 +28,10 @@ from unisono.control.purchases import (
     purchase_of,
     with_phase,
 )
-from unisono.control.scheduler.record import (
-    hosts_of,
-    places,
-    with_eviction,
-    without_placement,
-)
-from unisono.control.usable import is_ready
+from unisono.control.admission.record import with_eviction
+from unisono.control.conditions import find, is_true, timestamp, with_condition
+from unisono.control.controller import own_key
+from unisono.control.nodes import is_ready
 from unisono.control.view import View
 from unisono.engine.explain.formatting import format_counts, format_price
 from unisono.kinds.kueue.topology_assignment import pods_per_host

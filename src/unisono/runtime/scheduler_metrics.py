@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Collection, Iterator
 
 from unisono import __version__
-from unisono.control.driver import Driver
-from unisono.control.gangs import GangController
-from unisono.control.live import Crashes
+from unisono.control.gangs.controller import GangController
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.workers import Crashes
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, View
 from unisono.engine.model.names import Instant

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cli.why.test_why import why
-from tests.control.test_dates import limited, play
-from tests.control.test_time_limits import saying
+from tests.control.scheduler.test_start_times import limited, play
+from tests.control.scheduler.test_time_limits import saying
 from tests.support.control_objects import job
 from tests.support.control_world import World
 from unisono.cli.main import main

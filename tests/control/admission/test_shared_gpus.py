@@ -8,8 +8,8 @@ from typing import Any
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.admission import shared_gpus as gpu_seats
-from unisono.control.admission.record import COMMITTED, PLANNED, placement, placement_of
+from unisono.control.admission import shared_gpus
+from unisono.control.admission.placement import COMMITTED, PLANNED, placement_of, with_placement
 from unisono.control.conditions import find
 from unisono.control.names import PLACEMENT
 from unisono.engine.model.names import QueueName
@@ -25,27 +25,27 @@ def admission(**devices: tuple[int, ...]) -> Admission:
 
 
 def test_devices_are_written_and_read() -> None:
-    text = gpu_seats.written(admission(main=(0, 0, 1), launcher=(), ps=(2,)))
+    text = shared_gpus.written(admission(main=(0, 0, 1), launcher=(), ps=(2,)))
     assert text == "main:0.0.1,ps:2"
-    assert gpu_seats.read(text) == {"main": (0, 0, 1), "ps": (2,)}
-    assert gpu_seats.written(admission(main=())) == ""
-    assert gpu_seats.read("") == gpu_seats.read("main:x") == gpu_seats.read(":1") == {}
+    assert shared_gpus.read(text) == {"main": (0, 0, 1), "ps": (2,)}
+    assert shared_gpus.written(admission(main=())) == ""
+    assert shared_gpus.read("") == shared_gpus.read("main:x") == shared_gpus.read(":1") == {}
 
 
 def test_the_placement_keeps_them_from_phase_to_phase() -> None:
     about = {"gen": 1, "epoch": 1, "deadline": 0.0, "now": 0.0}
-    conditions = placement([], PLANNED, devices="main:0.1", **about)  # type: ignore[arg-type]
-    conditions = placement(conditions, COMMITTED, **about)  # type: ignore[arg-type]
+    conditions = with_placement([], PLANNED, devices="main:0.1", **about)  # type: ignore[arg-type]
+    conditions = with_placement(conditions, COMMITTED, **about)  # type: ignore[arg-type]
     assert placement_of(conditions)[1]["devices"] == "main:0.1"
-    conditions = placement(conditions, PLANNED, devices="", **about)  # type: ignore[arg-type]
+    conditions = with_placement(conditions, PLANNED, devices="", **about)  # type: ignore[arg-type]
     found = find(conditions, PLACEMENT)
     assert found is not None
     assert "devices" not in found["message"]
 
 
 def test_every_pod_gets_a_number_of_its_node_once() -> None:
-    numbers = gpu_seats.Numbers({"main": (0, 0, 3)}, {"main": ["a", "a", "b"]})
-    bound = {"spec": {"nodeName": "a"}, "metadata": {"annotations": gpu_seats.told(0)}}
+    numbers = shared_gpus.Numbers({"main": (0, 0, 3)}, {"main": ["a", "a", "b"]})
+    bound = {"spec": {"nodeName": "a"}, "metadata": {"annotations": shared_gpus.annotation_for(0)}}
     numbers.has("main", [bound])
     assert numbers.take("main", "a") == {"unisono.dev/gpu-device": "0"}
     assert numbers.take("main", "a") == {}
@@ -54,7 +54,7 @@ def test_every_pod_gets_a_number_of_its_node_once() -> None:
 
 
 def test_numbers_that_do_not_fit_the_places_are_not_told() -> None:
-    numbers = gpu_seats.Numbers({"main": (0, 1)}, {"main": ["a"]})
+    numbers = shared_gpus.Numbers({"main": (0, 1)}, {"main": ["a"]})
     assert numbers.take("main", "a") == {}
 
 

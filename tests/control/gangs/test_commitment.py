@@ -15,7 +15,7 @@ from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.admission.record import first_phase
+from unisono.control.admission.placement import first_phase
 from unisono.control.conditions import is_true
 from unisono.kube.transport import Answer, Stream, Transport
 

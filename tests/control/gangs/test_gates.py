@@ -11,7 +11,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.assembly import OPERATORS, Assembly, cluster
 from unisono.control.conditions import find, is_true
-from unisono.control.gangs.unbindable import is_unschedulable
+from unisono.control.gangs.controller import is_unschedulable
 from unisono.control.job_kinds.batch.operator import JobOperator
 from unisono.control.nodes import NodeKeeper
 from unisono.control.view import View

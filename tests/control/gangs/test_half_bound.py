@@ -15,7 +15,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import Json, World
 from tests.support.passing_on import PassingOn
 from unisono.control import names
-from unisono.control.admission.record import hosts_of, placement_of
+from unisono.control.admission.placement import hosts_of, placement_of
 from unisono.control.conditions import find
 from unisono.control.gangs.controller import GangController
 from unisono.kinds.overriding import override

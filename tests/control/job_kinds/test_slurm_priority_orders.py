@@ -10,7 +10,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Again, Create, Patch
 from unisono.control.job_kinds.slurm import api
-from unisono.control.job_kinds.slurm.priority_orders import TurnKeeper
+from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
 from unisono.control.view import View
 from unisono.kinds.overriding import override
 from unisono.kube.form import Key
@@ -39,7 +39,7 @@ def test_jobs_that_wait_are_read_once_however_often_something_happens() -> None:
             await submit(world, number, "--gres=gpu:8", "-t1")
         waiting = world.assembly.scheduler.state.waiting
         assert len(waiting) == 6
-        view, keeper = Counting(world.view), TurnKeeper(world.assembly.scheduler)
+        view, keeper = Counting(world.view), PriorityOrders(world.assembly.scheduler)
         now = world.clock.now() + 1000
         first = list(keeper.reconcile(KEY, view, now))
         assert isinstance(first[0], Create | Patch)

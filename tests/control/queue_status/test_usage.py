@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.control.queue_status.tally import Use, part_of
-from unisono.control.queue_status.usage import flavors_usage
+from unisono.control.queue_status.tally import Use, flavors_usage, part_of
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, FlavorQuota, ResourceGroup, ResourceQuota
 from unisono.kube.form import Key

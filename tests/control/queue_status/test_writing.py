@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.control.queue_status.tally import Sums
-from unisono.control.queue_status.writing import MOST_PER_SECOND, REST_SECONDS, Pace
+from unisono.control.queue_status.tally import MOST_PER_SECOND, REST_SECONDS, Pace, Sums
 from unisono.kube.form import Key
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.control.scheduler.sentences import (
+from unisono.control.scheduler.explainer import (
     BUSY_PER_SECOND,
     MOST_AT_ONCE,
     QUIET_PER_SECOND,

@@ -13,7 +13,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Ref, Together
-from unisono.control.admission import record
+from unisono.control.admission import placement
 from unisono.control.assembly import INDEXES, Assembly, embedded
 from unisono.control.conditions import find
 from unisono.control.scheduler.takeover import MOST_AT_ONCE, taken_over
@@ -24,7 +24,7 @@ from unisono.kube.trouble import Conflict, KubeTrouble, Status, refusal_of
 Json = dict[str, Any]
 
 
-def placement(world: World) -> str:
+def placement_in(world: World) -> str:
     (workload,) = world.every(names.WORKLOAD)
     found = find(workload["status"]["conditions"], names.PLACEMENT)
     assert found is not None
@@ -45,12 +45,12 @@ def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> 
         async with world.running():
             await world.create(node("n1"), node("n2"), *queue(), job("train"))
             await world.settle()
-            assert placement(world) == "Committing gen=1 epoch=1"
+            assert placement_in(world) == "Committing gen=1 epoch=1"
             (seen,) = world.every(names.WORKLOAD)  # as the old leader knows it
             world.restart()
             await world.settle()
-            assert placement(world) == "Committing gen=1 epoch=2"
-            late = record.placement(
+            assert placement_in(world) == "Committing gen=1 epoch=2"
+            late = placement.with_placement(
                 seen["status"]["conditions"], "Committed", gen=1, epoch=1, deadline=0, now=0
             )
             ref = Ref.to(seen)
@@ -64,7 +64,7 @@ def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> 
                 )
             world.restart()
             await world.settle()
-            assert placement(world) == "Committing gen=1 epoch=3"
+            assert placement_in(world) == "Committing gen=1 epoch=3"
 
     asyncio.run(story())
 
@@ -75,15 +75,15 @@ def test_a_gang_that_runs_is_left_alone() -> None:
             await world.create(node("n1"), node("n2"), *queue(), job("train"))
             await world.settle()
             (workload,) = world.every(names.WORKLOAD)
-            assert placement(world) == "Committed gen=1 epoch=1"
-            assert record.stamped(workload, 2) is None
+            assert placement_in(world) == "Committed gen=1 epoch=1"
+            assert placement.stamped(workload, 2) is None
 
     asyncio.run(story())
 
 
 def _view_of(count: int) -> View:
     """Return a view of so many gangs that are on their way, and of one that runs."""
-    conditions = record.placement([], "Committing", gen=1, epoch=1, deadline=0, now=0)
+    conditions = placement.with_placement([], "Committing", gen=1, epoch=1, deadline=0, now=0)
     gangs: list[Json] = [
         {
             "apiVersion": names.WORKLOAD.api_version,
@@ -94,7 +94,7 @@ def _view_of(count: int) -> View:
         for number in range(count)
     ]
     view = View({names.WORKLOAD: Shelf.of(names.WORKLOAD, INDEXES[names.WORKLOAD])})
-    runs = record.placement([], "Committed", gen=1, epoch=1, deadline=0, now=0)
+    runs = placement.with_placement([], "Committed", gen=1, epoch=1, deadline=0, now=0)
     metadata = {"name": "runs", "namespace": "default", "resourceVersion": "1"}
     for one in (*gangs, {**gangs[0], "metadata": metadata, "status": {"conditions": runs}}):
         list(view.upsert(names.WORKLOAD, one))

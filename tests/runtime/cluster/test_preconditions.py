@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from unisono.control.assembly import OPERATORS
-from unisono.control.rights import PARTS, Right, rights, rights_at_home
-from unisono.control.upstream import Upstream, holders_of_leases, upstream_operators
+from unisono.control.foreign_operators import Upstream, holders_of_leases, upstream_operators
+from unisono.control.rbac import PARTS, Right, rights, rights_at_home
 from unisono.runtime.cluster.preconditions import check_rights, missing_rights, operators_to_run
 from unisono.runtime.errors import AnswerIsNo
 

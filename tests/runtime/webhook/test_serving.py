@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from unisono.control.class_rules import CLASS_RULES
+from unisono.control.jobs.priority_class_rules import CLASS_RULES
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Conflict, NotFound, Status

@@ -12,8 +12,8 @@ from typing import Any
 from unisono.cli.demo.gang import queue
 from unisono.cli.demo.stage import Stage, stage
 from unisono.cli.tables import table
-from unisono.control.live import Crashes
 from unisono.control.names import NODE
+from unisono.control.reconciling.workers import Crashes
 from unisono.engine.cycle import plan
 from unisono.monitor.gpu_faults import ANNOTATION, Fault, text_of
 from unisono.runtime.clock import seconds_now

@@ -25,9 +25,9 @@ from unisono.cli.install.manifests import (
     service_monitor,
     version_read,
 )
+from unisono.control.foreign_operators import KUEUE, Upstream, holders_of_leases
 from unisono.control.names import CLUSTER_QUEUE
-from unisono.control.rights import PARTS
-from unisono.control.upstream import KUEUE, Upstream, holders_of_leases
+from unisono.control.rbac import PARTS
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
 from unisono.kube.trouble import NotFound, UnknownKind

@@ -21,12 +21,12 @@ from unisono.cli.workload_state import (
     since,
     state_of,
 )
+from unisono.control.admission.purchases import purchase_of
 from unisono.control.conditions import timestamp
+from unisono.control.health.progress import progress_of
 from unisono.control.health.stragglers import known
-from unisono.control.jobs.framework import INVALID
+from unisono.control.jobs.controller import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
-from unisono.control.progress import progress_of
-from unisono.control.purchases import purchase_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.intake import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host

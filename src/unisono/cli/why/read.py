@@ -12,6 +12,7 @@ from typing import Any
 
 from unisono.cli.start_times import facts_of
 from unisono.cli.workload_state import state_of
+from unisono.control.job_kinds.ray.api import CLUSTER as RAY_CLUSTER
 from unisono.control.names import (
     CLUSTER_QUEUE,
     FAILED_CREATE,
@@ -22,7 +23,6 @@ from unisono.control.names import (
     WORKLOAD,
     WORKLOAD_ANNOTATION,
 )
-from unisono.control.operators.ray.words import CLUSTER as RAY_CLUSTER
 from unisono.control.view import owners
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
 from unisono.kube.client import Client

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 
 from unisono.control import names
 from unisono.control.actions import Json, Note, Patch, Ref, Steps
-from unisono.control.admission.purchases import UNDER_WAY, is_holding, purchase_of
-from unisono.control.admission.record import (
+from unisono.control.admission.placement import (
     PLANNED,
     PODS_CREATED_SECONDS,
     number_of,
-    placement,
     placement_of,
+    with_placement,
 )
+from unisono.control.admission.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.conditions import is_true, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
@@ -192,7 +192,7 @@ def admitted(conditions: list[Json], queue: str, now: float) -> list[Json]:
     phase, about = placement_of(conditions)
     if not phase:
         return conditions
-    return placement(
+    return with_placement(
         conditions,
         PLANNED,
         gen=number_of(about, "gen", 1),

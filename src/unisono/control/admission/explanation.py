@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 import orjson
 
+from unisono.control import names
 from unisono.control.actions import Json
-from unisono.engine.explain.messages import outlook, sentence, stage_of
+from unisono.control.conditions import find, is_true, with_condition
+from unisono.engine.explain.messages import message_of, outlook, reason_of, sentence, stage_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.resources import UNLIMITED
 
@@ -63,3 +65,32 @@ def written(explanation: Explanation) -> str:
 
 def _end(left_off: int) -> str:
     return f'],"left_off":{left_off}}}' if left_off else "]}"
+
+
+def waiting_status(workload: Json, explanation: Explanation, *, now: float) -> Json | None:
+    """Return the status patch that says why a workload waits; None if it says so already."""
+    status = workload.get("status") or {}
+    old = find(status.get("conditions"), "QuotaReserved")
+    reason, message = reason_of(explanation), message_of(explanation)
+    if old is not None and (old["status"], old["reason"], old["message"]) == (
+        "False",
+        reason,
+        message,
+    ):
+        return None
+    if is_true(status.get("conditions"), "QuotaReserved"):
+        return None  # it is being let go; that is said elsewhere
+    conditions = with_condition(
+        status.get("conditions"),
+        "QuotaReserved",
+        "False",
+        reason,
+        message,
+        now=now,
+        generation=workload["metadata"].get("generation"),
+    )
+    stage = stage_of(explanation).capitalize()
+    conditions = with_condition(
+        conditions, names.EXPLANATION, "True", stage, written(explanation), now=now
+    )
+    return {"status": {"conditions": conditions}}

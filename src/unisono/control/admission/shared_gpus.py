@@ -39,7 +39,7 @@ def read(text: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def told(device: int) -> dict[str, str]:
+def annotation_for(device: int) -> dict[str, str]:
     """Return the annotation by which a pod learns the GPU that it shares."""
     return {OWN_DEVICE: str(device)}
 
@@ -66,4 +66,4 @@ class Numbers:
     def take(self, name: str, node: str) -> dict[str, str]:
         """Return what a pod of a set is told that goes to a node; nothing if it shares no GPU."""
         left = self._left.get((name, node))
-        return told(left.pop(0)) if left else {}
+        return annotation_for(left.pop(0)) if left else {}

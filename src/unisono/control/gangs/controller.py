@@ -23,21 +23,21 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.admission import shared_gpus as gpu_seats
-from unisono.control.admission.purchases import nodes_to_come
-from unisono.control.admission.record import (
+from unisono.control.admission import shared_gpus
+from unisono.control.admission.placement import (
     COMMITTED,
     COMMITTING,
     PLANNED,
     WAS,
     hosts_of,
+    in_phase,
     placement_of,
-    with_eviction,
 )
+from unisono.control.admission.purchases import nodes_to_come
+from unisono.control.admission.record import with_eviction
 from unisono.control.admission.shared_gpus import Numbers
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import Reads, own_key
-from unisono.control.gangs.commitment import in_phase, told
 from unisono.control.gangs.repair import (
     BIND_SECONDS,
     REPAIRING,
@@ -45,10 +45,8 @@ from unisono.control.gangs.repair import (
     nothing_lost,
     refused,
 )
-from unisono.control.gangs.slots import Slots, is_over, places_of, set_of, slots_of
-from unisono.control.gangs.unbindable import Unbindable, is_unschedulable
-from unisono.control.jobs.workload import IN_USE
-from unisono.control.usable import is_host_usable, is_usable, node_name
+from unisono.control.gangs.slots import Slots, committed_event, is_over, places_of, set_of, slots_of
+from unisono.control.nodes import is_host_usable, is_usable, node_name
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -196,7 +194,7 @@ class GangController:
                 return
             # Whatever happens to it from now on happens to a gang that has started.
             workload = yield _stored(workload, COMMITTED, deadline, now)
-            yield told(workload)
+            yield committed_event(workload)
             phase = COMMITTED
         is_begun = phase == COMMITTED or bool(slots.bound or slots.released)
         in_vain, look_at = self._unbindable.seen(_full(workload), slots.released, now)
@@ -280,8 +278,8 @@ class GangController:
         if any(not is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, _full(workload))):
             return
         finalizers = workload["metadata"].get("finalizers") or []
-        if IN_USE in finalizers:
-            left = [one for one in finalizers if one != IN_USE]
+        if names.RESOURCE_IN_USE in finalizers:
+            left = [one for one in finalizers if one != names.RESOURCE_IN_USE]
             yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)
 
     def _slots(self, workload: Json, view: View) -> Slots:
@@ -334,7 +332,7 @@ def _is_gated(pod: Json) -> bool:
 def _numbers(workload: Json, view: View) -> Numbers:
     """Return the numbers of shared GPUs that pods of a gang have yet to get."""
     _, about = placement_of(workload["status"].get("conditions"))
-    devices = gpu_seats.read(about.get("devices", ""))
+    devices = shared_gpus.read(about.get("devices", ""))
     if not devices:
         return Numbers({}, {})
     numbers = Numbers(devices, places_of(workload, view)[0])
@@ -387,3 +385,44 @@ def _missing(slots: Slots, lost: Sequence[str], in_vain: set[str], view: View) -
     needed = {node for places in empty for node in places} | {node for _, node in slots.unbound}
     needed |= in_vain
     return [host for host in lost if node_name(host, view) in needed]
+
+
+# ---- unbindable --------------------------------------------------------------------------------
+
+STUCK_SECONDS = 30.0
+
+
+def is_unschedulable(pod: Json) -> bool:
+    """Say whether a scheduler looked at a pod and found no node."""
+    found = find((pod.get("status") or {}).get("conditions"), "PodScheduled")
+    if found is None or found["status"] != "False":
+        return False
+    return bool(found.get("reason") == "Unschedulable")  # who set it need not give one
+
+
+class Unbindable:
+    """Remembers since when pods are refused; whoever comes after us counts anew."""
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self._since: dict[str, dict[str, float]] = {}  # by workload and uid
+
+    def forget(self, workload: str) -> None:
+        """A workload is no more."""
+        self._since.pop(workload, None)
+
+    def seen(
+        self, workload: str, promised: Sequence[tuple[Json, str]], now: float
+    ) -> tuple[set[str], float | None]:
+        """Return the nodes that pods of a gang wait for in vain, and when more may be found."""
+        before = self._since.pop(workload, {})
+        since = {
+            uid: (before.get(uid, now), node)
+            for pod, node in promised
+            if is_unschedulable(pod) and (uid := pod["metadata"]["uid"])
+        }
+        if since:
+            self._since[workload] = {uid: at for uid, (at, _) in since.items()}
+        in_vain = {node for at, node in since.values() if now >= at + STUCK_SECONDS}
+        due = [at + STUCK_SECONDS for at, _ in since.values() if now < at + STUCK_SECONDS]
+        return in_vain, min(due, default=None)

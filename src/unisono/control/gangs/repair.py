@@ -16,7 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
-from unisono.control.admission.record import COMMITTED, WAS, number_of, placement, placement_of
+from unisono.control.admission.placement import (
+    COMMITTED,
+    WAS,
+    number_of,
+    placement_of,
+    with_placement,
+)
 from unisono.control.conditions import seconds
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.digits import whole_number
@@ -59,7 +65,7 @@ def note_loss(
         yield Again(deadline)
         return
     was = about.get(WAS, "") if phase == REPAIRING else phase
-    changed = placement(
+    changed = with_placement(
         conditions,
         REPAIRING,
         gen=number_of(about, "gen", 1),
@@ -81,7 +87,7 @@ def nothing_lost(workload: Json, now: float) -> Json:
     conditions = workload["status"].get("conditions") or []
     _, about = placement_of(conditions)
     was = about.get(WAS)
-    changed = placement(
+    changed = with_placement(
         conditions,
         was or COMMITTED,
         gen=number_of(about, "gen", 1),

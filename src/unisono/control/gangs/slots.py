@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unisono.control import names
-from unisono.control.actions import Json
-from unisono.control.admission.record import hosts_of, number_of, placement_of
+from unisono.control.actions import Json, Note, Ref
+from unisono.control.admission.placement import (
+    COMMITTED,
+    COMMITTING,
+    hosts_of,
+    in_phase,
+    number_of,
+    placement_of,
+    places,
+)
 from unisono.control.gangs.recovery import was_turned_away
-from unisono.control.usable import node_name
+from unisono.control.nodes import node_name
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -205,3 +213,62 @@ def _rank(pod: Json) -> tuple[int, ...] | tuple[int | str, ...]:
     texts = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
     numbers = [whole_number(texts.get(key)) or 0 for key in _INDEXES]
     return (*numbers, metadata["name"])
+
+
+# ---- done pods ---------------------------------------------------------------------------------
+
+
+def assignments_left(workload: Json, done: Mapping[str, int], view: View) -> list[Json] | None:
+    """Return a running gang's assignments without the places of pods that are done.
+
+    None where there is nothing to give back, or not yet.
+    """
+    status = workload["status"]
+    phase, about = placement_of(status.get("conditions"))
+    if phase != COMMITTED or about.get("devices"):  # parts of GPUs are counted with their places
+        return None
+    metadata = workload["metadata"]
+    pods = view.by(names.POD, names.BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}")
+    before = status["admission"].get("podSetAssignments") or []
+    after = [
+        _left(one, [pod for pod in pods if set_of(pod) == one["name"]], done[one["name"]], view)
+        if done.get(one["name"])
+        else one
+        for one in before
+    ]
+    return after if after != before else None
+
+
+def _left(one: Json, pods: Sequence[Json], done: int, view: View) -> Json:
+    """Return the assignment of one set, with at least one place."""
+    on: Counter[str] = Counter()
+    for host, count in pods_per_host(one.get("topologyAssignment")):
+        on[host] += count
+    there = sum(on.values())
+    free = min(done - (one.get("count", 0) - there), there - 1)
+    if free <= 0 or any(is_living(pod) and not pod["spec"].get("nodeName") for pod in pods):
+        return one  # somebody is on the way to one of the places, and nobody here knows to which
+    nodes = {host: node_name(host, view) for host in on}
+    taken = Counter(pod["spec"].get("nodeName") for pod in pods if not is_over(pod))
+    for host in reversed(list(on)):
+        gone = min(free, max(0, on[host] - taken[nodes[host]]))
+        on[host] -= gone
+        free -= gone
+    left = ((host, count) for host, count in on.items() if count)
+    return {**one, "topologyAssignment": places(left)}
+
+
+def with_commitment(workload: Json, conditions: list[Json], view: View, now: float) -> list[Json]:
+    """Return conditions that also say Committed, if that is so and was not said yet."""
+    if placement_of(conditions)[0] != COMMITTING or not slots_of(workload, view).is_whole:
+        return conditions
+    return in_phase(conditions, COMMITTED, now, now)
+
+
+def committed_event(workload: Json) -> Note:
+    """Return what people hear when a gang is on its nodes."""
+    admission = workload["status"]["admission"]
+    pods = sum(one.get("count", 0) for one in admission.get("podSetAssignments") or ())
+    message = f"{pods} pods are on their nodes, with quota in ClusterQueue "
+    message += admission["clusterQueue"]
+    return Note(Ref.to(workload), "GangCommitted", message, instead_of=("QuotaReserved",))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
-from unisono.control.admission.record import COMMITTED, placement_of
+from unisono.control.admission.placement import COMMITTED, placement_of
 from unisono.control.conditions import is_true, seconds, with_condition
 from unisono.control.gangs.controller import BY_WORKLOAD, workload_of
 from unisono.control.gangs.recovery import HANG

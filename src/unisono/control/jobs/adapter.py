@@ -13,6 +13,8 @@ from typing import Protocol, runtime_checkable
 
 from unisono.control.actions import Json, Patch
 from unisono.control.view import View
+from unisono.engine.model.workload import TopologyRequest
+from unisono.kinds.core.topology import GROUP, PREFERRED, REQUIRED, SLICE_LEVEL, SLICE_SIZE
 from unisono.kube.mapping import Kind
 
 
@@ -110,3 +112,70 @@ class Shrinkable(Protocol):
 
         Its own operator ends the pods that are too many.
         """
+
+
+# ---- templates ---------------------------------------------------------------------------------
+
+
+def injected(template: Json, more: Injection) -> Json:
+    """Return the changes that let a template's pods run where they were admitted to."""
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    tolerations = list(spec.get("tolerations") or ())
+    tolerations += [one for one in more.tolerations if one not in tolerations]
+    gates = list(spec.get("schedulingGates") or ())
+    gates += [{"name": name} for name in more.gates if {"name": name} not in gates]
+    changed: Json = {
+        "metadata": {
+            "labels": {**(metadata.get("labels") or {}), **more.labels},
+            "annotations": {**(metadata.get("annotations") or {}), **more.annotations},
+        },
+        "spec": {},
+    }
+    if more.node_selector:
+        changed["spec"]["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **more.node_selector}
+    if tolerations != list(spec.get("tolerations") or ()):
+        changed["spec"]["tolerations"] = tolerations
+    if gates != list(spec.get("schedulingGates") or ()):
+        changed["spec"]["schedulingGates"] = gates
+    if not changed["spec"]:
+        del changed["spec"]
+    return changed
+
+
+def restored(template: Json, original: Json) -> Json:
+    """Return the changes that bring a template back to what it was."""
+    changed: Json = {"metadata": {}, "spec": {}}
+    for part, keys in (
+        ("metadata", ("labels", "annotations")),
+        ("spec", ("nodeSelector",)),
+    ):
+        now, then = template.get(part) or {}, original.get(part) or {}
+        for key in keys:
+            added = {name: None for name in now.get(key) or {} if name not in (then.get(key) or {})}
+            if added or then.get(key):
+                changed[part][key] = {**added, **(then.get(key) or {})}
+    for key in ("tolerations", "schedulingGates"):
+        now_list = (template.get("spec") or {}).get(key)
+        then_list = (original.get("spec") or {}).get(key)
+        if now_list != then_list:
+            changed["spec"][key] = then_list
+    return changed
+
+
+# ---- topology ----------------------------------------------------------------------------------
+
+
+def with_topology(template: Json, request: TopologyRequest, group: str = "") -> Json:
+    """Return a template whose set asks for a topology; sets of one group share a domain."""
+    said: dict[str, str] = {}
+    if request.mode == "required":
+        said[REQUIRED] = request.level
+    elif request.level:
+        said[PREFERRED] = request.level
+    if request.slice_size:
+        said |= {SLICE_LEVEL: request.slice_level, SLICE_SIZE: str(request.slice_size)}
+    elif group and said:
+        said[GROUP] = group
+    metadata = template.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), **said}
+    return {**template, "metadata": {**metadata, "annotations": annotations}}

@@ -16,23 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Read, Ref, Steps, and_again
 from unisono.control.admission.checks import additions, after_eviction
-from unisono.control.admission.record import (
-    COMMITTED,
-    granted_ms,
-    placement_of,
-    without_placement,
-)
-from unisono.control.admission.shrinking import told
+from unisono.control.admission.elastic import pods_to_keep
+from unisono.control.admission.placement import COMMITTED, placement_of, without_placement
+from unisono.control.admission.record import granted_ms
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import Reads, own_key, owner_key
-from unisono.control.gangs import commitment
-from unisono.control.gangs.done_pods import assignments_left
-from unisono.control.gangs.slots import is_over
+from unisono.control.gangs.slots import assignments_left, committed_event, is_over, with_commitment
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob, Shrinkable
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale, without_slice
 from unisono.control.jobs.workload import (
-    IN_USE,
     named_class,
     new_words,
     new_workload,
@@ -287,7 +280,7 @@ class JobController:
         conditions = _conditions(workload)
         if isinstance(adapter, Shrinkable) and placement_of(conditions)[0] == COMMITTED:
             # One that still starts does that first.
-            yield from and_again(adapter.shrink(job, told(workload)), now)
+            yield from and_again(adapter.shrink(job, pods_to_keep(workload)), now)
         ready = find(conditions, "PodsReady")
         are_ready = adapter.are_pods_ready(job, view)
         was_ready = ready is not None and ready["status"] == "True"
@@ -298,7 +291,7 @@ class JobController:
             ready_now = with_condition(
                 conditions, "PodsReady", "True", reason, "All pods are ready", now=now
             )
-            status["conditions"] = commitment.if_whole(workload, ready_now, view, now)
+            status["conditions"] = with_commitment(workload, ready_now, view, now)
         elif adapter.scales and is_growing(workload, adapter.pod_sets(job, view)):
             pass  # what it has is ready; what it asks for on top has no place yet
         elif not are_ready and (was_ready or ready is None):
@@ -317,7 +310,7 @@ class JobController:
         if status:
             written = yield Patch(Ref.to(workload), {"status": status}, "status")
             if placement_of(conditions)[0] != placement_of(_conditions(written))[0]:
-                yield commitment.told(written)
+                yield committed_event(written)
         _, _, priority = priority_of(job, _sets_of(workload), view, self._queues.may_name)
         if workload["spec"].get("priority", 0) != priority:
             yield Patch(Ref.to(workload), {"spec": {"priority": priority}}, exact=False)
@@ -507,6 +500,6 @@ def _finish(workload: Json, end: End, now: float) -> Steps:
 def let_go(workload: Json) -> Steps:
     """Take our finalizer off, so that the Workload may go when its job does."""
     finalizers = workload["metadata"].get("finalizers") or []
-    if IN_USE in finalizers:
-        left = [one for one in finalizers if one != IN_USE]
+    if names.RESOURCE_IN_USE in finalizers:
+        left = [one for one in finalizers if one != names.RESOURCE_IN_USE]
         yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)

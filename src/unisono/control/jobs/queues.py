@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.admission.implicit_queues import VOLCANO_DOOR
+from unisono.control.conditions import is_true
 from unisono.control.jobs.priority_class_rules import class_rules
+from unisono.control.jobs.workload import workload_name
 from unisono.control.view import View
 from unisono.engine.model.selection import selects
 from unisono.kinds.meta import NAMESPACE_LABEL
@@ -163,3 +165,18 @@ class Queues:
             if owner.get("controller") and kind in self._job_kinds():
                 return True
         return False
+
+
+# ---- letting go --------------------------------------------------------------------------------
+
+
+def is_let_go(job: Json, kind: Kind, queues: Queues, view: View) -> bool:
+    """Say whether a job is admitted, or in no queue at all."""
+    if queues.queue_of(job, view) is None:
+        return True
+    metadata = job["metadata"]
+    name = workload_name(kind, metadata["name"], metadata["uid"])
+    workload = view.get(names.WORKLOAD, name, metadata["namespace"])
+    return workload is not None and is_true(
+        (workload.get("status") or {}).get("conditions"), "Admitted"
+    )

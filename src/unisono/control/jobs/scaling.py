@@ -17,14 +17,19 @@ from collections.abc import Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
-from unisono.control.admission.record import COMMITTED, number_of, placement, placement_of, places
-from unisono.control.admission.shrinking import done, told
-from unisono.control.admission.slices import SLICE
+from unisono.control.admission.elastic import SLICE, pods_to_keep, shrink_done
+from unisono.control.admission.placement import (
+    COMMITTED,
+    number_of,
+    placement_of,
+    places,
+    with_placement,
+)
 from unisono.control.conditions import is_true
 from unisono.control.gangs.slots import is_living, set_of
 from unisono.control.jobs.adapter import PodSetOfJob
-from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
-from unisono.control.usable import node_name
+from unisono.control.jobs.workload import JOB_UID_LABEL
+from unisono.control.nodes import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.kueue.workload_rules import REPLACES
@@ -123,7 +128,7 @@ def _new_slice(workload: Json, sets: Sequence[PodSetOfJob]) -> Json:
             "namespace": metadata["namespace"],
             "labels": labels,
             "annotations": {REPLACES: f"{metadata['namespace']}/{metadata['name']}"},
-            "finalizers": [IN_USE],
+            "finalizers": [names.RESOURCE_IN_USE],
             "ownerReferences": metadata.get("ownerReferences") or [],
         },
         "spec": {**spec, "podSets": asked},
@@ -142,7 +147,7 @@ def _absorb(workload: Json, slice_: Json, now: float) -> Steps:
         workload = yield Patch(Ref.to(workload), changes)
     conditions = workload["status"]["conditions"]
     _, about = placement_of(conditions)
-    changed = placement(
+    changed = with_placement(
         conditions,
         COMMITTED,
         gen=number_of(about, "gen", 1) + 1,
@@ -158,7 +163,7 @@ def _absorb(workload: Json, slice_: Json, now: float) -> Steps:
 
 
 def _drop(slice_: Json) -> Steps:
-    if IN_USE in (slice_["metadata"].get("finalizers") or ()):
+    if names.RESOURCE_IN_USE in (slice_["metadata"].get("finalizers") or ()):
         slice_ = yield Patch(Ref.to(slice_), {"metadata": {"finalizers": None}}, exact=False)
     yield Delete(Ref.to(slice_))
 
@@ -188,9 +193,9 @@ def _shrink(workload: Json, wanted: Mapping[str, int], view: View, now: float) -
         for one in workload["status"]["admission"]["podSetAssignments"]
     ]
     status: Json = {"admission": {"podSetAssignments": assignments}}
-    is_told = bool(told(workload))
+    is_told = bool(pods_to_keep(workload))
     if is_told:
-        status["conditions"] = done(workload, sum(wanted.values()), now)
+        status["conditions"] = shrink_done(workload, sum(wanted.values()), now)
     workload = yield Patch(Ref.to(workload), {"status": status}, "status")
     if is_told:
         yield Note(Ref.to(workload), "GaveUpPods", f"Goes on with {sum(wanted.values())} pods")

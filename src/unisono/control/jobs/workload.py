@@ -21,8 +21,6 @@ from unisono.kube.mapping import Kind
 MayName = Callable[[str, str, View], bool]
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
-# A Workload stays until its job's pods have been accounted for.
-IN_USE = "kueue.x-k8s.io/resource-in-use"
 # Parameters for the autoscaler that is asked for nodes (quota §12).
 REQUEST_PREFIX = "provreq.kueue.x-k8s.io/"
 _LONGEST_NAME = 253
@@ -88,7 +86,7 @@ def new_workload(
                 **_turn_of(job),
                 **({names.LATER_SETS: ",".join(later)} if later else {}),
             },
-            "finalizers": [IN_USE],
+            "finalizers": [names.RESOURCE_IN_USE],
             "ownerReferences": [owner_reference(job)],
         },
         "spec": spec,

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from unisono.control.actions import Json
-from unisono.control.jobs.adapter import PodSetOfJob
-from unisono.control.jobs.topology import with_topology
+from unisono.control.jobs.adapter import PodSetOfJob, with_topology
 from unisono.control.manifests import LiveContext
 from unisono.control.pod_gangs.links import Gang
 from unisono.engine.model.resources import MAX_COUNT

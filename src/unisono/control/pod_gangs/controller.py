@@ -28,14 +28,13 @@ from unisono.control.actions import (
     Steps,
     Together,
 )
-from unisono.control.admission.record import PODS_CREATED_SECONDS, placement_of
+from unisono.control.admission.placement import PODS_CREATED_SECONDS, placement_of
 from unisono.control.conditions import find, is_true, seconds, with_condition
-from unisono.control.gangs import commitment
-from unisono.control.gangs.done_pods import assignments_left
+from unisono.control.gangs.slots import assignments_left, committed_event, with_commitment
 from unisono.control.jobs.controller import released
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.control.jobs.queues import Queues
-from unisono.control.jobs.workload import IN_USE, new_workload, same_sets, workload_name
+from unisono.control.jobs.workload import new_workload, same_sets, workload_name
 from unisono.control.manifests import LiveContext, Manifests
 from unisono.control.pod_gangs.asking import Asked, asked_by, role_of, set_names
 from unisono.control.pod_gangs.links import (
@@ -384,8 +383,8 @@ def _remove(workload: Json) -> Steps:
 
 def _unhold(workload: Json) -> Steps:
     finalizers = workload["metadata"].get("finalizers") or []
-    if IN_USE in finalizers:
-        left = [one for one in finalizers if one != IN_USE]
+    if names.RESOURCE_IN_USE in finalizers:
+        left = [one for one in finalizers if one != names.RESOURCE_IN_USE]
         yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)
 
 
@@ -415,7 +414,7 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
             "All pods are ready" if are_ready else "Not all pods are ready",
             now=now,
         )
-        changes["conditions"] = commitment.if_whole(workload, changed, view, now)
+        changes["conditions"] = with_commitment(workload, changed, view, now)
     reclaimable = [{"name": place, "count": count} for place, count in sorted(done.items())]
     if reclaimable != (status.get("reclaimablePods") or []):
         changes["reclaimablePods"] = reclaimable
@@ -425,7 +424,7 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
     if changes:
         written = yield Patch(Ref.to(workload), {"status": changes}, "status")
         if placement_of(conditions)[0] != placement_of(written["status"]["conditions"])[0]:
-            yield commitment.told(written)
+            yield committed_event(written)
 
 
 def _let_pods_go(pods: Sequence[Json], workload: Json | None) -> Steps:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from unisono.control import names
-from unisono.control.actions import Again, Json, Steps
-from unisono.control.conditions import find, with_condition
+from unisono.control.actions import Again, Json, Patch, Ref, Steps, Wake
+from unisono.control.conditions import find, timestamp, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.manifests import Manifests
-from unisono.control.queue_status.tally import Tally, counted_of
-from unisono.control.queue_status.usage import flavors_usage
-from unisono.control.queue_status.writing import Pace
+from unisono.control.queue_status.tally import Pace, Tally, counted_of, flavors_usage
 from unisono.control.view import View
+from unisono.engine.model.names import CPU, LocalQueueKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
+from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.kueue.queue_rules import queue_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -124,3 +124,48 @@ def _conditions(obj: Json, behind: Json | None, now: float) -> list[Json]:
         now=now,
         generation=obj["metadata"].get("generation"),
     )
+
+
+# ---- recent use --------------------------------------------------------------------------------
+
+
+class RecentUse:
+    """Writes `status.fairSharing.admissionFairSharingStatus` of LocalQueues."""
+
+    name = "recent-use"
+    watches: Sequence[Kind] = (names.LOCAL_QUEUE,)
+
+    def __init__(self, state: Callable[[], ClusterState]) -> None:
+        """Take what returns the engine's state; the scheduler may have built it anew."""
+        self._state = state
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A queue."""
+        return (own_key(obj),)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write what one queue used, if that was sampled since."""
+        state = self._state()
+        rules = state.policy.admission_fair_sharing
+        obj = view.get(names.LOCAL_QUEUE, key.name, key.namespace)
+        if rules is None or obj is None:
+            return
+        known = state.config.local_queues.get(LocalQueueKey(f"{key.namespace}/{key.name}"))
+        if known is not None:
+            sampled = state.local_queue_usage.stored(known)
+            used = {
+                resource: f"{micro}{'n' if resource == CPU else 'u'}"
+                for resource, micro in sampled.consumed_micro
+                if micro
+            }
+            last = timestamp(sampled.consumed_at / 1000)
+            sharing = (obj.get("status") or {}).get("fairSharing") or {}
+            before = sharing.get("admissionFairSharingStatus") or {}
+            if sampled.consumed_at and before.get("lastUpdate") != last:
+                gone = dict.fromkeys(before.get("consumedResources") or {})
+                written = {"consumedResources": {**gone, **used}, "lastUpdate": last}
+                status = {"weightedShare": 0, "admissionFairSharingStatus": written}
+                yield Patch(Ref.to(obj), {"status": {"fairSharing": status}}, "status")
+        # Time alone gives the scheduler nothing to do, and it samples only when it looks.
+        yield Wake("scheduler", "", "cycle")
+        yield Again(now + max(1.0, rules.sampling_ms / 1000))

@@ -12,8 +12,7 @@ from unisono.control import names
 from unisono.control.actions import Again, Json, Patch, Ref, Steps, Together
 from unisono.control.controller import Reads
 from unisono.control.manifests import Manifests
-from unisono.control.queue_status.tally import Tally, counted_of
-from unisono.control.queue_status.writing import REST_SECONDS
+from unisono.control.queue_status.tally import REST_SECONDS, Tally, counted_of
 from unisono.control.view import View
 from unisono.engine.model.names import FlavorName, ResourceName
 from unisono.engine.model.policy import Policy

@@ -8,17 +8,19 @@ restart finds the same numbers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from unisono.control import names
-from unisono.control.actions import Json
-from unisono.control.admission.slices import first_of_slice, holds
+from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.admission.elastic import first_of_slice, holds
 from unisono.control.conditions import is_true
 from unisono.control.controller import own_key
 from unisono.control.view import View
-from unisono.kinds.quantity import Quantity
+from unisono.engine.model.queue import ClusterQueue, ResourceGroup
+from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -208,3 +210,109 @@ def _add(sums: dict[Use, int], holds: Mapping[Use, int], sign: Literal[1, -1]) -
             sums[use] = total
         else:
             sums.pop(use, None)
+
+
+# ---- usage -------------------------------------------------------------------------------------
+
+_MOST_FLAVORS = 64  # what the schema of the status allows
+
+
+def flavors_usage(
+    queue: ClusterQueue, amounts: Mapping[Use, int], *, tells_borrowed: bool
+) -> list[Json]:
+    """Return the list of flavors with what is used of each resource."""
+    found: dict[str, list[Json]] = {}
+    listed: set[Use] = set()
+    for group in queue.groups:
+        for use, borrowed in _listed(group, amounts):
+            listed.add(use)
+            total = amounts.get(use, 0)
+            found.setdefault(use.flavor, []).append(_entry(use, total, borrowed, tells_borrowed))
+    known = {quota.flavor for group in queue.groups for quota in group.flavors}
+    for use in sorted(amounts.keys() - listed):
+        total = amounts[use]
+        # A resource that a flavor of the queue does not limit is not borrowed from anybody.
+        borrowed = 0 if use.flavor in known else total
+        found.setdefault(use.flavor, []).append(_entry(use, total, borrowed, tells_borrowed))
+    return [
+        {"name": name, "resources": resources}
+        for name, resources in list(found.items())[:_MOST_FLAVORS]
+    ]
+
+
+def _listed(group: ResourceGroup, amounts: Mapping[Use, int]) -> Iterator[tuple[Use, int]]:
+    """Yield what a group lists, in its order, and how much of it is borrowed."""
+    if group.pool is None:
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                use = Use(flavor.flavor, quota.resource)
+                yield use, max(0, amounts.get(use, 0) - quota.nominal)
+        return
+    left = {quota.resource: quota.nominal for quota in group.pool}
+    for flavor in group.flavors:
+        for quota in group.pool:
+            use = Use(flavor.flavor, quota.resource)
+            total = amounts.get(use, 0)
+            yield use, max(0, total - left[quota.resource])
+            left[quota.resource] = max(0, left[quota.resource] - total)
+
+
+def _entry(use: Use, total: int, borrowed: int, tells_borrowed: bool) -> Json:
+    entry: Json = {"name": use.resource, "total": format_amount(total, use.resource)}
+    if tells_borrowed:
+        entry["borrowed"] = format_amount(borrowed, use.resource)
+    return entry
+
+
+# ---- writing -----------------------------------------------------------------------------------
+
+# A status is written at once, and then so many seconds not again.
+REST_SECONDS = 1.0
+# Where many queues are busy each of them rests longer: statuses of queues must not cost more than
+# some hundredths of what an API server can store, which is some hundred writes a second.
+MOST_PER_SECOND = 3
+# That a queue is empty is what people, and scripts, wait for: it is told sooner.
+MOST_EMPTY_PER_SECOND = 30
+# Who was not written for so long does not count as busy.
+_BUSY_SECONDS = 10.0
+
+
+class Pace:
+    """Remembers when each key was last written; forgetting it only means one write more."""
+
+    def __init__(self) -> None:
+        """Begin with nobody written."""
+        self._written: dict[Key, float] = {}  # the busy ones, in order of their last write
+
+    def rests_until(self, key: Key, sums: Sums, now: float) -> float | None:
+        """Return when the status of a queue with these counts may be written; None if it may now.
+
+        Until then nobody need work out what it would say.
+        """
+        last = self._written.get(key)
+        if last is None:
+            return None
+        is_empty = not sums.pending and not sums.reserving
+        most = MOST_EMPTY_PER_SECOND if is_empty else MOST_PER_SECOND
+        due = last + max(REST_SECONDS, len(self._written) / most)
+        return due if now < due else None
+
+    def write(self, key: Key, obj: Json, status: Json, now: float) -> Steps:
+        """Write what is different about a status that does not rest."""
+        old = obj.get("status") or {}
+        changed = {name: value for name, value in status.items() if old.get(name) != value}
+        if changed:
+            self.forget(key)
+            self._written[key] = now
+            self._forget_quiet(now)
+            yield Patch(Ref.to(obj), {"status": changed}, "status")
+
+    def _forget_quiet(self, now: float) -> None:
+        longest = max(_BUSY_SECONDS, len(self._written) / MOST_PER_SECOND)
+        quiet = takewhile(lambda one: now - one[1] > longest, self._written.items())
+        for key, _ in list(quiet):
+            del self._written[key]
+
+    def forget(self, key: Key) -> None:
+        """Let go of a queue that is gone."""
+        self._written.pop(key, None)

@@ -19,8 +19,8 @@ import orjson
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Read, Ref, Steps, Together
-from unisono.control.admission import record
-from unisono.control.usable import is_usable
+from unisono.control.admission import placement
+from unisono.control.nodes import is_usable
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
 from unisono.kube.mapping import Kind
@@ -140,7 +140,7 @@ class InDoubt:
         reads = [Read(ref.kind, ref.namespace, ref.name) for ref in refs]
         found: Sequence[Json | KubeTrouble | None] = yield Together(reads, tells=True)
         fences = [
-            Patch(Ref.to(obj), record.fenced(obj, now), "status")
+            Patch(Ref.to(obj), placement.fenced(obj, now), "status")
             for ref, obj in zip(refs, found, strict=True)
             if isinstance(obj, dict) and Ref.to(obj) == ref
         ]

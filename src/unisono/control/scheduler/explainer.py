@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Patch, Ref, Steps
-from unisono.control.admission import record
+from unisono.control.admission.explanation import waiting_status
 from unisono.control.conditions import find, with_condition
 from unisono.control.scheduler.loop import Scheduler
-from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.start_estimates import has_moved, start_of, without_times
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
@@ -77,7 +76,7 @@ class Explainer:
             yield from self._sentences.put_off(key, now, self._last_admitted(now))
             if self._sentences.has_put_off(key):
                 return
-        changes = record.waiting(workload, explanation, now=now)
+        changes = waiting_status(workload, explanation, now=now)
         if changes is None:
             if self._sentences is not None:
                 self._sentences.give_back()
@@ -127,3 +126,54 @@ def _unschedulable(pod: Json, message: str, now: float) -> Steps:
         return
     changed = with_condition(conditions, "PodScheduled", "False", "Unschedulable", message, now=now)
     yield Patch(Ref.to(pod), {"status": {"conditions": changed}}, "status")
+
+
+# ---- sentences ---------------------------------------------------------------------------------
+
+# While workloads are admitted, and else: sentences a second.
+BUSY_PER_SECOND = 4.0
+QUIET_PER_SECOND = 100.0
+# So many may come at once: a person who submits some jobs hears of all of them immediately.
+MOST_AT_ONCE = 50.0
+# For so long after the last admission it counts as busy.
+BUSY_SECONDS = 2.0
+_SHORTEST_REST_SECONDS = 1.0
+
+
+class Sentences:
+    """A bucket that fills with time, and who waits for a drop of it."""
+
+    def __init__(self) -> None:
+        """Begin with a full bucket."""
+        self._left = MOST_AT_ONCE
+        self._filled_at = 0.0
+        self._admitted_at = float("-inf")
+        self._put_off: set[Key] = set()
+
+    def put_off(self, key: Key, now: float, admitted_at: float) -> Steps:
+        """Say when to come back if there is no room for a sentence now; else nothing."""
+        self._admitted_at = max(self._admitted_at, admitted_at)
+        is_busy = now < self._admitted_at + BUSY_SECONDS
+        rate = BUSY_PER_SECOND if is_busy else QUIET_PER_SECOND
+        passed = max(0.0, now - self._filled_at)
+        self._left = min(MOST_AT_ONCE, self._left + rate * passed)
+        self._filled_at = now
+        if self._left >= 1.0:
+            self._left -= 1.0
+            self._put_off.discard(key)
+            return
+        self._put_off.add(key)
+        # Everybody's turn comes after that of all others, so nobody asks much more than once.
+        yield Again(now + max(_SHORTEST_REST_SECONDS, len(self._put_off) / QUIET_PER_SECOND))
+
+    def give_back(self) -> None:
+        """Take back what somebody was given who had nothing new to hear."""
+        self._left = min(MOST_AT_ONCE, self._left + 1.0)
+
+    def forget(self, key: Key) -> None:
+        """Let go of somebody who need not be told any more."""
+        self._put_off.discard(key)
+
+    def has_put_off(self, key: Key) -> bool:
+        """Say whether somebody is still waiting to be told."""
+        return key in self._put_off

@@ -35,25 +35,23 @@ from unisono.control.actions import (
     Together,
     Wake,
 )
-from unisono.control.admission import record
-from unisono.control.admission import shared_gpus as gpu_seats
+from unisono.control.admission import placement, record, shared_gpus
+from unisono.control.admission.elastic import shrink_request
 from unisono.control.admission.implicit_queues import written_queue
-from unisono.control.admission.shrinking import telling
+from unisono.control.nodes import host_names, node_name
 from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.health import Health
 from unisono.control.scheduler.live_policy import OperatorPolicy
+from unisono.control.scheduler.missing_nodes import Repairs, Seating
 from unisono.control.scheduler.pending_writes import Decided, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.relevant_changes import News
-from unisono.control.scheduler.repairs import Repairs
-from unisono.control.scheduler.seating import Seating
 from unisono.control.scheduler.start_estimates import Estimates, has_date
 from unisono.control.scheduler.takeover import taken_over
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
 from unisono.control.scheduler.unevaluated import Unexamined
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
-from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
 from unisono.engine.audit import AuditCache, Violation, audit
 from unisono.engine.cluster import new_cluster
@@ -651,7 +649,7 @@ class Scheduler:
                     yield Again(now)
                     break
                 self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
-                nodes = [node_name(host, view) for host, _ in record.hosts_of(write.changes)]
+                nodes = [node_name(host, view) for host, _ in placement.hosts_of(write.changes)]
                 holds = self._basis.holding(nodes)
                 yield from self._store([msgspec.structs.replace(write, holds=holds)], view)
                 yield Note(write.ref, mender.told_as, told)
@@ -753,7 +751,7 @@ class Scheduler:
         pod = self._translator.stray(admit.workload)
         if pod is not None:
             (one,) = admit.admission.pod_sets
-            shared = gpu_seats.told(one.devices[0]) if one.devices else {}
+            shared = shared_gpus.annotation_for(one.devices[0]) if one.devices else {}
             self._translator.sent.note(pod, one.nodes[0][0])
             holds = self._basis.holding(one.nodes[0][:1])
             return [Bind(Ref.to(pod), one.nodes[0][0], shared, holds)]
@@ -794,7 +792,7 @@ class Scheduler:
         workload = self._settled(view, smaller.workload)
         if workload is None:
             return []
-        changes = telling(workload, smaller, _described(view, smaller.by), now=now)
+        changes = shrink_request(workload, smaller, _described(view, smaller.by), now=now)
         return [Patch(Ref.to(workload), changes, "status", holds=self._basis.holding())]
 
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:

@@ -64,8 +64,3 @@ def claims_of_sets(workload: Json) -> list[str]:
     """Return the claims that the pods of a Workload mount."""
     specs = (one["template"].get("spec") or {} for one in workload["spec"].get("podSets") or ())
     return [claim for spec in specs for claim in claims_in(spec)]
-
-
-def without_sets(workload: Json) -> Json:
-    """Return a Workload without what need not be read again."""
-    return {**workload, "spec": {**workload["spec"], "podSets": []}}

@@ -16,7 +16,7 @@ from unisono.control.actions import Json
 from unisono.control.controller import own_key
 from unisono.control.health.progress import PROGRESS
 from unisono.control.health.stragglers import KNOWN
-from unisono.control.scheduler.repairs import is_repairing
+from unisono.control.scheduler.missing_nodes import is_repairing
 from unisono.control.scheduler.time_limits import default_text
 from unisono.control.view import View
 from unisono.kube.form import Key

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps, Together
-from unisono.control.admission import record
+from unisono.control.admission import placement
 from unisono.control.conditions import find
 from unisono.control.view import View
 from unisono.kube.trouble import Invalid, KubeTrouble, NotFound
@@ -22,7 +22,7 @@ MOST_AT_ONCE = 64
 def on_its_way(workload: Json) -> Iterable[str]:
     """Index gangs that have been sent somewhere and are not there yet."""
     found = find((workload.get("status") or {}).get("conditions"), names.PLACEMENT)
-    return () if found is None or found["reason"] == record.COMMITTED else (_YES,)
+    return () if found is None or found["reason"] == placement.COMMITTED else (_YES,)
 
 
 def taken_over(view: View, epoch: int) -> Steps:
@@ -34,7 +34,7 @@ def taken_over(view: View, epoch: int) -> Steps:
     writes = [
         Patch(Ref.to(workload), changes, "status")
         for workload in view.by(names.WORKLOAD, ON_ITS_WAY, _YES)
-        if (changes := record.stamped(workload, epoch)) is not None
+        if (changes := placement.stamped(workload, epoch)) is not None
     ]
     for first in range(0, len(writes), MOST_AT_ONCE):
         results = yield Together(writes[first : first + MOST_AT_ONCE], tells=True)

@@ -13,14 +13,19 @@ import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.admission import shared_gpus as gpu_seats
+from unisono.control.admission import shared_gpus
+from unisono.control.admission.elastic import (
+    first_of_slice,
+    holds,
+    only_new,
+    pods_to_keep,
+    slice_of,
+)
 from unisono.control.admission.implicit_queues import VOLCANO_DOOR, read_flavor, read_queue
+from unisono.control.admission.placement import placement_of
 from unisono.control.admission.purchases import machines_due
-from unisono.control.admission.record import granted_ms, placement_of
-from unisono.control.admission.shrinking import told
-from unisono.control.admission.slices import first_of_slice, holds, only_new, slice_of
+from unisono.control.admission.record import granted_ms
 from unisono.control.conditions import find, is_true
-from unisono.control.jobs.workload import IN_USE
 from unisono.control.manifests import LiveContext, Manifests
 from unisono.control.pod_gangs.links import gang_of, is_bare_and_ours, is_solo
 from unisono.control.scheduler.binds_in_flight import Sent
@@ -378,7 +383,7 @@ class Translator:
         written = self._written(obj, is_known=is_known)
         # One that was deleted holds its nodes until the last of its pods is gone: then `gangs`
         # takes our finalizer off. Somebody else's may keep the object, but not what it had.
-        is_held = IN_USE in (metadata.get("finalizers") or ())
+        is_held = names.RESOURCE_IN_USE in (metadata.get("finalizers") or ())
         is_leaving = "deletionTimestamp" in metadata and not (
             is_held and obj.get("status", {}).get("admission")
         )
@@ -405,7 +410,7 @@ class Translator:
             yield from self._stragglers(key)
         else:
             seated = self._beside_first(self._seated(holding, written, obj), obj)
-            keeps = {} if seated.evicting else told(obj)
+            keeps = {} if seated.evicting else pods_to_keep(obj)
             if keeps:
                 seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
             limit = granted_ms(obj)
@@ -453,7 +458,7 @@ class Translator:
         metadata, conditions = obj["metadata"], (obj.get("status") or {}).get("conditions")
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
         reserved = find(conditions, "QuotaReserved")
-        is_held = IN_USE in (metadata.get("finalizers") or ())
+        is_held = names.RESOURCE_IN_USE in (metadata.get("finalizers") or ())
         if (
             is_true(conditions, "Finished")
             or (reserved is not None and reserved["status"] == "False")
@@ -486,7 +491,7 @@ class Translator:
     def _seated(self, holding: Holding, written: Any, obj: Json) -> Holding:
         """Put a holding on the nodes, and shared GPUs, that its record names."""
         _, about = placement_of((obj.get("status") or {}).get("conditions"))
-        devices = gpu_seats.read(about.get("devices", ""))
+        devices = shared_gpus.read(about.get("devices", ""))
         record = {
             one.name: one.topology_assignment
             for one in written.status.admission.pod_set_assignments

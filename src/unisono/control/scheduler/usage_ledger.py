@@ -7,8 +7,7 @@ time and a crash is counted again for those who still run, and lost for those wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -19,11 +18,9 @@ from unisono.control.view import View
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.priority_order import multifactor_of
+from unisono.engine.state.cluster import ClusterState
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-
-if TYPE_CHECKING:
-    from unisono.control.scheduler.loop import Scheduler
 
 NAME = "unisono-usage"
 FIELD = "usage.json"
@@ -46,9 +43,9 @@ class UsageLedger:
     watches: Sequence[Kind] = (names.CONFIG_MAP,)
     is_by_name = True
 
-    def __init__(self, scheduler: Scheduler, place: Key) -> None:
-        """Take the one that knows."""
-        self._scheduler = scheduler
+    def __init__(self, state: Callable[[], ClusterState], place: Key) -> None:
+        """Take what returns the engine's state; the scheduler may have built it anew."""
+        self._state = state
         self._place = place
         self._written: int | None = None  # how much had happened when it was written
 
@@ -59,7 +56,7 @@ class UsageLedger:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write down what was used, if that is more than time alone tells."""
-        multifactor = multifactor_of(self._scheduler.state)
+        multifactor = multifactor_of(self._state())
         if multifactor is None:
             return
         obj = view.get(names.CONFIG_MAP, key.name, key.namespace)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.usable import is_ready
+from unisono.control.nodes import is_ready
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import duration_ms

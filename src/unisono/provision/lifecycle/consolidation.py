@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
-from unisono.control.admission.record import COMMITTED, hosts_of, placement_of
+from unisono.control.admission.placement import COMMITTED, hosts_of, placement_of
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.health.progress import progress_of
-from unisono.control.usable import node_name as node_of_host
+from unisono.control.nodes import node_name as node_of_host
 from unisono.control.view import View
 from unisono.kinds.buying import DISRUPTABLE, RESTART_COST
 from unisono.kinds.digits import finite_number, whole_number

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Again, Delete, Json, Note, Patch, Ref, Steps, Wake
+from unisono.control.admission.placement import hosts_of
 from unisono.control.admission.purchases import is_holding, purchase_of
-from unisono.control.admission.record import hosts_of
 from unisono.control.conditions import seconds, timestamp
 from unisono.control.controller import own_key
-from unisono.control.usable import node_name as node_of_host
+from unisono.control.nodes import node_name as node_of_host
 from unisono.control.view import View
 from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.admission.placement import hosts_of
+from unisono.control.admission.purchases import BY_MACHINE, UNDER_WAY, is_holding, purchase_of
 from unisono.control.conditions import find, is_true
-from unisono.control.purchases import BY_MACHINE, UNDER_WAY, is_holding, purchase_of
-from unisono.control.scheduler.record import hosts_of
 from unisono.control.view import View
 from unisono.kinds.scalar import duration_ms
 from unisono.provision import keys

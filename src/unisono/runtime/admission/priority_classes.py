@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from unisono.control.class_rules import CLASS_RULES
+from unisono.control.jobs.priority_class_rules import CLASS_RULES
 from unisono.kinds.policy.settings import EVERY_CLASS
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.runtime.admission.tenancy import (

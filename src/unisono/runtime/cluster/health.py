@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.control.driver import Driver
-from unisono.control.live import Live
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.workers import Live
 from unisono.control.scheduler.health import Health
 from unisono.kube.calls import Counts
 from unisono.kube.candidate import Candidate

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unisono.control.driver import Driver
-from unisono.control.live import Live
-from unisono.control.packed import Packed
+from unisono.control.packed_objects import Packed
+from unisono.control.reconciling.driver import Driver
+from unisono.control.reconciling.workers import Live
 from unisono.control.view import Difference
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from aiohttp import web
 
-from unisono.control.class_rules import CLASS_RULES, read_rules
+from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP, SECRET
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kube.client import Client

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.conditions import find
-from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
-from unisono.control.jobs.templates import injected, restored
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
 from unisono.kube.mapping import Kind

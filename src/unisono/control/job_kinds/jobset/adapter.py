@@ -17,8 +17,7 @@ from unisono.control.job_kinds.jobset.rules import (
     stages_of,
 )
 from unisono.control.job_kinds.merging import merged
-from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
-from unisono.control.jobs.templates import injected, restored
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.view import View
 from unisono.kube.mapping import Kind
 

@@ -55,9 +55,8 @@ from unisono.control.job_kinds.jobset.rules import (
     sorted_out,
 )
 from unisono.control.job_kinds.pod_limit import AT_ONCE, HELD, most_pods, too_many
-from unisono.control.jobs.letting_go import is_let_go
 from unisono.control.jobs.pods import is_deleting
-from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.queues import Queues, is_let_go
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

@@ -11,9 +11,8 @@ from unisono.control.job_kinds.kubeflow.api import Sort
 from unisono.control.job_kinds.kubeflow.mpi import waits_for_workers
 from unisono.control.job_kinds.kubeflow.replicas import replicas_of
 from unisono.control.job_kinds.kubeflow.status import ENDS
-from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.jobs.pods import is_ready, is_terminal, phase_of
-from unisono.control.jobs.templates import injected, restored
 from unisono.control.view import View
 from unisono.kube.mapping import Kind
 

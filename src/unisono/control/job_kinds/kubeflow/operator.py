@@ -37,9 +37,8 @@ from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, so
 from unisono.control.job_kinds.kubeflow.status import ENDS, counts_of, with_state
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
-from unisono.control.jobs.letting_go import is_let_go
 from unisono.control.jobs.pods import is_deleting, is_terminal
-from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.queues import Queues, is_let_go
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

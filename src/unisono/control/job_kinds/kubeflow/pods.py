@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ATTEMPT
 from unisono.control.job_kinds.kubeflow import api, mpi
-from unisono.control.job_kinds.kubeflow.api import MPI, Sort
-from unisono.control.job_kinds.kubeflow.environment import host, port_of, variables
+from unisono.control.job_kinds.kubeflow.api import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort
 from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, pod_policy
 from unisono.control.jobs.pods import pod_from, pod_name
 from unisono.control.jobs.workload import owner_reference
+from unisono.kinds.digits import whole_number
+from unisono.kube.mapping import Kind
 
 
 def new_pod(job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int) -> Json:
@@ -87,3 +89,146 @@ def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> Iterator[Js
         for one in replicas
         for index in range(one.count)
     )
+
+
+# ---- environment -------------------------------------------------------------------------------
+
+
+def host(job: Json, type_: str, index: int) -> str:
+    """Return the name of a pod, and of the Service that leads to it."""
+    return f"{job['metadata']['name']}-{type_.lower()}-{index}"
+
+
+def variables(
+    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> list[Json]:
+    """Return the variables of a pod."""
+    makes = _MAKERS.get(sort.kind)
+    made = makes(job, sort, replicas, one, index) if makes is not None else {}
+    return [{"name": name, "value": value} for name, value in made.items()]
+
+
+def port_of(sort: Sort, template: Json) -> int:
+    """Return the port that peers talk to: the one that a container names so, else the usual one."""
+    for container in (template.get("spec") or {}).get("containers") or ():
+        for port in container.get("ports") or ():
+            if port.get("name") == sort.port_name:
+                return int(port["containerPort"])
+    return sort.port
+
+
+def rank_of(replicas: Sequence[Replicas], one: Replicas, index: int) -> int:
+    """Return a pod's number among all pods: leaders first."""
+    before = 0
+    for other in replicas:
+        if other is one:
+            break
+        before += other.count
+    return before + index
+
+
+def _first(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> tuple[str, str]:
+    return host(job, replicas[0].type, 0), str(port_of(sort, replicas[0].template))
+
+
+def _pytorch(
+    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> dict[str, str]:
+    pods = sum(other.count for other in replicas)
+    processes = str(job["spec"].get("nprocPerNode") or "auto")
+    address, port = _first(job, sort, replicas)
+    rank = str(rank_of(replicas, one, index))
+    made = {
+        "PYTHONUNBUFFERED": "1",
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": str(pods * (whole_number(processes) or 1)),
+        "RANK": rank,
+        "PET_MASTER_ADDR": address,
+        "PET_MASTER_PORT": port,
+        "PET_NPROC_PER_NODE": processes,
+        "PET_NNODES": str(pods),
+        "PET_NODE_RANK": rank,
+    }
+    elastic = job["spec"].get("elasticPolicy")
+    if elastic is not None:
+        made |= _elastic(job, elastic, pods, port)
+    return made
+
+
+def _elastic(job: Json, elastic: Json, pods: int, port: str) -> dict[str, str]:
+    least, most = elastic.get("minReplicas") or pods, elastic.get("maxReplicas") or pods
+    host_ = elastic.get("rdzvHost") or host(job, "worker", 0)
+    made = {
+        "PET_NNODES": f"{least}:{most}",
+        "PET_RDZV_BACKEND": elastic.get("rdzvBackend") or "c10d",
+        "PET_RDZV_ENDPOINT": f"{host_}:{elastic.get('rdzvPort') or port}",
+        "PET_RDZV_ID": elastic.get("rdzvId") or job["metadata"]["name"],
+    }
+    if elastic.get("maxRestarts") is not None:
+        made["PET_MAX_RESTARTS"] = str(elastic["maxRestarts"])
+    if elastic.get("nProcPerNode"):
+        made["PET_NPROC_PER_NODE"] = str(elastic["nProcPerNode"])
+    return made
+
+
+def _tensorflow(
+    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> dict[str, str]:
+    if sum(other.count for other in replicas) == 1:
+        return {}
+    namespace = job["metadata"]["namespace"]
+    cluster = {
+        other.name: [
+            f"{host(job, other.type, number)}.{namespace}.svc:{port_of(sort, other.template)}"
+            for number in range(other.count)
+        ]
+        for other in replicas
+        if other.type != "Evaluator"
+    }
+    task = {"type": one.name, "index": index}
+    made = {"cluster": cluster, "task": task, "environment": "cloud"}
+    return {"TF_CONFIG": json.dumps(made, separators=(",", ":"))}
+
+
+def _xgboost(
+    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> dict[str, str]:
+    address, port = _first(job, sort, replicas)
+    workers = [
+        host(job, other.type, number)
+        for other in replicas
+        if other.type == "Worker"
+        for number in range(other.count)
+    ]
+    return {
+        "PYTHONUNBUFFERED": "0",
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": str(sum(other.count for other in replicas)),
+        "RANK": str(rank_of(replicas, one, index)),
+        "WORKER_PORT": port,
+        "WORKER_ADDRS": ",".join(workers),
+    }
+
+
+def _jax(
+    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> dict[str, str]:
+    address, port = _first(job, sort, replicas)
+    return {
+        "PYTHONUNBUFFERED": "1",
+        "COORDINATOR_ADDRESS": address,
+        "COORDINATOR_PORT": port,
+        "NUM_PROCESSES": str(sum(other.count for other in replicas)),
+        "PROCESS_ID": str(index),
+    }
+
+
+_Maker = Callable[[Json, Sort, Sequence[Replicas], Replicas, int], dict[str, str]]
+_MAKERS: Mapping[Kind, _Maker] = {
+    PYTORCH.kind: _pytorch,
+    TENSORFLOW.kind: _tensorflow,
+    XGBOOST.kind: _xgboost,
+    JAX.kind: _jax,
+}

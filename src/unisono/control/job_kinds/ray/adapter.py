@@ -10,9 +10,8 @@ from unisono.control.job_kinds.ray import api
 from unisono.control.job_kinds.ray.groups import HEAD, groups_of
 from unisono.control.job_kinds.ray.job import ENDED, deployment_of
 from unisono.control.job_kinds.ray.submitter import NAME, submitter_template
-from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.jobs.pods import is_ready, is_terminal
-from unisono.control.jobs.templates import injected, restored
 from unisono.control.view import View
 from unisono.kube.mapping import Kind
 

@@ -32,9 +32,8 @@ from unisono.control.job_kinds.ray import api
 from unisono.control.job_kinds.ray.submitter import NAME, job_name, submitter_job
 from unisono.control.jobs.adapter import Injection
 from unisono.control.jobs.controller import injections
-from unisono.control.jobs.letting_go import is_let_go
 from unisono.control.jobs.pods import is_deleting, phase_of, suffix
-from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.queues import Queues, is_let_go
 from unisono.control.jobs.workload import owner_reference, workload_name
 from unisono.control.view import View
 from unisono.kube.form import Key

@@ -11,8 +11,7 @@ import yaml
 from unisono.control.actions import Json
 from unisono.control.job_kinds.ray import api
 from unisono.control.job_kinds.ray.pods import head_address
-from unisono.control.jobs.adapter import Injection
-from unisono.control.jobs.templates import injected
+from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.workload import owner_reference
 
 NAME = "submitter"

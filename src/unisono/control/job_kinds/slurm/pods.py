@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.job_kinds.slurm import api
-from unisono.control.jobs.adapter import Injection
+from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.pods import pod_from
-from unisono.control.jobs.templates import injected
 from unisono.control.jobs.workload import owner_reference
 from unisono.kinds.digits import whole_number
 from unisono.slurm.environment import Seat, environment

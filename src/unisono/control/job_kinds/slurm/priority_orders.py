@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import orjson
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Json, Patch, Ref, Steps
 from unisono.control.job_kinds.slurm import api
-from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.ordering.fair_tree import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
+from unisono.engine.state.cluster import ClusterState
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.labels import NAMESPACE
@@ -33,14 +34,21 @@ _JOBS_A_SECOND = 100
 _MOST_JOBS = 10_000
 
 
-class TurnKeeper:
+class Deciding(Protocol):
+    """What is shown of the scheduler."""
+
+    state: ClusterState
+    cycles: int
+
+
+class PriorityOrders:
     """Writes the numbers of the scheduler down."""
 
     name = "slurm-turns"
     watches: Sequence[Kind] = (api.JOB,)
 
-    def __init__(self, scheduler: Scheduler, place: Key = PLACE) -> None:
-        """Take the one who knows them; `place` is the ConfigMap's namespace and name."""
+    def __init__(self, scheduler: Deciding, place: Key = PLACE) -> None:
+        """Take the scheduler; `place` is the ConfigMap's namespace and name."""
         self._scheduler = scheduler
         self._place = place
         self._due = 0.0

@@ -14,10 +14,9 @@ from unisono.control.job_kinds.jobset.adapter import (
     runs_something,
     sets_of,
 )
-from unisono.control.job_kinds.trainjob.faults import Faults
 from unisono.control.job_kinds.trainjob.parts import INJECTOR
 from unisono.control.job_kinds.trainjob.render import rendered
-from unisono.control.job_kinds.trainjob.runtimes import runtime_of
+from unisono.control.job_kinds.trainjob.runtimes import Faults, runtime_of
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
 from unisono.control.view import View
 from unisono.kube.mapping import Kind

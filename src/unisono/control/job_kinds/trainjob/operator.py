@@ -30,13 +30,11 @@ from unisono.control.controller import own_key, owner_key
 from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT
 from unisono.control.job_kinds.jobset.operator import RESTARTING
 from unisono.control.job_kinds.ssh_keys import KeyPair
-from unisono.control.job_kinds.trainjob.faults import Faults
 from unisono.control.job_kinds.trainjob.mpi import SSH_AUTH, new_mpi_keys, with_keys
 from unisono.control.job_kinds.trainjob.render import Rendered, rendered
-from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, runtime_key, runtime_of
-from unisono.control.jobs.letting_go import is_let_go
+from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, Faults, runtime_key, runtime_of
 from unisono.control.jobs.pods import is_deleting
-from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.queues import Queues, is_let_go
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

@@ -13,9 +13,8 @@ from unisono.control.actions import Json, Patch, Ref
 from unisono.control.job_kinds.volcano import api
 from unisono.control.job_kinds.volcano.phases import phase_of as phase_of_job
 from unisono.control.job_kinds.volcano.tasks import least_pods, task_minima, tasks_of
-from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, with_topology
 from unisono.control.jobs.pods import is_ready, is_terminal, phase_of
-from unisono.control.jobs.topology import with_topology
 from unisono.control.manifests import LiveContext, Manifests
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest

@@ -35,8 +35,7 @@ from unisono.control.job_kinds.volcano.phases import (
 )
 from unisono.control.job_kinds.volcano.pods import new_claims, new_pod
 from unisono.control.job_kinds.volcano.policies import is_lost_with_node, reactions
-from unisono.control.job_kinds.volcano.tally import Tally, may_start, tally
-from unisono.control.job_kinds.volcano.tasks import least_pods, tasks_of
+from unisono.control.job_kinds.volcano.tasks import Tally, least_pods, may_start, tally, tasks_of
 from unisono.control.jobs.adapter import Injection
 from unisono.control.jobs.controller import injections
 from unisono.control.jobs.pods import is_deleting

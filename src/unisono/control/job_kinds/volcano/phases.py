@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from unisono.control.actions import Json
 from unisono.control.job_kinds.volcano import api
 from unisono.control.job_kinds.volcano.policies import Reaction
-from unisono.control.job_kinds.volcano.tally import Tally
-from unisono.control.job_kinds.volcano.tasks import least_pods, max_retries, pod_name
+from unisono.control.job_kinds.volcano.tasks import Tally, least_pods, max_retries, pod_name
 
 LIVE = ("", "Pending", "Running")
 ENDED = ("Completed", "Failed", "Terminated", "Aborted")

@@ -9,9 +9,8 @@ from unisono.control.conditions import timestamp
 from unisono.control.job_kinds.volcano import api
 from unisono.control.job_kinds.volcano.plugins import equip
 from unisono.control.job_kinds.volcano.tasks import Task, pod_name
-from unisono.control.jobs.adapter import Injection
+from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.pods import pod_from
-from unisono.control.jobs.templates import injected
 from unisono.control.jobs.workload import owner_reference
 
 RESTART_COUNT = "UNISONO_RESTART_COUNT"

@@ -23,7 +23,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import seconds
 from unisono.control.gangs.recovery import cause_of
 from unisono.control.job_kinds.volcano import api
-from unisono.control.job_kinds.volcano.tally import Tally, TaskPods
+from unisono.control.job_kinds.volcano.tasks import Tally, TaskPods
 from unisono.control.jobs.pods import is_deleting, phase_of
 from unisono.kinds.scalar import duration_ms
 

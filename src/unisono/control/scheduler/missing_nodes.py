@@ -1,0 +1,221 @@
+"""Other nodes for gangs that lost some (`repairing.py` says when, `engine.repair` says which)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from unisono.control import names
+from unisono.control.actions import Json, Note, Patch, Ref, Steps
+from unisono.control.admission import placement, record
+from unisono.control.admission.checks import additions, open_checks, waits_for_seats
+from unisono.control.admission.purchases import is_buying, is_holding, replacing
+from unisono.control.conditions import is_true
+from unisono.control.gangs.repair import REPAIRING, refused, unhealthy
+from unisono.control.gangs.slots import is_living, set_of
+from unisono.control.nodes import is_host_usable, node_name
+from unisono.control.view import View
+from unisono.engine.dry_run import refuse_broken_repair
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import NodeName, WorkloadKey
+from unisono.engine.model.provisioning import Purchase
+from unisono.engine.model.selection import Labels
+from unisono.engine.model.workload import Admission
+from unisono.engine.repair import place_reserved, repair, replacement
+from unisono.engine.state.cluster import ClusterState
+from unisono.kinds.core.gpu_parts import device_of
+from unisono.kinds.core.selection import labels_of
+from unisono.kube.form import Key
+
+
+class Repairs:
+    """Finds other nodes for those who lost some."""
+
+    told_as = "GangRepaired"
+
+    def __init__(self, state: ClusterState, epoch: int) -> None:
+        """Repair on a state."""
+        self._state = state
+        self._epoch = epoch
+        self.untried = Untried(state)
+
+    def heard(self, workload: Json | None, key: Key) -> None:
+        """Note whether a workload is to be repaired."""
+        self.untried.note(key, waits=workload is not None and is_repairing(workload))
+
+    def writes(
+        self, view: View, hosts: Callable[[str], str], now: float
+    ) -> Iterator[tuple[Patch, str]]:
+        """Yield the patches that give gangs other nodes, each with what to tell people.
+
+        Somebody is looked at again only when nodes have changed. The state has to hear of each
+        patch before the next one is asked for.
+        """
+        for key, workload, own in self.untried.due(view):
+            unwelcome = refused(workload)
+            lost = [
+                host
+                for host in unhealthy(workload)
+                if host in unwelcome or not is_host_usable(host, view)
+            ]
+            if is_buying(workload):
+                continue  # machines for them are on their way; look again
+            self.untried.tried(key)
+            found = self._nodes_for(own, lost, view)
+            if found is None:
+                continue
+            admission, purchase = found
+            changes = record.repaired(workload, admission, hosts, now=now, epoch=self._epoch)
+            if purchase is not None:
+                conditions = changes["status"]["conditions"]
+                changes["status"]["conditions"] = replacing(conditions, purchase, now)
+            yield (
+                Patch(Ref.to(workload), changes, "status"),
+                _sentence(workload, admission, hosts, lost),
+            )
+
+    def _nodes_for(
+        self, key: WorkloadKey, lost: list[str], view: View
+    ) -> tuple[Admission, Purchase | None] | None:
+        """Return other nodes, or machines that are bought where there are none."""
+        if not lost:  # all of them have come back
+            return self._state.running[key].holding.admission, None
+        gone = frozenset(NodeName(node_name(host, view)) for host in lost)
+        staying = _staying(key, gone, view)
+        answer = repair(self._state, key, gone, staying)
+        found: tuple[Admission, Purchase | None] | None
+        if isinstance(answer, GangDoesNotFit):
+            found = replacement(self._state, key, gone, staying)
+        else:
+            found = answer, None
+        if found is not None:
+            refuse_broken_repair(self._state, key, *found)
+        return found
+
+
+def _staying(
+    key: WorkloadKey, gone: Collection[NodeName], view: View
+) -> dict[tuple[str, NodeName], list[int]]:
+    """Return who still runs on lost nodes; whose node is no more will be gone as well."""
+    found: dict[tuple[str, NodeName], list[int]] = {}
+    for pod in view.by(names.POD, names.BY_WORKLOAD, key):
+        node = NodeName(pod["spec"].get("nodeName") or "")
+        if node in gone and is_living(pod) and view.get(names.NODE, node) is not None:
+            device = device_of(pod["metadata"].get("annotations") or {})
+            found.setdefault((set_of(pod), node), []).append(-1 if device is None else device)
+    return found
+
+
+def is_repairing(workload: Json) -> bool:
+    """Say whether a workload waits for other nodes."""
+    conditions = (workload.get("status") or {}).get("conditions")
+    return placement.placement_of(conditions)[0] == REPAIRING
+
+
+def _sentence(
+    workload: Json, found: Admission, hosts: Callable[[str], str], lost: list[str]
+) -> str:
+    if not lost:
+        return f"{', '.join(unhealthy(workload))} came back"
+    before = {host for host, _ in placement.hosts_of(workload)}
+    new = {hosts(node) for one in found.pod_sets for node, _ in one.nodes} - before
+    instead = ", ".join(sorted(new)) or "nodes that it has already"
+    return f"{', '.join(lost)} replaced by {instead}"
+
+
+# ---- retry index -------------------------------------------------------------------------------
+
+
+class Untried:
+    """Holders of quota that somebody looks at again only when nodes have changed."""
+
+    def __init__(self, state: ClusterState) -> None:
+        """Begin with nobody."""
+        self._state = state
+        self._tried: dict[Key, int | None] = {}
+        self._at: Key | None = None  # the one that was yielded last
+
+    def note(self, key: Key, *, waits: bool) -> None:
+        """Take somebody in, to be looked at anew; or let them go."""
+        if waits:
+            self._tried[key] = None
+        else:
+            self._tried.pop(key, None)
+
+    def due(self, view: View) -> Iterator[tuple[Key, Json, WorkloadKey]]:
+        """Yield who was not tried on the nodes as they are now."""
+        for key in list(self._tried):
+            workload = view.peek(names.WORKLOAD, key.name, key.namespace)
+            own = WorkloadKey(f"{key.namespace}/{key.name}")
+            if workload is None or own not in self._state.running:
+                continue
+            if self._tried[key] != self._state.nodes.occupancy.moves:
+                self._at = key
+                yield key, workload, own
+
+    def tried(self, key: Key) -> None:
+        """Remember how nodes are now."""
+        self._tried[key] = self._state.nodes.occupancy.moves
+
+    def gave_up(self, view: View, problem: str) -> Steps:
+        """Pass over the workload that was yielded last until nodes change, and tell its owner."""
+        key = self._at
+        if key is None:
+            return
+        self.tried(key)
+        workload = view.peek(names.WORKLOAD, key.name, key.namespace)
+        if workload is not None:
+            message = f"could not find nodes for it: {problem}; tried again when nodes change"
+            yield Note(Ref.to(workload), "Quarantined", message, "Warning")
+
+
+# ---- seating -----------------------------------------------------------------------------------
+
+
+class Seating:
+    """Finds nodes for those who have quota and none."""
+
+    told_as = "GangSeated"
+
+    def __init__(self, state: ClusterState, epoch: int) -> None:
+        """Seat on a state."""
+        self._state = state
+        self._epoch = epoch
+        self.untried = Untried(state)
+
+    def heard(self, workload: Json | None, key: Key) -> None:
+        """Note whether a workload may be without nodes."""
+        self.untried.note(key, waits=workload is not None and _is_without(workload))
+
+    def writes(
+        self, view: View, hosts: Callable[[str], str], now: float
+    ) -> Iterator[tuple[Patch, str]]:
+        """Yield the patches that give gangs their nodes, each with what to tell people.
+
+        The state has to hear of each patch before the next one is asked for.
+        """
+        for key, workload, own in self.untried.due(view):
+            if open_checks(workload, view) or not waits_for_seats(workload, view):
+                continue
+            self.untried.tried(key)
+            found = place_reserved(self._state, own, _selectors(workload))
+            if isinstance(found, GangDoesNotFit):
+                continue
+            refuse_broken_repair(self._state, own, found)
+            changes = record.seated(workload, found, hosts, now=now, epoch=self._epoch)
+            nodes = {node for one in found.pod_sets for node, _ in one.nodes}
+            yield Patch(Ref.to(workload), changes, "status"), f"its nodes are there: {len(nodes)}"
+
+
+def _is_without(workload: Json) -> bool:
+    status = workload.get("status") or {}
+    if not is_holding(workload) or is_true(status.get("conditions"), "Admitted"):
+        return False
+    assignments = status["admission"].get("podSetAssignments") or ()
+    return not any(one.get("topologyAssignment") for one in assignments)
+
+
+def _selectors(workload: Json) -> dict[str, Labels]:
+    """Return the labels that checks require of the nodes of each pod set."""
+    sets = workload["status"]["admission"].get("podSetAssignments") or ()
+    found = {one["name"]: additions(workload, one["name"]).node_selector for one in sets}
+    return {name: labels_of(labels) for name, labels in found.items() if labels}
