@@ -104,4 +104,4 @@ def test_a_place_in_line_is_by_priority_and_age(cache: ClusterCache) -> None:
     dashboard = Dashboard(cache)
     dashboard.refresh()
     assert [one.name for one in dashboard.waiting] == ["urgent", "early", "late"]
-    assert [dashboard.place(one) for one in dashboard.waiting] == [1, 2, 3]
+    assert [dashboard.position(one) for one in dashboard.waiting] == [1, 2, 3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -125,26 +124,6 @@ def evictions(workload: Json) -> dict[str, int]:
     """Return how often a workload was evicted, by reason."""
     stats = (workload.get("status") or {}).get("schedulingStats") or {}
     return {one["reason"]: one["count"] for one in stats.get("evictions") or ()}
-
-
-def in_line(workloads: Sequence[Json]) -> list[Json]:
-    """Return those who wait, in the order of their queue (spec quota §5).
-
-    By priority, then by age; who was evicted because its pods did not start stands behind those
-    that came before that. What local queues used lately is left out: only the scheduler knows it.
-    """
-    waiting = [one for one in workloads if state_of(one) == "waiting"]
-    return sorted(waiting, key=_place)
-
-
-def _place(workload: Json) -> tuple[int, float, str]:
-    metadata = workload["metadata"]
-    at = metadata["creationTimestamp"]
-    evicted = condition(workload, "Evicted")
-    moves = ("PodsReadyTimeout", "AdmissionCheck")
-    if evicted is not None and evicted["status"] == "True" and evicted["reason"] in moves:
-        at = evicted["lastTransitionTime"]
-    return -workload["spec"].get("priority", 0), instant(at), metadata.get("uid", "")
 
 
 def instant(written: str) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli.connection import asked, verb_parser
@@ -11,7 +13,6 @@ from unisono.cli.workload_state import (
     NO_QUEUE,
     condition,
     gpus_of,
-    in_line,
     job_of,
     pods_of,
     since,
@@ -70,21 +71,24 @@ def run(arguments: argparse.Namespace) -> int:
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
     from unisono.apiserver.tables.age import age
-    from unisono.control.names import LOCAL_QUEUE, WORKLOAD
+    from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.trouble import Forbidden
     from unisono.runtime.clock import RealClock
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
-    try:  # positions need those of other namespaces, too
+    queues: list[Json] = []
+    try:  # positions need the workloads of other namespaces, too
         workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
-        doors = (await client.list(LOCAL_QUEUE)).items
+        local_queues = (await client.list(LOCAL_QUEUE)).items
     except Forbidden:
         workloads = [*map(readable, (await client.list(WORKLOAD, place)).items)]
-        doors = (await client.list(LOCAL_QUEUE, place)).items
+        local_queues = (await client.list(LOCAL_QUEUE, place)).items
+    with contextlib.suppress(Forbidden):  # without them, a published order is unknown
+        queues = (await client.list(CLUSTER_QUEUE)).items
     found = [
         one
-        for one in listed(workloads, doors)
+        for one in listed(workloads, local_queues, {one["metadata"]["name"]: one for one in queues})
         if (not place or one["namespace"] == place)
         and arguments.queue in ("", one["queue"], one["clusterQueue"])
     ]
@@ -110,21 +114,18 @@ def _cells(one: Json, waits: str) -> list[object]:
     return [one["name"], queue, *told]
 
 
-def listed(workloads: list[Json], doors: list[Json]) -> list[Json]:
-    """Return workloads as rows: who runs first, then who waits in queue order, then the rest."""
+def listed(
+    workloads: list[Json], local_queues: list[Json], queues: Mapping[str, Json] | None = None
+) -> list[Json]:
+    """Return workloads as rows: running first, then pending in queue order, then the rest."""
+    from unisono.kinds.kueue.queue_order import positions
+
     behind = {
         (one["metadata"]["namespace"], one["metadata"]["name"]): one["spec"]["clusterQueue"]
-        for one in doors
+        for one in local_queues
     }
-    lines: dict[str, list[Json]] = {}
-    for one in workloads:
-        lines.setdefault(_queue(one, behind), []).append(one)
-    positions = {
-        one["metadata"]["uid"]: place
-        for line in lines.values()
-        for place, one in enumerate(_standing_in(line), start=1)
-    }
-    rows = [_row(one, _queue(one, behind), positions) for one in workloads]
+    places = positions(workloads, lambda one: _queue(one, behind), queues)
+    rows = [_row(one, _queue(one, behind), places) for one in workloads]
     return sorted(
         rows,
         key=lambda row: (
@@ -137,13 +138,6 @@ def listed(workloads: list[Json], doors: list[Json]) -> list[Json]:
     )
 
 
-def _standing_in(line: list[Json]) -> list[Json]:
-    """Return those who wait their turn; who is held, or not to begin yet, stands in no line."""
-    from unisono.cli.why.surroundings import is_aside
-
-    return [one for one in in_line(line) if not is_aside(one)]
-
-
 def _queue(workload: Json, behind: dict[tuple[str, str], str]) -> str:
     """Return the ClusterQueue that a workload holds quota of or waits for; empty if none."""
     admission = (workload.get("status") or {}).get("admission") or {}
@@ -151,7 +145,7 @@ def _queue(workload: Json, behind: dict[tuple[str, str], str]) -> str:
     return str(admission.get("clusterQueue") or behind.get(door, ""))
 
 
-def _row(workload: Json, queue: str, positions: dict[str, int]) -> Json:
+def _row(workload: Json, queue: str, places: dict[str, int]) -> Json:
     metadata = workload["metadata"]
     made: Json = {
         "namespace": metadata["namespace"],
@@ -169,8 +163,8 @@ def _row(workload: Json, queue: str, positions: dict[str, int]) -> Json:
             (condition(workload, _TOLD.get(state_of(workload), "")) or _NOTHING)["message"]
         ),
     }
-    if metadata["uid"] in positions:
-        made["position"] = positions[metadata["uid"]]
+    if metadata["uid"] in places:
+        made["position"] = places[metadata["uid"]]
     return made
 
 

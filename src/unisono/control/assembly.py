@@ -71,6 +71,7 @@ from unisono.control.queue_status.local_queue import (
     RecentUse,
     leads_to,
 )
+from unisono.control.queue_status.pending_order import PendingOrder
 from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
@@ -351,6 +352,7 @@ def _assembled(
             InUse(tally),
             RecentUse(lambda: scheduler.state),
             UsageLedger(lambda: scheduler.state, ledger),
+            PendingOrder(lambda: scheduler.state),
             *(() if is_alone else (ClassRules(settings, view, ledger.namespace),)),
         ),
     )

@@ -91,6 +91,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         "local-queues": {names.LOCAL_QUEUE: "status"},
         "fair-shares": {names.CLUSTER_QUEUE: "status", names.COHORT: "status"},
         "in-use": {names.CLUSTER_QUEUE: "patch", names.FLAVOR: "patch"},
+        "pending-order": {names.CLUSTER_QUEUE: "status"},
         "recent-use": {names.LOCAL_QUEUE: "status"},
         "usage-ledger": {names.CONFIG_MAP: "create patch"},
         "class-rules": {names.CONFIG_MAP: "create patch"},

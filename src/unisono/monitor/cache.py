@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from unisono.kinds import views
@@ -53,6 +54,8 @@ FOLLOWED = (
 _MOST_HEARD = 512
 
 Key = tuple[str, str]
+# Whether it is held, its place in a published order, and its key of `kinds.kueue.queue_order`.
+PendingRank = tuple[bool, int, bool, int, int, str]
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -210,15 +213,27 @@ class ClusterCache:
         """Yield the pods that hold a node."""
         return (one for one in self.pods.values() if one.node and not one.is_over)
 
-    def lines(self) -> dict[str, list[WorkloadRecord]]:
-        """Return who waits, by ClusterQueue, in order of priority and age."""
-        found: dict[str, list[WorkloadRecord]] = {}
+    def pending_by_queue(self) -> dict[str, list[WorkloadRecord]]:
+        """Return the workloads in pending queues, in the order of each (`kinds.kueue`)."""
+        found: dict[str, list[tuple[PendingRank, WorkloadRecord]]] = {}
         for one in self.workloads.values():
-            if one.is_waiting:
-                found.setdefault(self.queue_of(one), []).append(one)
-        for line in found.values():
-            line.sort(key=lambda one: (-one.priority, one.created, one.uid))
-        return found
+            if one.is_waiting and one.order is not None:
+                found.setdefault(self.queue_of(one), []).append((self.pending_rank(one), one))
+        return {
+            queue: [one for _, one in sorted(ranked, key=itemgetter(0))]
+            for queue, ranked in found.items()
+        }
+
+    def pending_rank(self, workload: WorkloadRecord) -> PendingRank:
+        """Return what orders a pending workload in its queue; what is in no queue comes last."""
+        if workload.order is None:
+            return True, 0, False, -workload.priority, round(workload.created * 1000), workload.uid
+        queue = self.queues.get(self.queue_of(workload))
+        published = queue.published_order if queue is not None else ()
+        name = f"{workload.namespace}/{workload.name}"
+        place = published.index(name) if published and name in published else len(published)
+        is_after, (priority, time, tie) = workload.order
+        return False, place, is_after, priority, time, tie
 
     def gpus_in_use(self) -> dict[str, int]:
         """Return how many GPUs of each node are held by pods."""

@@ -17,6 +17,7 @@ from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds import views
 from unisono.kinds.device_faults import device_in, fault, fault_of
 from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.queue_order import OrderKey, order_key, published_order
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
@@ -137,6 +138,7 @@ class WorkloadRecord:
     evictions: tuple[tuple[str, int], ...]  # how often it had to leave, by reason
     priority: int
     waits: PendingReason  # why, if it does
+    order: OrderKey | None  # what orders it in its pending queue; None if it is in none
     saved: float  # when its last checkpoint was written
     limit: int  # how many seconds it said it would run at most; 0 if it did not
 
@@ -177,6 +179,7 @@ class QueueRecord:
     quotas: tuple[Quota, ...]
     is_active: bool
     wait_slo: float | None
+    published_order: tuple[str, ...] = ()  # the first workloads, where only the scheduler knows
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -288,6 +291,7 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
         evictions=tuple((one.reason, one.count) for one in status.scheduling_stats.evictions),
         priority=spec.priority,
         waits=pending_reason(conditions),
+        order=order_key(workload),
         saved=_saved(metadata.annotations.get(PROGRESS)),
         limit=_limit_seconds(metadata.annotations.get(TIME_LIMIT)),
     )
@@ -306,6 +310,7 @@ def queue_record(queue: views.ClusterQueue) -> QueueRecord:
         quotas=tuple(_quotas(spec.resource_groups)),
         is_active=queue.conditions.is_true("Active"),
         wait_slo=_number(slo) if slo else None,
+        published_order=tuple(published_order(queue)),
     )
 
 

@@ -26,6 +26,51 @@ _QUARANTINE = "unisono.dev/quarantine"
 FREE = ("", "")
 
 
+R = TypeVar("R")
+# What records are sorted by; the last part is unique.
+Rank = tuple[float, float, bool, int, int, str]
+
+
+class SortedRecords(Generic[R]):
+    """Records in order; adding, removing and finding a position is fast among thousands."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._ranks: list[Rank] = []
+        self._members: dict[Rank, R] = {}
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._ranks)
+
+    def __iter__(self) -> Iterator[R]:
+        """All of them, in order."""
+        return map(self._members.__getitem__, self._ranks)
+
+    def put(self, rank: Rank, member: R) -> None:
+        """Add a record, or replace the one of this rank by a newer version."""
+        if rank not in self._members:
+            insort(self._ranks, rank)
+        self._members[rank] = member
+
+    def drop(self, rank: Rank) -> None:
+        """Remove a record if it is there."""
+        if self._members.pop(rank, None) is not None:
+            del self._ranks[bisect_left(self._ranks, rank)]
+
+    def position(self, rank: Rank) -> int:
+        """Return the position of a record, from 1 on; 0 if it is not there."""
+        return bisect_left(self._ranks, rank) + 1 if rank in self._members else 0
+
+    def first(self) -> R | None:
+        """Return the first record."""
+        return self._members[self._ranks[0]] if self._ranks else None
+
+    def part(self, since: int, count: int) -> list[R]:
+        """Return a few of them."""
+        return list(map(self._members.__getitem__, self._ranks[since : since + count]))
+
+
 class Sums:
     """What is used and wanted; every workload adds its part and takes it back."""
 
@@ -66,7 +111,7 @@ class Dashboard:
         self.lines: dict[str, SortedRecords[WorkloadRecord]] = {}  # who waits, by queue
         self.running: SortedRecords[WorkloadRecord] = SortedRecords()
         self.over: SortedRecords[WorkloadRecord] = SortedRecords()
-        self._known: dict[Key, tuple[WorkloadRecord, str]] = {}  # with its queue
+        self._known: dict[Key, tuple[WorkloadRecord, str, Rank]] = {}  # with its queue and rank
         self._texts: dict[str, str] = {}  # what is searched in, by uid; made when somebody searches
         self.pods_of: dict[Key, dict[str, PodRecord]] = {}  # by gang, by name
         self._pods: dict[Key, PodRecord] = {}
@@ -126,9 +171,9 @@ class Dashboard:
 
     def _enter(self, one: WorkloadRecord) -> None:
         queue = self.cache.queue_of(one)
-        self._known[one.key] = one, queue
+        rank = self._rank_of(one)
+        self._known[one.key] = one, queue, rank
         self.sums.count(one, queue, 1)
-        rank = rank_of(one)
         if one.finished:
             self.over.put(rank, one)
         elif one.is_waiting:
@@ -141,10 +186,9 @@ class Dashboard:
         found = self._known.pop(key, None)
         if found is None:
             return
-        one, queue = found
+        one, queue, rank = found
         self._texts.pop(one.uid, None)
         self.sums.count(one, queue, -1)
-        rank = rank_of(one)
         for line in (self.waiting, self.running, self.over, self.lines.get(queue)):
             if line is not None:
                 line.drop(rank)
@@ -216,10 +260,21 @@ class Dashboard:
             found = self._texts[one.uid] = " ".join(words).lower()
         return found
 
-    def place(self, one: WorkloadRecord) -> int:
-        """Return its number in its queue; 0 if it does not wait."""
-        line = self.lines.get(self.queue_of(one))
-        return line.place(rank_of(one)) if line is not None else 0
+    def position(self, one: WorkloadRecord) -> int:
+        """Return the position in the pending queue of a workload; 0 if it is in none."""
+        known = self._known.get(one.key)
+        if known is None or known[0].order is None:
+            return 0
+        line = self.lines.get(known[1])
+        return line.position(known[2]) if line is not None else 0
+
+    def _rank_of(self, one: WorkloadRecord) -> Rank:
+        """Return its rank: pending workloads as their queue orders them, others newest first."""
+        if one.finished:
+            return -one.finished, 0.0, False, 0, 0, one.uid
+        if one.is_waiting:
+            return self.cache.pending_rank(one)
+        return -(one.admitted or one.reserved), 0.0, False, 0, 0, one.uid
 
     def pods_on(self, node: str) -> Iterable[PodRecord]:
         """Return the pods that hold a node."""
@@ -262,57 +317,3 @@ class Dashboard:
 def is_closed(node: NodeRecord) -> bool:
     """Say whether nobody new may come to a node."""
     return not node.is_open or any(one.startswith(_QUARANTINE) for one in node.taints)
-
-
-def rank_of(one: WorkloadRecord) -> Rank:
-    """Return where a workload stands: who waits by priority and age, all others newest first."""
-    if one.finished:
-        return -one.finished, 0.0, one.uid
-    if one.is_waiting:
-        return -one.priority, one.created, one.uid
-    return -(one.admitted or one.reserved), 0.0, one.uid
-
-
-R = TypeVar("R")
-# What it is sorted by; the last part is unique.
-Rank = tuple[float, float, str]
-
-
-class SortedRecords(Generic[R]):
-    """A sorted line; entering, leaving and finding a place take a moment even among thousands."""
-
-    def __init__(self) -> None:
-        """Begin with nobody."""
-        self._ranks: list[Rank] = []
-        self._members: dict[Rank, R] = {}
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._ranks)
-
-    def __iter__(self) -> Iterator[R]:
-        """All of them, in order."""
-        return map(self._members.__getitem__, self._ranks)
-
-    def put(self, rank: Rank, member: R) -> None:
-        """Let somebody in, or take the newer version of who is there."""
-        if rank not in self._members:
-            insort(self._ranks, rank)
-        self._members[rank] = member
-
-    def drop(self, rank: Rank) -> None:
-        """Let somebody go; nothing happens if they are not there."""
-        if self._members.pop(rank, None) is not None:
-            del self._ranks[bisect_left(self._ranks, rank)]
-
-    def place(self, rank: Rank) -> int:
-        """Return somebody's number, from 1 on; 0 if they are not there."""
-        return bisect_left(self._ranks, rank) + 1 if rank in self._members else 0
-
-    def first(self) -> R | None:
-        """Return who is first."""
-        return self._members[self._ranks[0]] if self._ranks else None
-
-    def part(self, since: int, count: int) -> list[R]:
-        """Return a few of them."""
-        return list(map(self._members.__getitem__, self._ranks[since : since + count]))

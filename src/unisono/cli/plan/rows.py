@@ -1,4 +1,4 @@
-"""Who waits, in turn, and when each is to start: rows of `unisono plan`."""
+"""Pending workloads by expected start: rows of `unisono plan`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 from unisono.cli.decide.decision import MOST_ESTIMATES
 from unisono.cli.start_times import facts_of, limit_of, start_of
-from unisono.cli.why.surroundings import is_aside
-from unisono.cli.workload_state import condition, in_line, job_of, pods_of
+from unisono.cli.workload_state import condition, job_of, pods_of, state_of
 from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
@@ -18,32 +17,64 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
+from unisono.kinds import views
+from unisono.kinds.kueue.queue_order import OrderKey, order_key, positions
 
 Json = dict[str, Any]
 
 _LAST = 1 << 30
+_AFTER_ALL: OrderKey = (True, (_LAST, Instant(0), ""))
 
 
 # ---- a living cluster ----------------------------------------------------------------------------
 
 
 def living_rows(
-    workloads: list[Json], doors: Mapping[tuple[str, str], Json], queues: Mapping[str, Json]
+    workloads: list[Json],
+    local_queues: Mapping[tuple[str, str], Json],
+    queues: Mapping[str, Json],
 ) -> list[Json]:
-    """Return those who wait: who has a date or an estimate by its place, then the rest."""
-    rows = []
-    for one in in_line(workloads):
-        door = doors.get((one["metadata"]["namespace"], one["spec"].get("queueName", "")))
-        behind = door["spec"].get("clusterQueue", "") if door is not None else ""
-        rows.append(_living_row(one, door, queues.get(behind), behind))
-    return _numbered(rows)
+    """Return pending workloads by their expected start, each with its position in its queue."""
+
+    def local_queue(workload: Json) -> Json | None:
+        metadata, spec = workload["metadata"], workload["spec"]
+        return local_queues.get((metadata["namespace"], spec.get("queueName", "")))
+
+    def queue_name(workload: Json) -> str:
+        found = local_queue(workload)
+        return str(found["spec"].get("clusterQueue", "")) if found is not None else ""
+
+    pending = [one for one in workloads if state_of(one) == "waiting"]
+    places = positions(pending, queue_name, queues)
+    pending.sort(
+        key=lambda one: (order_key(views.Workload(one)) or _AFTER_ALL, one["metadata"]["uid"])
+    )
+    return _by_start(
+        [
+            _living_row(
+                one,
+                local_queue(one),
+                queues.get(queue_name(one)),
+                queue_name(one),
+                places.get(one["metadata"]["uid"]),
+            )
+            for one in pending
+        ]
+    )
 
 
-def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: str) -> Json:
+def _rank(workload: Json) -> tuple[OrderKey, str]:
+    return order_key(views.Workload(workload)) or _AFTER_ALL, workload["metadata"]["uid"]
+
+
+def _living_row(
+    workload: Json, local_queue: Json | None, queue: Json | None, behind: str, place: int | None
+) -> Json:
     facts = facts_of(workload)
-    start, limit = start_of(facts), limit_of(workload, facts, door, queue)
+    start, limit = start_of(facts), limit_of(workload, facts, local_queue, queue)
     told = condition(workload, "QuotaReserved") or {}
     return {
+        "position": place,
         "namespace": workload["metadata"]["namespace"],
         "name": job_of(workload),
         "workload": workload["metadata"]["name"],
@@ -53,7 +84,7 @@ def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: s
         "pods": pods_of(workload),
         "start": start["start"] if start is not None else None,
         "promised": start is not None and start["promised"],
-        "turn": None if is_aside(workload) else (start or {}).get("position") or _LAST,
+        "order": None if place is None else (start or {}).get("position") or _LAST,
         "behind": start.get("behind") if start is not None else None,
         "limit": limit,
         "reason": told.get("reason", ""),
@@ -65,11 +96,16 @@ def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: s
 
 
 def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[Plan]]:
-    """Let start who can; return those who wait then, and what was decided."""
+    """Start what can start; return the workloads that wait then, and what was decided."""
     from unisono.engine.explain.formatting import format_instant
 
     plans = dry_run(state, now)
     expected = estimates(state, now, most=MOST_ESTIMATES)
+    places = {
+        waiting.workload.key: place
+        for queue in state.queues.values()
+        for place, waiting in enumerate(queue.pending.in_order(), start=1)
+    }
     rows = []
     for why in explanations(state):
         workload = state.waiting[why.workload].workload
@@ -77,6 +113,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
         limit = workload.longest_ms
         rows.append(
             {
+                "position": None if stage_of(why) == "hold" else places.get(why.workload),
                 "namespace": why.workload.partition("/")[0],
                 "name": _name(why.workload),
                 "workload": _name(why.workload),
@@ -86,7 +123,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 "pods": _pods(workload),
                 "start": format_instant(fact.start) if fact is not None else None,
                 "promised": isinstance(fact, Planned),
-                "turn": None
+                "order": None
                 if stage_of(why) == "hold"
                 else (fact.position if fact is not None else 0) or _LAST,
                 "behind": fact.behind if isinstance(fact, Planned) else None,
@@ -97,7 +134,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 "message": message_of(why),
             }
         )
-    return _numbered(rows), plans
+    return _by_start(rows), plans
 
 
 def _date_in(why: Explanation) -> Planned | Expected | None:
@@ -112,14 +149,12 @@ def _pods(workload: Workload) -> int:
     return sum(one.count for one in workload.pod_sets)
 
 
-def _numbered(rows: list[Json]) -> list[Json]:
-    """Sort by turn, which is known of those with a date or an estimate, and count.
+def _by_start(rows: list[Json]) -> list[Json]:
+    """Sort by expected start, as far as it is known; what is in no pending queue comes last."""
 
-    Who stands in no line (held, not to begin yet, behind another job) has no place, and comes last.
-    """
-    turns = [row.pop("turn") for row in rows]
-    order = sorted(range(len(rows)), key=lambda at: _LAST + 1 if turns[at] is None else turns[at])
-    return [
-        {"position": None if turns[at] is None else place, **rows[at]}
-        for place, at in enumerate(order, start=1)
-    ]
+    def rank(row: Json) -> int:
+        order = row.pop("order")
+        return _LAST + 1 if order is None else order
+
+    ranks = [rank(row) for row in rows]
+    return [rows[at] for at in sorted(range(len(rows)), key=ranks.__getitem__)]

@@ -124,16 +124,18 @@ async def read(client: Client, namespace: str = "", cluster: str = "") -> Pictur
     from unisono.kinds.kueue.status_shape import readable
 
     workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
-    doors = (await client.list(LOCAL_QUEUE)).items
+    local_queues = (await client.list(LOCAL_QUEUE)).items
     queues = (await client.list(CLUSTER_QUEUE)).items
     nodes = nodes_listed((await client.list(NODE)).items, (await client.list(POD)).items)
-    by_key = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in doors}
-    plan = living_rows(workloads, by_key, {one["metadata"]["name"]: one for one in queues})
+    by_key = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in local_queues}
+    by_name = {one["metadata"]["name"]: one for one in queues}
+    plan = living_rows(workloads, by_key, by_name)
+    rows = listed(workloads, local_queues, by_name)
     return Picture(
         cluster,
         nodes,
         [cluster_queue(one) for one in queues],
-        [one for one in listed(workloads, doors) if namespace in ("", one["namespace"])],
+        [one for one in rows if namespace in ("", one["namespace"])],
         [one for one in plan if namespace in ("", one["namespace"])],
     )
 

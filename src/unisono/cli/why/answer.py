@@ -11,7 +11,7 @@ from typing import Any
 
 from unisono.cli.start_times import facts_of, limit_of, start_of, until
 from unisono.cli.why.read import Found
-from unisono.cli.why.surroundings import around, is_aside, position
+from unisono.cli.why.surroundings import around, position
 from unisono.cli.workload_state import (
     CAPACITY_PLANNED,
     PLACEMENT,
@@ -101,8 +101,9 @@ def _of_workload(found: Found, workload: Json) -> Json:
     facts = made.get("facts") or []
     made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
     if state == "waiting":
-        if not is_aside(workload):
-            made["position"] = position(found, workload)
+        place = position(found, workload)
+        if place is not None:
+            made["position"] = place
         made["estimate"] = start_of(facts)
         made |= around(found, facts)
     elif state == "repairing":

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from unisono.cli.why.read import Found
-from unisono.cli.workload_state import condition, in_line, job_of, since, state_of
-from unisono.control.names import EXPLANATION, WORKLOAD_ANNOTATION
+from unisono.cli.workload_state import condition, job_of, since, state_of
+from unisono.control.names import WORKLOAD_ANNOTATION
+from unisono.kinds.kueue.queue_order import pending_order
 from unisono.kinds.quantity import Quantity, format_amount
 
 Json = dict[str, Any]
@@ -39,14 +40,16 @@ def around(found: Found, facts: Iterable[Json]) -> Json:
     return made
 
 
-def position(found: Found, workload: Json) -> Json:
-    """Return the place of a workload in its line, and who is first in it."""
-    order = [one for one in in_line(found.rivals) if not is_aside(one)] or [workload]
-    uids = [one["metadata"]["uid"] for one in order]
+def position(found: Found, workload: Json) -> Json | None:
+    """Return the position of a workload in its queue, and the first one there; None if in none."""
+    rivals = found.rivals or [workload]
+    order = pending_order(rivals, found.cluster_queue)
     own = workload["metadata"]["uid"]
-    place = uids.index(own) if own in uids else len(uids)
-    made: Json = {"place": place + 1, "of": max(len(uids), place + 1)}
-    if place:
+    place = next((at for at, one in enumerate(order, 1) if one["metadata"]["uid"] == own), 0)
+    if not place:
+        return None
+    made: Json = {"place": place, "of": len(order)}
+    if place > 1:
         first = order[0]
         made["behind"] = key_of(first)
         made["ahead"] = {
@@ -55,12 +58,6 @@ def position(found: Found, workload: Json) -> Json:
             "strict": _is_strict(found.cluster_queue),
         }
     return made
-
-
-def is_aside(workload: Json) -> bool:
-    """Say whether a workload that waits stands in no line: it is held, or not to begin yet."""
-    explained = condition(workload, EXPLANATION)
-    return explained is not None and explained["reason"].lower() == "hold"
 
 
 def key_of(workload: Json) -> str:

@@ -72,6 +72,19 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True, gc=Fals
     volumes: tuple[tuple[AffinityTerm, ...], ...] = ()
 
 
+PositionKey = tuple[int, Instant, str]
+
+
+def position_key(priority: int, time: Instant, tie: str) -> PositionKey:
+    """Return what orders a workload in a pending queue: the higher priority, then the older."""
+    return -priority, time, tie
+
+
+def tie_of(number: int, task: int, uid: str) -> str:
+    """Return what orders workloads of one instant: the job's number if it has one, else the uid."""
+    return f"{number:010}.{task:010}.{uid}" if number else uid
+
+
 class CheckState(msgspec.Struct, frozen=True):
     """The state of an admission check for one workload."""
 
@@ -163,13 +176,17 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
         Objects are created in whole seconds, and scripts submit several in one.
         """
-        turn = self.turn
-        return f"{turn.number:010}.{turn.task:010}.{self.uid}" if turn.number else self.uid
+        return tie_of(self.turn.number, self.turn.task, self.uid)
 
     @property
     def position_time(self) -> Instant:
         """The instant that orders it among equals."""
         return self.created_at if self.queued_at is None else self.queued_at
+
+    @property
+    def position_key(self) -> PositionKey:
+        """What orders it in a pending queue by priority and time."""
+        return position_key(self.priority, self.position_time, self.tie)
 
 
 class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True, gc=False):

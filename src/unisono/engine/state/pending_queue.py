@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.overriding import override
-from unisono.engine.model.workload import Workload
+from unisono.engine.model.workload import PositionKey, Workload
 from unisono.engine.state.equivalence import Shape
 
 # The equivalence class: pod set shape, priority, and relation to maintenance reservations; or the
@@ -270,11 +270,10 @@ class HeapQueue(PendingQueue):
         """Return all workloads, inadmissible or not, in queue order."""
         usage_of = self.usage_of
 
-        def place(waiting: Waiting) -> tuple[bool, int, int, Instant, str]:
+        def place(waiting: Waiting) -> tuple[bool, int, PositionKey]:
             workload = waiting.workload
             usage = usage_of(workload.queue) if usage_of else 0
-            late = workload.key != self.preemptor
-            return late, usage, -workload.priority, workload.position_time, workload.tie
+            return workload.key != self.preemptor, usage, workload.position_key
 
         return sorted((w for bucket in self._buckets.values() for w in bucket), key=place)
 

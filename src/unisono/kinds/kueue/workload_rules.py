@@ -34,6 +34,7 @@ from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.queue_order import moves_back
 from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
     Admission,
@@ -343,10 +344,7 @@ def _queued_at(workload: Workload, policy: Policy) -> Instant | None:
     if evicted is None or not evicted.is_true:
         return None
     by_timeout = policy.pods_ready is None or policy.pods_ready.requeue_by == "Eviction"
-    moves = evicted.reason == "AdmissionCheck" or (
-        evicted.reason == "PodsReadyTimeout" and by_timeout
-    )
-    return evicted.since if moves else None
+    return evicted.since if moves_back(evicted.reason, by_timeout=by_timeout) else None
 
 
 def _preemptions(workload: Workload, policy: Policy) -> tuple[int, Instant | None]:

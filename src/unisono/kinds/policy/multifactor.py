@@ -220,6 +220,18 @@ def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.SubmitOptions:
     )
 
 
+def job_number(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[int, int]:
+    """Return the number of a job and of its array task, which order jobs of one second; 0: none."""
+    if not labels and not annotations:
+        return 0, 0
+    said = ObjectMeta(labels=labels, annotations=annotations)
+    number, task = _said(said, "number"), _said(said, "task")
+    return (
+        _within(number[1], 0, _MOST_NUMBER) or 0 if number is not None else 0,
+        _within(task[1], 0, _MOST_NUMBER) or 0 if task is not None else 0,
+    )
+
+
 def turn_words(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
     """Return what is said about a turn as annotations, for the Workload of a job.
 
@@ -246,7 +258,13 @@ def _whole(
     if word not in said:
         return None
     path, text = said[word]
-    if _WHOLE.fullmatch(text) is None or not least <= int(text) <= most:
+    number = _within(text, least, most)
+    if number is None:
         notes.problem(path, f'"{text}" must be a whole number from {least} to {most}')
+    return number
+
+
+def _within(text: str, least: int, most: int) -> int | None:
+    if _WHOLE.fullmatch(text) is None or not least <= int(text) <= most:
         return None
     return int(text)

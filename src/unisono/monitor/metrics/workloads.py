@@ -47,10 +47,10 @@ def families(cache: ClusterCache, now: float) -> Iterator[Family]:
     yield Family(
         "unisono_gang_position",
         "gauge",
-        "A waiting workload's place in its queue, by priority and age.",
+        "Position of a pending workload in its ClusterQueue, from 1.",
         [
             Sample(named(one, cache), at)
-            for line in cache.lines().values()
+            for line in cache.pending_by_queue().values()
             for at, one in enumerate(line, 1)
             if one.key in shown
         ],

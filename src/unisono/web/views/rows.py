@@ -33,7 +33,7 @@ def workload_row(dashboard: Dashboard, one: WorkloadRecord) -> Json:
         "gpus": one.gpus,
         "pods": one.pods,
         "priority": one.priority,
-        "place": dashboard.place(one),
+        "place": dashboard.position(one),
         "stage": one.waits.stage,
         "says": one.waits.says,
         "start": one.waits.start,
