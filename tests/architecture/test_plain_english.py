@@ -61,7 +61,6 @@ NOT_YET: tuple[str, ...] = (
     "src/unisono/net/",
     "src/unisono/provision/",
     "src/unisono/runtime/",
-    "src/unisono/slurm/",
     "src/unisono/web/",
     "docs/",
     "README.md",

@@ -48,7 +48,7 @@ Dated = Callable[[], Awaitable[None]]
 def after(seconds: float, world: World, manifest: Json, dated: Dated, *, is_set_back: bool) -> str:
     """Have something dated by a clock that is an hour ahead; return how the pod stands later.
 
-    If the clock is set back, everybody was ahead and starts anew; else the API alone is.
+    If the clock is set back, all components were ahead and restart; else the API alone is.
     """
 
     async def run() -> str:

@@ -114,7 +114,7 @@ LIVES: Mapping[str, tuple[Json, Mapping[float, str]]] = {
 
 @pytest.fixture(scope="module")
 def lives() -> Mapping[str, Mapping[float, str]]:
-    """Let all of them live side by side, and note how they stand whenever somebody asks."""
+    """Run all of them side by side, and record their statuses at every reconciliation."""
     seen: dict[str, dict[float, str]] = {name: {} for name in LIVES}
 
     async def story(world: World) -> None:
@@ -133,7 +133,7 @@ def lives() -> Mapping[str, Mapping[float, str]]:
 
 
 @pytest.mark.parametrize("name", LIVES)
-def test_a_pod_lives_as_it_says(name: str, lives: Mapping[str, Mapping[float, str]]) -> None:
+def test_a_pod_follows_its_script(name: str, lives: Mapping[str, Mapping[float, str]]) -> None:
     _, phases = LIVES[name]
     assert {at: lives[name][at] for at in phases} == phases
 
@@ -163,7 +163,7 @@ def test_a_pod_runs_ten_times_as_fast() -> None:
     new_lines(story, Simulation(speed=10))
 
 
-def test_a_running_pod_says_everything_a_kubelet_would() -> None:
+def test_a_running_pod_has_the_whole_status_of_a_kubelet() -> None:
     async def story(world: World) -> None:
         before = world.store.rv
         await world.client.create(pod(command=["sleep", "60"]))
@@ -237,7 +237,7 @@ def test_pods_of_a_lost_node_fail_after_a_while(is_gone: bool) -> None:
     new_lines(story)
 
 
-def test_a_node_that_comes_back_in_time_loses_nothing() -> None:
+def test_a_node_that_recovers_in_time_keeps_its_pods() -> None:
     async def story(world: World) -> None:
         await world.client.create(pod(command=["sleep", "30"]))
         await world.settle()
@@ -328,7 +328,7 @@ def test_a_job_fails_once_and_recovers() -> None:
     new_lines(story)
 
 
-def test_logs_are_written_once_somebody_asks_and_tell_what_a_container_did(tmp_path: Path) -> None:
+def test_logs_are_written_when_they_are_first_read(tmp_path: Path) -> None:
     world = simulated_world(logs=LogFolder(tmp_path))
     first = (
         "2023-11-14T22:13:21.000000000Z simulated on n1: the command of busybox\n"
@@ -341,7 +341,7 @@ def test_logs_are_written_once_somebody_asks_and_tell_what_a_container_did(tmp_p
             await world.client.create(pod(says=ALWAYS_FAILS, restart="OnFailure"))
             await world.settle()
             await world.pass_time(1.5)
-            assert not list(tmp_path.iterdir()), "nobody asked"
+            assert not list(tmp_path.iterdir()), "no log was read"
             asked = world.get(POD, "p")
             folder = tmp_path / "default" / asked["metadata"]["uid"]
             kubelet_of(world).write_down(asked)

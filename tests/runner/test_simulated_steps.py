@@ -49,7 +49,7 @@ async def slow(world: World, name: str, factor: float) -> None:
     await world.client.patch(names.NODE, name, "", changes)
 
 
-def test_steps_are_told_and_a_slow_gpu_makes_a_straggler() -> None:
+def test_reports_progress_and_a_slow_gpu_makes_a_straggler() -> None:
     async def story(world: World) -> None:
         nodes = [node(f"n{number}") for number in range(1, 4)]
         made = job("j", pods=3, seconds=10_000, says=SAYS)
@@ -79,7 +79,7 @@ def test_steps_are_told_and_a_slow_gpu_makes_a_straggler() -> None:
     play(story)
 
 
-def test_who_does_not_say_so_makes_no_steps() -> None:
+def test_pods_without_step_seconds_report_no_progress() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), *queue(), job("j", pods=1, seconds=1000))
         await world.pass_time(120)

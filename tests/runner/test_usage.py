@@ -8,7 +8,7 @@ from tests.runner.simulated_world import node, pod, simulated_world
 from unisono.runner.usage import Usage
 
 
-def test_running_pods_use_a_part_of_what_they_ask_for() -> None:
+def test_usage_is_a_part_of_requests() -> None:
     world = simulated_world()
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""The client of short programs: through the door of an instance, or by TLS."""
+"""The lightweight client: over the Unix socket of an instance, or by TLS."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.runtime.instance import Instance
-from unisono.slurm.client import DOOR, ApiAccess, ApiClient, ClientError, access_of
+from unisono.slurm.client import SOCKET_NAME, ApiAccess, ApiClient, ClientError, access_of
 
-NOBODY = "https://127.0.0.1:1"
+UNUSED_ADDRESS = "https://127.0.0.1:1"
 SPACE = "/api/v1/namespaces/default"
 
 
 def asked(folder: Path, story: Callable[[], object]) -> None:
-    """Tell a story while an API listens at the door of a folder."""
+    """Run a test while an API listens on the socket of a folder."""
 
     async def run() -> None:
         chance = random.Random(1)
@@ -41,8 +41,8 @@ def asked(folder: Path, story: Callable[[], object]) -> None:
             )
             api = Api(store, outside)
             await bootstrap(api)
-            front = HttpEntry(api, lambda *_: User(name="somebody", groups=("system:masters",)))
-            sock, beside = listen("127.0.0.1", 0), door(folder / DOOR)
+            front = HttpEntry(api, lambda *_: User(name="ann", groups=("system:masters",)))
+            sock, beside = listen("127.0.0.1", 0), door(folder / SOCKET_NAME)
             async with asyncio.timeout(20), serving(front, sock, None, beside):
                 await asyncio.to_thread(story)
         finally:
@@ -56,13 +56,15 @@ def config(folder: Path, mode: int = 0o700) -> ApiAccess:
     folder.mkdir(exist_ok=True)
     folder.chmod(mode)
     instance = Instance(folder)
-    write_kubeconfig(instance.kubeconfig, url=NOBODY, authority_pem=b"-----BEGIN", token="t")
+    write_kubeconfig(
+        instance.kubeconfig, url=UNUSED_ADDRESS, authority_pem=b"-----BEGIN", token="t"
+    )
     found = access_of(str(instance.kubeconfig))
     assert found is not None
     return found
 
 
-def test_an_instance_of_this_machine_is_asked_through_its_door(tmp_path: Path) -> None:
+def test_a_local_instance_is_asked_over_its_unix_socket(tmp_path: Path) -> None:
     def story() -> None:
         api = ApiClient(config(tmp_path / "i"))
         assert api.get(SPACE)["metadata"]["name"] == "default"
@@ -77,7 +79,7 @@ def test_an_instance_of_this_machine_is_asked_through_its_door(tmp_path: Path) -
 def test_a_folder_that_others_can_write_to_is_not_trusted_with_the_token(tmp_path: Path) -> None:
     def story() -> None:
         access = config(tmp_path / "i", mode=0o777)
-        assert access.door == ""
+        assert access.unix_socket == ""
         with pytest.raises(ClientError, match="refused"):
             ApiClient(access).get(SPACE)
 
@@ -85,19 +87,19 @@ def test_a_folder_that_others_can_write_to_is_not_trusted_with_the_token(tmp_pat
     asked(tmp_path / "i", story)
 
 
-def test_a_door_behind_which_nobody_is_leads_to_the_address(tmp_path: Path) -> None:
+def test_a_dead_unix_socket_falls_back_to_the_address(tmp_path: Path) -> None:
     (tmp_path / "i").mkdir(mode=0o700)
-    left = door(tmp_path / "i" / DOOR)
+    left = door(tmp_path / "i" / SOCKET_NAME)
     assert left is not None
     left.close()  # the file stays, as after a crash
     access = config(tmp_path / "i")
-    assert access.door
+    assert access.unix_socket
     with pytest.raises(ClientError, match=r"127\.0\.0\.1:1: .*refused"):
         ApiClient(access).get(SPACE)
-    again = door(tmp_path / "i" / DOOR)
+    again = door(tmp_path / "i" / SOCKET_NAME)
     assert again is not None
     again.close()
 
 
-def test_a_name_too_long_for_a_socket_is_no_trouble(tmp_path: Path) -> None:
-    assert door(tmp_path / ("x" * 120) / DOOR) is None
+def test_a_path_too_long_for_a_socket_is_skipped(tmp_path: Path) -> None:
+    assert door(tmp_path / ("x" * 120) / SOCKET_NAME) is None

@@ -28,6 +28,6 @@ def test_nothing_is_lost_and_nothing_is_added(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["n[1-3", "n1]", "n[3-1]", "n[a]", "n[1-999999999]", "n[[1]]"])
-def test_what_is_none_is_refused(text: str) -> None:
+def test_refuses_invalid_host_lists(text: str) -> None:
     with pytest.raises(BadHostList):
         expand(text)

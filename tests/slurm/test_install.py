@@ -17,7 +17,9 @@ def install(conf: Path, *flags: str) -> int:
     return main(["slurm", "install", "--conf", str(conf), "--socket", socket, *flags])
 
 
-def test_it_writes_what_it_then_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_installs_what_the_check_expects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     conf = tmp_path / "slurm.conf"
     conf.write_text(CONF)
     assert install(conf, "--check") == 1
@@ -46,7 +48,7 @@ def test_a_check_on_the_nodes_is_refused(
     prolog.write_text("#!/bin/sh\nkubectl get nodes || exit 1\n")
     conf.write_text(f"{CONF}Prolog={prolog}\n")
     assert install(conf) == 1
-    assert "speaks of kubectl" in capsys.readouterr().err
+    assert "calls kubectl" in capsys.readouterr().err
     assert not (tmp_path / "unisono").exists()
     prolog.write_text("#!/bin/sh\nmkdir -p /scratch/$SLURM_JOB_ID\n")
     assert install(conf) == 0

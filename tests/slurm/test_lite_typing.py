@@ -23,7 +23,7 @@ def both() -> list[typing.Any]:
     return [Ours, Theirs]
 
 
-def test_they_are_made_shown_changed_and_matched_alike() -> None:
+def test_behaves_as_the_named_tuple_of_typing() -> None:
     for made in both():
         one = made("a")
         assert one == ("a", 3) == made(name="a") == made("a", index=3)
@@ -37,7 +37,7 @@ def test_they_are_made_shown_changed_and_matched_alike() -> None:
                 raise AssertionError(one)
 
 
-def test_what_is_missing_or_too_much_is_refused() -> None:
+def test_refuses_missing_and_surplus_fields() -> None:
     for made in both():
         for wrong in (made, lambda made=made: made("a", 3, 4), lambda made=made: made("a", x=1)):
             with pytest.raises(TypeError):

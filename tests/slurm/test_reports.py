@@ -79,7 +79,7 @@ def test_sprio_as_measured() -> None:
         "       2000       3000 CPU=100,Mem=200,GRES"
     )
     assert len(head) == len(weights)
-    with pytest.raises(Refused, match="no SchedulingPolicy"):
+    with pytest.raises(Refused, match="without a SchedulingPolicy"):
         sprio.run([], context(FakeApi()))
 
 
@@ -123,7 +123,7 @@ def test_sacct_as_measured() -> None:
         "1|00:30:00|CANCELLED\n"
     )
     assert sacct.run(["-n", "-S", "now"], api).text == ""
-    assert sacct.run(["-n"], context(FakeApi([ended]))).text == ""  # somebody else's
+    assert sacct.run(["-n"], context(FakeApi([ended]))).text == ""  # of another user
     wanted = [
         "-X",
         "-n",
@@ -349,7 +349,7 @@ unisono_cycle_duration_seconds_count{phase="total"} 2
 """
 
 
-def test_words_that_are_no_states_are_refused_even_if_nobody_is_there() -> None:
+def test_refuses_unknown_states_without_asking_the_api() -> None:
     here = context(FakeApi())
     with pytest.raises(Refused, match="Invalid job state specified: BOGUS"):
         scancel.run(["-t", "bogus"], here)
@@ -376,7 +376,7 @@ def test_links_are_made_and_files_of_others_are_left(
 
 
 def _full_of_traps(folder: Path) -> Path:
-    """Return a folder in which somebody keeps files that are called like modules of ours."""
+    """Return a user's folder with files that have the names of our modules."""
     (folder / "traps").mkdir()
     (folder / "traps" / "json.py").write_text("raise SystemExit(9)")
     return folder / "traps"

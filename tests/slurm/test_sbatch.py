@@ -148,7 +148,7 @@ def test_refusals(arguments: list[str], message: str, code: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "echo no interpreter", "#!/bin/sh\r\necho\r\n"])
-def test_what_is_no_script_is_refused(text: str) -> None:
+def test_refuses_what_is_not_a_script(text: str) -> None:
     with pytest.raises(Refused):
         run(["job.sh"], context(FakeApi(), {"job.sh": text}))
 

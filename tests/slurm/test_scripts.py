@@ -60,7 +60,7 @@ def test_an_array_keeps_its_limit(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert all("JobArrayTaskLimit" in one["message"] for one in found["pending"])
 
 
-def test_times_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     late = "#!/bin/sh\n#SBATCH --deadline=now+1minute -t 5 -J late\n"
     found = _decided(tmp_path, capsys, {"late.sh": late}, _node("n1"))
     assert found["admitted"] == []
@@ -85,7 +85,7 @@ def test_a_longer_time_than_the_partition_allows_waits(
     assert found["pending"][0]["message"].startswith("PartitionTimeLimit")
 
 
-def test_the_same_gang_has_the_same_turn_in_every_spelling(
+def test_equal_gangs_have_equal_priority_in_every_spelling(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = {
@@ -119,9 +119,7 @@ def test_the_same_gang_has_the_same_turn_in_every_spelling(
     assert starts == ["2026-01-01T13:00:00Z", "2026-01-01T14:00:00Z"]
 
 
-def test_what_is_wrong_with_a_script_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reports_errors_in_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.sh").write_text("#!/bin/sh\n#SBATCH --nonsense\n")
     assert main(["decide", "-f", str(tmp_path / "bad.sh")]) == 2
     assert "line 2: unrecognized option '--nonsense'" in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_a_long_table_says_when_it_was_made() -> None:
     assert printed.splitlines()[0] == "Sun Nov 15 18:00:00 2026"
 
 
-def test_it_can_go_on_for_ever() -> None:
+def test_iterates() -> None:
     said: list[str] = []
 
     def pause(seconds: float) -> float:

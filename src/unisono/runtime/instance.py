@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
-from unisono.slurm.client import DOOR
+from unisono.slurm.client import SOCKET_NAME
 
 # The system users of process pods, first and last: above everything that distributions, systemd and
 # /etc/subuid hand out (up to 1,879,048,191), below what a signed number holds; as many as a user's
@@ -63,7 +63,7 @@ class Instance:
     @property
     def door(self) -> Path:
         """Where programs of this machine reach it."""
-        return self.directory / DOOR
+        return self.directory / SOCKET_NAME
 
     @property
     def ledger(self) -> Path:

@@ -1,1 +1,1 @@
-"""Speaks Slurm: its scripts, its configuration, its programs' output, and the real one."""
+"""Slurm support: its scripts, configuration and commands, and the bridge to a real Slurm."""

@@ -23,22 +23,22 @@ Json = dict[str, Any]
 _TIMEOUT_SECONDS = 30.0
 _PIECE = 1 << 18
 # The name of an instance's socket, beside its kubeconfig.
-DOOR = "api.sock"
+SOCKET_NAME = "api.sock"
 _READ = ("server", "certificate-authority-data", "token", "current-context")
 MERGE = "application/merge-patch+json"
 
 
 class ClientError(Exception):
-    """The API could not be asked, or said no."""
+    """The API did not answer, or refused the request."""
 
     def __init__(self, message: str, status: int = 0) -> None:
-        """Take what it said, and the code of HTTP (0: nobody answered)."""
+        """Take the message and the HTTP status (0: no answer)."""
         super().__init__(message)
         self.status = status
 
 
 class ApiAccess(NamedTuple):
-    """Where the API is, whom to trust, who we are."""
+    """The address of the API, the authority to trust, and the credentials."""
 
     server: str
     namespace: str = "default"
@@ -46,7 +46,7 @@ class ApiAccess(NamedTuple):
     token: str = ""
     certificate: tuple[str, str] | None = None  # files: certificate and key
     skip_verify: bool = False
-    door: str = ""  # the socket of an instance on this machine
+    unix_socket: str = ""  # the socket of an instance on this machine
 
 
 def access_of(kubeconfig: str) -> ApiAccess | None:
@@ -68,18 +68,20 @@ def access_of(kubeconfig: str) -> ApiAccess | None:
     authority = values["certificate-authority-data"]
     if re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", authority) is None:
         return None
-    door = _door(os.path.dirname(kubeconfig))
-    return ApiAccess(values["server"], authority=authority, token=values["token"], door=door)
+    unix_socket = _socket_of(os.path.dirname(kubeconfig))
+    return ApiAccess(
+        values["server"], authority=authority, token=values["token"], unix_socket=unix_socket
+    )
 
 
-def _door(directory: str) -> str:
-    """Return the socket of an instance; only in a folder where nobody else can have put one."""
+def _socket_of(directory: str) -> str:
+    """Return the socket of an instance, only in a folder that no other user can write."""
     try:
         found = os.stat(directory or ".")
     except OSError:
         return ""
     is_private = found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
-    path = os.path.join(directory, DOOR)
+    path = os.path.join(directory, SOCKET_NAME)
     return path if is_private and os.path.exists(path) else ""
 
 
@@ -98,7 +100,7 @@ def _place(server: str) -> _Place:
     """
     found = re.fullmatch(r"(https?)://(\[[^\]]+\]|[^:/]+)(?::(\d+))?(/.*)?", server)
     if found is None:
-        raise ValueError(f"{server} is no address")
+        raise ValueError(f"{server} is not a URL; write https://HOST:PORT")
     is_safe = found[1] == "https"
     port = int(found[3] or (443 if is_safe else 80))
     return _Place(found[2].strip("[]"), port, (found[4] or "").rstrip("/"), is_safe)
@@ -118,12 +120,12 @@ def _dial(where: _Place) -> socket.socket:
     return made
 
 
-def _knock(door: str) -> socket.socket | None:
-    """Connect to an instance of this machine; None if nobody is behind its door."""
+def _connect_unix(unix_socket: str) -> socket.socket | None:
+    """Connect to an instance of this machine; None if nothing listens on its socket."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     made.settimeout(_TIMEOUT_SECONDS)
     try:
-        made.connect(door)
+        made.connect(unix_socket)
     except OSError:
         made.close()
         return None
@@ -247,8 +249,8 @@ class ApiClient:
             return self._exchange(method, path, content, kind)  # it had been kept for too long
 
     def _connect(self) -> socket.socket:
-        if self._access.door:
-            near = _knock(self._access.door)
+        if self._access.unix_socket:
+            near = _connect_unix(self._access.unix_socket)
             if near is not None:
                 self._socket = near
                 return near

@@ -2,8 +2,8 @@
 
 Keys do not mind case. A line of `NodeName=` or `PartitionName=` is a record of several keys; one
 named DEFAULT gives values to those after it. `#` begins a comment, a backslash at the end of a line
-goes on in the next, `Include` reads another file. Slurm dies of a key that it does not know; we go
-on and say where it stands (spec slurm §3).
+goes on in the next, `Include` reads another file. Slurm exits at an unknown key; this
+reader continues and reports its line (spec slurm §3).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _included(wanted: Value, include: Include, made: Conf, depth: int) -> Iterat
 def _read_line(line: Value, made: Conf, defaults: dict[str, dict[str, Value]]) -> None:
     pairs = [(key, value.strip('"')) for key, value in _PAIR.findall(line.text)]
     if not pairs:
-        made.unknown.append(Remark(line.place, line.text, "is no KEY=VALUE"))
+        made.unknown.append(Remark(line.place, line.text, "is not KEY=VALUE"))
         return
     first = pairs[0][0].lower()
     if first in RECORDS:
@@ -142,11 +142,11 @@ def _read_setting(key: str, text: str, line: Value, made: Conf) -> None:
     lower = key.lower()
     if lower in SEED_SPELLINGS:
         legal, why = SEED_SPELLINGS[lower]
-        message = f"is no key of Slurm, which refuses it; write {legal}={text}{why}"
+        message = f"is not a key of Slurm, which refuses it; write {legal}={text}{why}"
         made.warnings.append(Remark(line.place, key, message))
         key, lower = legal, legal.lower()
     elif lower not in KNOWN:
-        made.unknown.append(Remark(line.place, key, "is no key of slurm.conf"))
+        made.unknown.append(Remark(line.place, key, "is not a key of slurm.conf"))
         return
     made.settings[lower] = Value(text, line.file, line.line, key)
 
@@ -161,7 +161,7 @@ def _read_record(
     keys: dict[str, Value] = {}
     for key, text in pairs[1:]:
         if key.lower() not in RECORDS[kind]:
-            made.unknown.append(Remark(line.place, key, f"is no key of {pairs[0][0]}"))
+            made.unknown.append(Remark(line.place, key, f"is not a key of {pairs[0][0]}"))
             continue
         keys[key.lower()] = Value(text, line.file, line.line)
     names = pairs[0][1]

@@ -19,7 +19,7 @@ def gres_of(text: str) -> list[tuple[str, str, int]]:
     for part in filter(None, (one.split("(")[0].strip() for one in text.split(","))):
         shape = _GRES.fullmatch(part)
         if shape is None:
-            raise ValueError(f"{part!r} is no generic resource; write it like gpu:a100:2")
+            raise ValueError(f"{part!r} is not a generic resource; write it like gpu:a100:2")
         count = int(shape[3] or 1) * {"": 1, "K": 1024, "M": 1024 * 1024}[shape[4] or ""]
         found.append((shape[1].lower(), (shape[2] or "").lower(), count))
     return found

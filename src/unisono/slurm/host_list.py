@@ -16,7 +16,7 @@ _LONGEST_NUMBER = 9
 
 
 class BadHostList(ValueError):
-    """The text is no host list; the message says why."""
+    """The text is not a host list; the message says why."""
 
 
 def expand(text: str) -> list[str]:
@@ -89,7 +89,7 @@ def _numbers(inside: str, entry: str, most: int) -> Iterator[str]:
     for part in inside.split(","):
         found = _RANGE.fullmatch(part.strip())
         if found is None:
-            raise BadHostList(f"{part!r} in {entry!r} is no number and no range")
+            raise BadHostList(f"{part!r} in {entry!r} is neither a number nor a range")
         first, last = found[1], found[2] or found[1]
         low, high = int(first), int(last)
         if high < low:

@@ -41,7 +41,7 @@ class Row:
         self.pending = pending
         self.priority = priority
 
-    # ---- who ----------------------------------------------------------------------------------
+    # ---- identity -----------------------------------------------------------------------------
 
     @property
     def identity(self) -> int:
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """Its user."""
         return str(self.spec.get("user") or "")
 
     @property
@@ -107,7 +107,7 @@ class Row:
 
     @property
     def account(self) -> str:
-        """Who pays."""
+        """Its account."""
         return str(self.options.get("account") or self.status.get("account") or "(null)")
 
     @property
@@ -267,7 +267,7 @@ def _array_rows(
     spec, status = job["spec"], job.get("status") or {}
     identity = int(spec["jobId"])
     if is_over(status.get("state") or ""):
-        return []  # its tasks are told one by one
+        return []  # its tasks have rows of their own
     whole = read_array(spec["array"]["tasks"])
     rest = list(whole.rest(int(status.get("opened") or 0)))
     priority = known.get(str(identity), 0)

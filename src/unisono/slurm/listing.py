@@ -9,7 +9,7 @@ from unisono.slurm.client import ApiClient
 from unisono.slurm.labels import NAMESPACE
 
 Json = dict[str, Any]
-# Where the scheduler writes down the numbers that Slurm's programs show.
+# The ConfigMap with the scheduler's numbers that Slurm's commands show.
 TURNS = "slurm-turns"
 # On a laptop with everything else of Slurm, on a cluster in the scheduler's own namespace: it may
 # write nowhere else.
@@ -30,7 +30,7 @@ def decoded(listing: bytes) -> list[Json]:
 
 
 def slim_jobs(listing: bytes) -> list[Json]:
-    """Return jobs without the templates of their pods and who wrote what: most of their bytes."""
+    """Return jobs without pod templates and managed fields, which are most of their bytes."""
     if len(listing) <= _SMALL:
         return decoded(listing)
     from unisono.slurm.slim_jobs import jobs_of
@@ -39,7 +39,7 @@ def slim_jobs(listing: bytes) -> list[Json]:
 
 
 def turns(api: ApiClient) -> Json:
-    """Return what the scheduler wrote down: priorities, usage, shares."""
+    """Return the numbers that the scheduler published: priorities, usage, shares."""
     paths = (f"/api/v1/namespaces/{place}/configmaps/{TURNS}" for place in _PLACES)
     found = next((there for there in map(api.find, paths) if there), None)
     text = ((found or {}).get("data") or {}).get("turns") or "{}"

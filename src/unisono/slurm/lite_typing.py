@@ -1,7 +1,7 @@
 """`NamedTuple` and `Any` without `typing`, for short-lived programs.
 
 `sbatch` has a tenth of a second in all; `typing`, with what it makes of a dozen named tuples, would
-take a tenth of that. To those who check types these are the real ones.
+take a tenth of that. Type checkers see the real ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from operator import itemgetter
 
 __all__ = ["TYPE_CHECKING", "Any", "NamedTuple"]
 
-TYPE_CHECKING = False  # as in `typing`: true for those who check types
+TYPE_CHECKING = False  # as in `typing`: true for type checkers
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
 else:

@@ -12,7 +12,7 @@ from unisono.slurm.site import cores_of, mib_of_quantity
 from unisono.slurm.times import read
 
 Json = Mapping[str, Any]
-# On a node that somebody drained: why, who and when.
+# On a drained node: the reason, the user and the time.
 REASON = "unisono.dev/drain-reason"
 _DONE = ("Succeeded", "Failed")
 
@@ -152,8 +152,8 @@ class NodeRow:
         return said.split("|")[0] or "cordoned"
 
     @property
-    def who(self) -> str:
-        """Who drained it."""
+    def drained_by(self) -> str:
+        """The user that drained it."""
         parts = (self.metadata.get("annotations") or {}).get(REASON, "").split("|")
         return parts[1] if len(parts) > 1 else "root"
 

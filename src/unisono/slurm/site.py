@@ -41,7 +41,7 @@ class Rules(NamedTuple):
     max_array: int = 4_000_001
     requeues: bool = True
     enforces_limits: bool = False
-    gres: frozenset[str] = frozenset()  # generic resources that there are; empty: nobody says
+    gres: frozenset[str] = frozenset()  # known generic resources; empty: unknown
 
     def partition(self, name: str) -> PartitionRules | None:
         """Return a partition; the default one for an empty name."""

@@ -15,7 +15,7 @@ _DAY = 86_400
 
 
 class BadTime(ValueError):
-    """The text is no time."""
+    """The text is not a time."""
 
 
 def parse_time(text: str, now: float) -> float:

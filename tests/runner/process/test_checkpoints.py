@@ -53,7 +53,9 @@ def job(script: str) -> Json:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_job_goes_on_where_it_was_and_leaves_nothing_behind(tmp_path: Path, tier: Tier) -> None:
+def test_a_job_resumes_from_its_checkpoint_and_leaves_nothing_behind(
+    tmp_path: Path, tier: Tier
+) -> None:
     async def story(world: ProcessWorld) -> None:
         await world.client.create(job(SCRIPT))
         await world.until(
@@ -77,7 +79,7 @@ def test_a_job_goes_on_where_it_was_and_leaves_nothing_behind(tmp_path: Path, ti
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_running_program_says_how_far_it_is(tmp_path: Path, tier: Tier) -> None:
+def test_reports_the_progress_of_a_running_program(tmp_path: Path, tier: Tier) -> None:
     async def story(world: ProcessWorld) -> None:
         script = 'echo "{\\"step\\": 3, \\"total\\": 9}" > "$UNISONO_PROGRESS_FILE"; sleep 60'
         await world.client.create(pod(command=["sh", "-c", script]))

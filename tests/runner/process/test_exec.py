@@ -1,4 +1,4 @@
-"""Commands that somebody has run in a container of a process pod."""
+"""`kubectl exec` in a container of a process pod."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_command_runs_where_the_container_does(tier: Tier, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_it_may_have_a_terminal(tier: Tier, tmp_path: Path) -> None:
+def test_exec_with_a_terminal(tier: Tier, tmp_path: Path) -> None:
     async def story(world: ProcessWorld) -> None:
         found = await running(world)
         command = await enter(found, "main", ["sh", "-c", "read line; stty size"], tty=True)
@@ -68,7 +68,7 @@ def test_it_may_have_a_terminal(tier: Tier, tmp_path: Path) -> None:
     new_lines(tmp_path, tier, story)
 
 
-def test_a_container_that_is_not_there_cannot_be_entered(tmp_path: Path) -> None:
+def test_exec_needs_a_running_container(tmp_path: Path) -> None:
     async def story(world: ProcessWorld) -> None:
         found = await running(world)
         before = len(os.listdir("/proc/self/fd"))

@@ -49,7 +49,7 @@ def test_a_log_is_kept_in_a_few_files(tmp_path: Path) -> None:
     assert lines == [f"line {number}" for number in range(60 - len(lines), 60)]
 
 
-def test_logs_of_pods_that_went_unseen_are_swept(tmp_path: Path) -> None:
+def test_removes_logs_of_pods_deleted_meanwhile(tmp_path: Path) -> None:
     logs = LogFolder(tmp_path)
     for uid in ("a", "b"):
         logs.begin("default", uid, "main", is_restart=False)

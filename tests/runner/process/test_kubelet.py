@@ -109,7 +109,7 @@ class Stage:
         return self.world.get(POD, "p")
 
     async def end(self, code: int, container: str = "main") -> None:
-        """Let a container end, and everybody react."""
+        """End a container, and let the kubelet and controllers react."""
         self.machine.end(self.pod["metadata"]["uid"], container, code)
         await self.look()
 
@@ -137,7 +137,7 @@ async def begin(stage: Stage, manifest: Json) -> None:
     await stage.world.settle()
 
 
-def test_a_crash_loop_pauses_as_a_simulated_one_does() -> None:
+def test_crash_loop_back_off_as_for_simulated_pods() -> None:
     async def story(stage: Stage) -> None:
         await begin(stage, pod(command=["x"], restart="OnFailure"))
         assert word(stage.world) == "Ready"
@@ -175,7 +175,7 @@ def test_nothing_is_started_twice_after_a_crash() -> None:
     new_lines(story)
 
 
-def test_a_run_of_which_nobody_knows_is_waited_for() -> None:
+def test_waits_for_a_run_that_may_have_begun() -> None:
     """We went down just as it was started, and its keeper has not said anything yet."""
 
     async def story(stage: Stage) -> None:
@@ -197,7 +197,7 @@ def test_a_run_of_which_nobody_knows_is_waited_for() -> None:
     new_lines(story)
 
 
-def test_a_container_that_vanished_has_failed() -> None:
+def test_a_container_without_a_process_has_failed() -> None:
     async def story(stage: Stage) -> None:
         await begin(stage, pod(command=["x"]))
         stage.machine.seen.clear()
@@ -209,7 +209,7 @@ def test_a_container_that_vanished_has_failed() -> None:
     new_lines(story)
 
 
-def test_a_deleted_pod_is_asked_then_killed() -> None:
+def test_a_deleted_pod_is_stopped_then_killed() -> None:
     async def story(stage: Stage) -> None:
         hook = {"preStop": {"exec": {"command": ["save", "all"]}}}
         container = {"name": "main", "image": "x", "command": ["x"], "lifecycle": hook}
@@ -308,7 +308,7 @@ def test_files_are_refreshed_when_their_config_map_changes() -> None:
     new_lines(story)
 
 
-def test_a_node_says_how_well_pods_are_kept_apart() -> None:
+def test_a_node_has_its_isolation_tier() -> None:
     async def story(stage: Stage) -> None:
         found = stage.world.get(NODE, "n1")
         assert found["metadata"]["annotations"]["unisono.dev/runner-tier"] == "T1"
@@ -330,7 +330,7 @@ def test_processes_of_pods_that_are_gone_are_ended_at_the_start() -> None:
     new_lines(story)
 
 
-def test_a_pod_says_how_far_its_program_is() -> None:
+def test_a_pod_has_the_progress_of_its_program() -> None:
     async def story(stage: Stage) -> None:
         await begin(stage, pod(command=["train"]))
         assert PROGRESS not in stage.pod["metadata"]["annotations"]

@@ -63,7 +63,7 @@ def new_lines(
 
 
 def has_status(found: Json | None) -> bool:
-    """Say whether somebody has looked at a pod."""
+    """Say whether the kubelet has looked at a pod."""
     return found is not None and "containerStatuses" in found["status"]
 
 
@@ -97,7 +97,7 @@ def test_how_containers_end(tmp_path: Path, tier: Tier) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_what_a_container_says_is_its_log(tmp_path: Path, tier: Tier) -> None:
+def test_output_of_a_container_is_its_log(tmp_path: Path, tier: Tier) -> None:
     async def story(world: ProcessWorld) -> None:
         found = await world.ran(sh("echo hello; echo trouble >&2; printf unfinished"))
         assert world.log(found).splitlines() == ["hello", "trouble", "unfinished"]
@@ -243,7 +243,7 @@ def test_a_config_map_is_refreshed(tmp_path: Path, tier: Tier) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_deleted_pod_gets_its_grace_and_nobody_survives(tmp_path: Path, tier: Tier) -> None:
+def test_a_deleted_pod_gets_its_grace_and_no_process_survives(tmp_path: Path, tier: Tier) -> None:
     """Spec jobs §8."""
     stubborn = "trap '' TERM; setsid sleep 1000 & (setsid sleep 1000 &); while :; do sleep 1; done"
 
@@ -429,7 +429,7 @@ def test_gpus_are_handed_out_by_index(tmp_path: Path, tier: Tier) -> None:
     new_lines(tmp_path, tier, story)
 
 
-def test_an_image_may_stand_for_programs_of_this_machine(tmp_path: Path) -> None:
+def test_an_image_alias_runs_programs_of_this_machine(tmp_path: Path) -> None:
     alias = Alias(image="*/tool:*", entrypoint=("echo", "called"), env={"X": "1"})
 
     async def story(world: ProcessWorld) -> None:
@@ -447,7 +447,7 @@ def test_an_image_may_stand_for_programs_of_this_machine(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_containers_outlive_us(tmp_path: Path, tier: Tier) -> None:
+def test_containers_outlive_the_runner(tmp_path: Path, tier: Tier) -> None:
     """A container that runs is found again, one that ended meanwhile has its exit code."""
 
     async def run() -> None:
@@ -477,7 +477,7 @@ def test_containers_outlive_us(tmp_path: Path, tier: Tier) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_container_whose_keeper_was_killed_is_not_left_alone(tmp_path: Path, tier: Tier) -> None:
+def test_processes_of_a_killed_shim_are_ended(tmp_path: Path, tier: Tier) -> None:
     async def story(world: ProcessWorld) -> None:
         await world.client.create(sh("setsid sleep 1000 & sleep 1000"))
         found = await world.pod("p", lambda pod: phase(pod) == "Running")
@@ -535,7 +535,7 @@ def test_probes_say_whether_a_pod_is_ready(tmp_path: Path, tier: Tier) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_container_that_is_not_alive_starts_again(tmp_path: Path, tier: Tier) -> None:
+def test_a_failed_liveness_probe_restarts_the_container(tmp_path: Path, tier: Tier) -> None:
     async def story(world: ProcessWorld) -> None:
         manifest = with_container(
             sh("sleep 100", restart="OnFailure"),

@@ -148,7 +148,7 @@ def test_where_a_value_comes_from(source: Json, expected: str | None) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_said(container: Json, why: str) -> None:
+def test_reports_missing_references(container: Json, why: str) -> None:
     with pytest.raises(CannotStartYet) as trouble:
         environment({"name": "main", **container}, references(pod(), config_map(k="v")), {})
     assert (trouble.value.reason, trouble.value.message) == ("CreateContainerConfigError", why)
@@ -311,7 +311,7 @@ def test_a_hosts_file_has_the_full_name_first() -> None:
         ({"clusterIP": "None", "publishNotReadyAddresses": True}, ["w1", "w2"]),
     ],
 )
-def test_who_is_not_ready_is_hidden_unless_published(spec: Json, seen: list[str]) -> None:
+def test_pods_that_are_not_ready_are_hidden_unless_published(spec: Json, seen: list[str]) -> None:
     view = view_of(member("w1"), member("w2", is_ready=False), service(**spec))
     found = [host.names[0].partition(".")[0] for host in neighbours(view, "default", address)]
     assert [name for name in found if name != "team"] == seen
@@ -359,7 +359,7 @@ def test_a_written_port_belongs_to_the_first_until_its_last_pod_is_gone() -> Non
     ports.hold("b", "u3", [29500])
 
 
-def test_what_is_learned_after_a_restart_counts() -> None:
+def test_recovered_ports_count_after_a_restart() -> None:
     ports = Ports(lambda port: True)
     ports.learn("u1", {"a#0:29500": 20_123}, {29511: "a"})
     assert ports.of("a#0:29500", "u2") == 20_123
@@ -394,7 +394,7 @@ def test_ports_of_rank_0_count_unless_the_gang_got_its_own() -> None:
     assert written_ports(rank("1"), [], [], "") == set()
 
 
-def test_what_a_gang_is() -> None:
+def test_gang_of_a_pod() -> None:
     alone = pod()
     owned = pod()
     owned["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "controller": True}]
@@ -446,7 +446,7 @@ def test_devices_are_given_lowest_first_and_come_back() -> None:
     assert devices.of(other, "d", wants(1)) == {"nvidia.com/gpu": (0,)}
 
 
-def test_no_devices_are_said_to_be_none() -> None:
+def test_containers_without_devices_see_none() -> None:
     assert variables({})["CUDA_VISIBLE_DEVICES"] == ""
     held = variables({"nvidia.com/gpu": (3, 5)})
     assert held["CUDA_VISIBLE_DEVICES"] == held["NVIDIA_VISIBLE_DEVICES"] == "3,5"

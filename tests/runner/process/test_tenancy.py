@@ -67,9 +67,9 @@ def new_lines(
     asyncio.run(run())
 
 
-async def says(world: ProcessWorld, who: str, manifest: Json) -> str:
+async def says(world: ProcessWorld, user: str, manifest: Json) -> str:
     """Have one of them run a pod; return what it says."""
-    await world.acting_as(who).create(manifest)
+    await world.acting_as(user).create(manifest)
     return world.log(await world.ended(manifest["metadata"]["name"]))
 
 
@@ -99,7 +99,7 @@ def test_pods_of_different_people_are_different_system_users(folder: Path) -> No
 
 @NEEDS_ROOT
 @pytest.mark.slow
-def test_nothing_of_the_instance_or_of_other_pods_is_to_be_had(folder: Path) -> None:
+def test_pods_cannot_read_the_instance_or_other_pods(folder: Path) -> None:
     async def story(world: ProcessWorld) -> None:
         victim = with_container(
             pod("victim", volumes=[{"name": "v", "emptyDir": {}}]),
@@ -225,7 +225,7 @@ def test_a_name_is_one_part_of_a_path(volume: Json) -> None:
         volumes_of(manifest, PLACES, references(manifest, config_map(k="v")))
 
 
-def test_checkpoints_of_a_workload_that_is_none_are_the_pods_own() -> None:
+def test_a_pod_with_an_invalid_workload_name_has_its_own_checkpoints() -> None:
     manifest = pod()
     manifest["metadata"]["annotations"] = {names.WORKLOAD_ANNOTATION: "../../.."}
     assert checkpoint_owner(manifest) == ""
@@ -267,7 +267,7 @@ def test_a_path_in_the_environment_opens_no_folder(variable: str, *, is_private:
 @NEEDS_ROOMS
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["mkfifo", "ln -s {folder}/report"])
-def test_a_progress_file_that_is_none_is_not_read(folder: Path, what: str) -> None:
+def test_progress_is_read_from_regular_files_only(folder: Path, what: str) -> None:
     async def story(world: ProcessWorld) -> None:
         (folder / "report").write_text('{"step": 7}\n')
         make = what.format(folder=folder)
@@ -304,8 +304,8 @@ def test_commands_in_a_container_are_its_users(folder: Path) -> None:
 
 
 @NEEDS_ROOT
-def test_nothing_is_sent_to_a_stranger_who_took_a_name(tmp_path: Path) -> None:
-    """Names of sockets without a file are anybody's; what is sent there may be private."""
+def test_sends_nothing_to_a_socket_of_another_user(tmp_path: Path) -> None:
+    """Any process may bind an abstract socket; what is sent there may be private."""
     name = f"127.64.99.1/{os.getpid()}"
     ready, tell = os.pipe()
     done, finish = os.pipe()
@@ -330,7 +330,7 @@ def test_nothing_is_sent_to_a_stranger_who_took_a_name(tmp_path: Path) -> None:
 # ---- the table of system users -----------------------------------------------------------------
 
 
-def test_a_used_up_range_is_said(tmp_path: Path) -> None:
+def test_reports_an_exhausted_uid_range(tmp_path: Path) -> None:
     system_users = SystemUsers(tmp_path / "uids.json", (70_000, 70_001), {"carol": 70_000})
 
     def of(name: str) -> int:
@@ -379,7 +379,7 @@ def test_a_folder_is_found_under_all_its_names(path: str, places: list[str]) -> 
 @NEEDS_ROOMS
 @pytest.mark.slow
 def test_containers_of_the_one_owner_end_when_others_join(folder: Path) -> None:
-    """They outlived us as the owner's processes, and anybody who may edit pods would be root."""
+    """They outlived the runner as the owner's processes: a user who may edit pods would be root."""
 
     async def run() -> None:
         before = ProcessWorld(folder, 1)

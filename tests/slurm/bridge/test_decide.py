@@ -48,17 +48,17 @@ def test_two_pods_on_one_node_are_no_gang_of_two_nodes() -> None:
     "said",
     [
         {"comment": "unisono:hold"},
-        {"comment": "somebody else's"},
+        {"comment": "of another tool"},
         {"dependency": "afterok:1(unfulfilled)"},  # itself: it is not over
         {"eligible": NOW + 60},
         {"reason": "Cleaning"},
     ],
 )
-def test_who_may_not_begin_reserves_nothing(said: dict[str, Any]) -> None:
+def test_a_job_that_may_not_begin_reserves_nothing(said: dict[str, Any]) -> None:
     assert decided(job(**said)) == []
 
 
-def test_a_user_who_holds_a_job_gives_its_reservation_back() -> None:
+def test_a_users_hold_releases_the_reservation() -> None:
     held = job(comment="unisono:hold")
     assert [type(one) for one in decided(held, gang(held, "n1"))] == [actions.DropGang]
 
@@ -73,11 +73,11 @@ def test_a_released_job_without_its_reservation_is_held_back() -> None:
     assert decided(released, gang(released, "n1", released_at=NOW)) == []
 
 
-def test_who_got_past_the_gate_is_held() -> None:
+def test_a_job_that_passed_the_gate_is_held() -> None:
     assert [type(one) for one in decided(job(priority=7))] == [actions.Hold]
 
 
-def test_what_slurm_does_not_start_in_time_waits_longer_each_time() -> None:
+def test_a_job_that_slurm_does_not_start_backs_off() -> None:
     stuck = job(comment="unisono:pinned", priority=7, required=("n1",), reason="Licenses")
     for tries, wait in ((0, 5.0), (1, 10.0), (9, 300.0)):
         late = gang(stuck, "n1", released_at=NOW - 61, tries=tries)
@@ -98,7 +98,7 @@ def test_what_slurm_does_not_start_in_time_waits_longer_each_time() -> None:
     assert decided(requeued, again) == [actions.StartNow(requeued)]
 
 
-def test_a_parked_gang_queues_again_when_its_time_has_come() -> None:
+def test_a_deactivated_gang_is_reactivated_in_time() -> None:
     waiting = job()
     assert decided(waiting, gang(waiting, is_active=False, retry_at=NOW + 1)) == []
     ready = gang(waiting, is_active=False, retry_at=NOW - 1)
@@ -152,7 +152,7 @@ def test_a_job_that_ran_before_the_bridge_is_adopted_and_never_ended() -> None:
         )
 
 
-def test_a_running_job_whose_gang_was_lost_gets_it_again() -> None:
+def test_recreates_the_lost_gang_of_a_running_job() -> None:
     runs = job(on=("n1", "n2"))
     assert decided(runs) == [actions.MakeGang(runs, only=("n1", "n2"))]
 
@@ -177,7 +177,7 @@ def test_a_job_that_slurm_does_not_list_is_given_up_only_after_a_while() -> None
     assert isinstance(gone, actions.DropGang)
 
 
-def test_a_pod_that_was_told_to_leave_stays_until_slurm_has_left() -> None:
+def test_a_terminating_pod_stays_until_slurm_has_left() -> None:
     runs = job(on=("n1",))
     leaving = pods("1", "n1", leaves=True)
     cleared = msgspec.structs.replace(runs, state="PENDING", priority=0, held=())
@@ -190,7 +190,7 @@ def test_a_pod_that_was_told_to_leave_stays_until_slurm_has_left() -> None:
         assert (actions.DeletePod(leaving[0]) in list(done)) == is_freed
 
 
-def test_of_an_array_only_as_many_tasks_ask_as_may_run() -> None:
+def test_an_array_has_as_many_gangs_as_tasks_may_run() -> None:
     tasks = [job(f"5_{task}", array=5, most_at_once=2) for task in range(10)]
     made = list(decide(slurm_view(*tasks), cluster_view(), Timeouts(), UnboundTimer(), NOW))
     assert made == [actions.MakeGang(tasks[0]), actions.MakeGang(tasks[1])]
@@ -202,12 +202,12 @@ def test_of_an_array_only_as_many_tasks_ask_as_may_run() -> None:
     assert made == [actions.MakeGang(tasks[1])]
 
 
-def test_a_job_that_asks_for_something_else_gets_a_new_gang() -> None:
+def test_a_changed_request_gets_a_new_gang() -> None:
     small, large = job(nodes=1), job(nodes=2, cpus=2)
     assert [type(one) for one in decided(large, gang(small, "n1"))] == [actions.DropGang]
 
 
-def test_a_gang_on_a_node_that_slurm_does_not_use_moves() -> None:
+def test_a_gang_leaves_a_node_that_slurm_does_not_use() -> None:
     drained = slurm_view(
         released := job(comment="unisono:pinned", priority=7, required=("n1",)),
         states=frozenset(("DOWN",)),

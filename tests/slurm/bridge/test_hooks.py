@@ -1,4 +1,4 @@
-"""The program that Slurm runs, and who answers it."""
+"""The hook that Slurm runs, and the bridge's answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _asked(folder: Path, answer: Answer, **environment: str) -> tuple[int, list[
     return asyncio.run(main()), heard
 
 
-def test_a_prolog_hears_yes_or_no(tmp_path: Path) -> None:
+def test_a_prolog_is_answered_yes_or_no(tmp_path: Path) -> None:
     said = {"SCRIPT_CONTEXT": "prolog_slurmctld", "JOB_ID": "7", "JOB_NODELIST": "n[1-2]"}
     code, (question,) = _asked(tmp_path, Answer(ok=True), **said)
     assert code == 0
@@ -64,15 +64,15 @@ def test_a_task_of_an_array_is_called_by_both_numbers(tmp_path: Path) -> None:
     assert question.key == "5_3"
 
 
-def test_nobody_there_is_a_no_but_never_for_an_epilog(tmp_path: Path) -> None:
+def test_no_answer_is_a_no_except_for_an_epilog(tmp_path: Path) -> None:
     hook = _hook(tmp_path)
     assert _run(hook, SCRIPT_CONTEXT="prolog_slurmctld", JOB_ID="7") == 1
     assert _run(hook, SCRIPT_CONTEXT="epilog_slurmctld", JOB_ID="7") == 0
-    nobody = asyncio.run(ask(tmp_path / "b.sock", Question(hook="prolog"), timeout_s=1))
-    assert not nobody.ok
+    unanswered = asyncio.run(ask(tmp_path / "b.sock", Question(hook="prolog"), timeout_s=1))
+    assert not unanswered.ok
 
 
-def test_what_is_no_question_is_a_no(tmp_path: Path) -> None:
+def test_an_invalid_question_is_a_no(tmp_path: Path) -> None:
     async def respond(question: Question) -> Answer:
         raise AssertionError(question)
 

@@ -30,7 +30,7 @@ def test_nothing_differs() -> None:
     assert found(slurm_view(runs), cluster_view(gang(runs, "n1"))) == []
 
 
-def test_slurm_believes_too_much() -> None:
+def test_over_belief() -> None:
     other = Pod(namespace="ml", name="x", node="n1", gpus=7)
     slurm, kubernetes = slurm_view(), cluster_view(others=(other,))
     (one,) = found(slurm, kubernetes)
@@ -113,7 +113,7 @@ def test_features_follow_what_is_free_and_others_stay() -> None:
     assert labels == [actions.SetFeatures("n1", ("big", "gpu_avail:3"))]
 
 
-def test_pods_of_others_are_occupied_in_slurm_and_vacated_when_they_go() -> None:
+def test_placeholders_follow_the_gpus_of_other_pods() -> None:
     other = Pod(namespace="ml", name="x", node="n1", gpus=5)
     (made,) = _synced(slurm_view(), cluster_view(others=(other,)), has_placeholders=True)
     assert made == actions.SubmitPlaceholder("n1", 5)

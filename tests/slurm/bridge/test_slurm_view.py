@@ -34,7 +34,7 @@ def test_an_array_is_its_tasks_that_wait() -> None:
     assert JOBS["5_3"].is_held
 
 
-def test_who_waits_for_others_or_for_a_time() -> None:
+def test_dependencies_and_begin_times() -> None:
     assert JOBS["6"].dependency.startswith("afterok:1")
     assert JOBS["6"].eligible > JOBS["6"].submitted
 
@@ -84,7 +84,7 @@ def test_newer_versions_wrap_numbers_and_list_states() -> None:
     assert nodes_of({"nodes": [{"name": "n", "state": ["IDLE", "DRAIN"]}]})["n"].is_drained
 
 
-def test_an_answer_with_errors_is_no_empty_queue() -> None:
+def test_an_answer_with_errors_is_not_an_empty_queue() -> None:
     class Dead(SlurmCommands):
         @override
         async def __call__(self, program: str, *arguments: str, stdin: str = "") -> str:

@@ -89,11 +89,11 @@ async def _tried(executor: ActionExecutor, action: Any, slurm_view: Any) -> str:
 
     name = type(action).__name__
     words = {
-        "TakeBack": "the job's nodes are taken back; it is held",
-        "Park": "its gang is parked, and queues again later",
-        "FreePod": "a pod is deleted",
+        "RevokeNodes": "the job is requeued and held, or cancelled",
+        "Deactivate": "its gang is deactivated, and queues again later",
+        "DeletePod": "a pod is deleted",
         "DropGang": "its gang is deleted",
-        "Occupy": "a placeholder occupies them in Slurm",
+        "SubmitPlaceholder": "a placeholder job occupies the GPUs in Slurm",
         "Drain": "the node is drained",
         "Resume": "the node is resumed",
     }

@@ -1,4 +1,4 @@
-"""What the bridge may do, as data. Each of these can be repeated without harm."""
+"""What the bridge may do, as data. Every action is idempotent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unisono.slurm.bridge.slurm_view import SlurmJob
 
 
 class MakeGang(msgspec.Struct, frozen=True):
-    """Ask Kubernetes for a job's nodes; `only` if Slurm has chosen them already."""
+    """Create the gang of a job; `only` names the nodes if Slurm has chosen them already."""
 
     job: SlurmJob
     only: tuple[str, ...] = ()
@@ -17,14 +17,14 @@ class MakeGang(msgspec.Struct, frozen=True):
 
 
 class DropGang(msgspec.Struct, frozen=True):
-    """Give a reservation back: the gang goes with its pods."""
+    """Delete a gang with its pods: its reservation ends."""
 
     gang: Gang
     why: str
 
 
 class Deactivate(msgspec.Struct, frozen=True):
-    """Give a reservation back for a while; the gang keeps its age and its place in the queue."""
+    """Deactivate a gang's Workload until a time; the gang keeps its age and place in the queue."""
 
     gang: Gang
     until: float
@@ -32,33 +32,33 @@ class Deactivate(msgspec.Struct, frozen=True):
 
 
 class Reactivate(msgspec.Struct, frozen=True):
-    """Let a gang queue again."""
+    """Activate a gang's Workload again."""
 
     gang: Gang
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Bind a held job to the nodes of its gang, and release it."""
+    """Pin a held job to the nodes of its gang, and release it."""
 
     job: SlurmJob
     gang: Gang
 
 
 class StartNow(msgspec.Struct, frozen=True):
-    """Take the wait off a job that Slurm requeued."""
+    """Remove the begin time of a job that Slurm requeued."""
 
     job: SlurmJob
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Hold a job that waits; its mark says why."""
+    """Hold a pending job; its mark says why."""
 
     job: SlurmJob
     why: str
 
 
 class RevokeNodes(msgspec.Struct, frozen=True):
-    """Take the nodes of a job that has them: requeue it, held; or end it if it must not restart."""
+    """Take a job's nodes: requeue and hold it, or cancel it if it must not be requeued."""
 
     job: SlurmJob
     why: str
@@ -66,40 +66,40 @@ class RevokeNodes(msgspec.Struct, frozen=True):
 
 
 class Cancel(msgspec.Struct, frozen=True):
-    """End a job whose gang somebody deleted."""
+    """Cancel a job whose gang was deleted by a user."""
 
     job: SlurmJob
     why: str
 
 
 class Explain(msgspec.Struct, frozen=True):
-    """Write into a job's mark why it waits."""
+    """Write into a job's mark why it is pending."""
 
     job: SlurmJob
     why: str
 
 
 class DeletePod(msgspec.Struct, frozen=True):
-    """Let a pod go at once that was told to leave: Slurm has left its node."""
+    """Delete a terminating pod at once: Slurm has left its node."""
 
     pod: Pod
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Let a node take no new jobs, in our name."""
+    """Drain a node of Slurm, with a reason that marks it as ours."""
 
     node: str
     why: str
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """Take a drain of ours off a node."""
+    """Resume a node that the bridge drained."""
 
     node: str
 
 
 class MarkAway(msgspec.Struct, frozen=True):
-    """Say on a node of Kubernetes whether Slurm would start anything there now."""
+    """Label a Kubernetes node on which Slurm would start nothing, or remove the label."""
 
     node: str  # as Kubernetes calls it
     is_away: bool
@@ -113,14 +113,14 @@ class SetFeatures(msgspec.Struct, frozen=True):
 
 
 class SubmitPlaceholder(msgspec.Struct, frozen=True):
-    """Submit a job that stands for pods of others on a node."""
+    """Submit a job that occupies GPUs which other pods use on a node."""
 
     node: str
     gpus: int
 
 
 class CancelPlaceholder(msgspec.Struct, frozen=True):
-    """End such a job."""
+    """Cancel such a job."""
 
     job: SlurmJob
 

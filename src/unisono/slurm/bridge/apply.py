@@ -1,7 +1,7 @@
-"""Does what was decided: one call of Slurm or of the Kubernetes API after the other.
+"""Carries actions out: one call of Slurm or of the Kubernetes API after the other.
 
-Every action may be repeated, and may find that it was done before. Order matters where two writes
-are needed: a job is pinned before it is released, and a gang is let go only after Slurm has left.
+Every action is idempotent. Order matters where two writes are needed: a job is pinned before it is
+released, and a gang is deleted only after Slurm has left its nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue")
 
 
 class ActionExecutor:
-    """What carries actions out."""
+    """Carries actions out on a Slurm and a cluster."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class ActionExecutor:
     ) -> None:
         """Act on a Slurm and on a cluster.
 
-        `saw` hears of every object that was written; `hosts` knows what Kubernetes calls the nodes
-        that Slurm calls differently.
+        `saw` is called with every object that was written; `hosts` maps Slurm's node names to those
+        of Kubernetes.
         """
         self._hosts = hosts
         self._queues: set[str] = set()
@@ -108,7 +108,7 @@ class ActionExecutor:
         await self._slurm("scontrol", "update", f"JobId={key}", *fields)
 
     async def _start(self, job: SlurmJob, reserved: Gang) -> None:
-        """Pin and release; when that was is written first, so that somebody can take it back."""
+        """Pin and release; the time is written first, so that a later bridge can undo it."""
         annotations = {gang.RELEASED_AT: f"{self._clock():.3f}"}
         await self._annotate(reserved, annotations)
         fields = [*pin_fields(job, reserved.nodes), _pinned(job)]
@@ -118,7 +118,7 @@ class ActionExecutor:
         await self._slurm("scontrol", "release", job.key)
 
     async def own(self, job: SlurmJob, reserved: Gang) -> None:
-        """Mark a job that Slurm started by itself, and that has its reservation now."""
+        """Mark a job that Slurm started by itself as pinned, once it has its reservation."""
         await self._annotate(reserved, {gang.RELEASED_AT: f"{self._clock():.3f}"})
         await self._update(job.key, _pinned(job))
 
@@ -135,9 +135,9 @@ class ActionExecutor:
             await self._slurm("scancel", job.key)
 
     async def _occupy(self, node: str, gpus: int) -> None:
-        """Submit a job that stands for pods of others; the gate lets it through by its name.
+        """Submit a placeholder job for other pods' GPUs; job_submit.lua admits it by its name.
 
-        Its time limit is the partition's: when that is over, the next look makes another one.
+        It has the partition's time limit; after that the next reconciliation makes another one.
         """
         said = await self._slurm(
             "sbatch",
@@ -174,10 +174,10 @@ class ActionExecutor:
         try:
             self._saw(await self._client.create(made))
         except AlreadyExists:
-            return  # made before a crash, or by a hook at the same time
+            return  # created before a crash, or by a hook at the same time
 
     async def queue_for(self, job: SlurmJob) -> str:
-        """Return the queue called like the partition, else `default`, else one without limits."""
+        """Return the LocalQueue named like the partition, else `default`, else an unlimited one."""
         now = self._clock()
         if now >= self._queues_until:
             listed = await self._client.list(LOCAL_QUEUE, self._settings.namespace)
@@ -189,12 +189,12 @@ class ActionExecutor:
     async def _drop(self, dropped: Gang) -> None:
         namespace = self._settings.namespace
         try:
-            # Ours goes first: a gang that still has it and is deleted was deleted by somebody else.
+            # Remove our finalizer first: a deleted gang that still has it was deleted by a user.
             changes = {"metadata": {"finalizers": None, "uid": dropped.uid}}
             self._saw(await self._client.patch(JOB, dropped.name, namespace, changes))
             await self._client.delete(JOB, dropped.name, namespace, uid=dropped.uid)
         except (NotFound, Conflict):
-            return  # gone, or another of its name: the next look tells
+            return  # gone, or recreated: the next reconciliation shows it
 
     async def _park(self, parked: Gang, until: float) -> None:
         annotations = {
@@ -229,12 +229,12 @@ class ActionExecutor:
 
 
 def _pinned(job: SlurmJob) -> str:
-    """Return the field that marks a job as pinned, and remembers which nodes its user named."""
+    """Return the field that marks a job as pinned, and keeps the nodes that its user requested."""
     return _comment(job, PINNED, "", want=",".join(requested_nodes(job)))
 
 
 def _comment(job: SlurmJob, state: str, why: str, **words: str) -> str:
-    """Return the field that changes a job's mark; its words are kept."""
+    """Return the field that changes a job's mark; its other values are kept."""
     mark = read_mark(job.comment)
     kept = {**mark.words, **words}
     return f"AdminComment={Mark(state, kept, why).written()}"

@@ -1,4 +1,4 @@
-"""What Kubernetes says: the gangs of Slurm jobs, their pods, and what is free on every node."""
+"""The cluster's view: gangs of Slurm jobs, their pods, and what is free on every node."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from unisono.slurm.bridge import gang as words
 Json = Mapping[str, Any]
 
 _ENDED = ("Succeeded", "Failed")
-# Labels by which others mark the pods of a Slurm job: ours, SchedMD's, and a common habit.
+# Labels that mark the pods of a Slurm job: ours, SchedMD's, and a common one.
 _JOB_LABELS = (words.JOB, "scheduler.slinky.slurm.net/slurm-jobid", "slurm-job-id")
 _MIB = 1024 * 1024
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that is there, whether of a gang or not."""
+    """A pod of the cluster, whether of a gang or not."""
 
     namespace: str
     name: str
@@ -47,17 +47,17 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 0
     retry_at: float = 0.0
     released_at: float = 0.0
-    is_deleted: bool = False  # by somebody else
+    is_deleted: bool = False  # by a user
     workload: str = ""
     is_active: bool = True
     is_admitted: bool = False
     is_evicted: bool = False
-    why: str = ""  # why it waits
+    why: str = ""  # why it is pending
     pods: tuple[Pod, ...] = ()
 
     @property
     def is_whole(self) -> bool:
-        """Whether every pod has a node of its own: the reservation is committed."""
+        """Whether every pod is bound to a node of its own: the reservation is complete."""
         if self.is_deleted or not self.is_active or self.is_evicted or not self.is_admitted:
             return False
         return len(self.nodes) == len(set(self.nodes)) == self.wanted
@@ -113,7 +113,7 @@ def cluster_view_of(
     gpu: str,
     cluster: str,
 ) -> ClusterView:
-    """Put a picture together from what the API has."""
+    """Return the view of the objects that the API has."""
     machines = list(nodes)
     called = {one["metadata"]["name"]: _slurm_name(one["metadata"]) for one in machines}
     read = tuple(_pod(one, gpu, called) for one in pods)

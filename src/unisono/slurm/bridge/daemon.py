@@ -1,12 +1,12 @@
-"""The bridge at work: it looks at both sides, decides, acts, and answers Slurm's hooks.
+"""The bridge's loop: it reads both sides, decides, acts, and answers Slurm's hooks.
 
-    squeue, sinfo ──▶ belief ─┐                       ┌──▶ scontrol
-                              ├──▶ decide ──▶ actions ┤
-    watch of the API ▶ truth ─┘                       └──▶ Kubernetes API
+    squeue, sinfo ────▶ SlurmView ───┐                       ┌──▶ scontrol
+                                     ├──▶ decide ──▶ actions ┤
+    watch of the API ──▶ ClusterView ┘                       └──▶ Kubernetes API
 
-A look is taken when Kubernetes changes, when a hook calls, when job_submit.lua leaves a note, and
-every so often anyway; how often depends on how long Slurm takes to answer. One bridge acts at a
-time: it holds a lock beside its socket.
+It reconciles when Kubernetes changes, when a hook calls, when job_submit.lua writes a request, and
+periodically; the period depends on how long Slurm takes to answer. One bridge acts at a time: it
+holds a lock beside its socket.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ _MISMATCHES_EVERY_S = 10.0
 # Slurm is asked at most a tenth of the time, however large its queue.
 _LEAST_POLL_S, _POLL_FACTOR = 1.0, 10.0
 _REQUESTS_EVERY_S = 0.1
-# What is not urgent is done in portions, so that a thousand new jobs do not keep one waiting that
-# could start; explanations are for quiet moments.
+# Other actions are done in batches, so that a thousand new jobs do not delay one that could start;
+# explanations are written when nothing else is due.
 _MOST_MADE, _MOST_TOLD = 50, 5
 
 
 class LogsEvents(Protocol):
-    """Where events go."""
+    """A structured log."""
 
     def __call__(self, event: str, **facts: str | int | float | bool) -> None:
-        """Tell one."""
+        """Log one event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeOptions:
-    """What the operator chose."""
+    """The operator's options."""
 
     settings: Settings
     socket: Path
@@ -73,19 +73,19 @@ class BridgeOptions:
     syncs_nodes: bool = True
     has_features: bool = False
     has_placeholders: bool = False
-    owner: int | None = None  # SlurmUser, as whom hooks ask and job_submit.lua writes
+    owner: int | None = None  # SlurmUser: the user of hooks and of job_submit.lua
 
 
 @dataclass(slots=True)
 class Counters:
-    """What is counted."""
+    """Counters for metrics."""
 
     cycles: int = 0
     started: int = 0
     taken_back: int = 0
     deadlocks_resolved: int = 0
-    refused: int = 0  # hooks that heard a no
-    failures: int = 0  # actions that did not work out
+    refused: int = 0  # hooks that were answered no
+    failures: int = 0  # actions that failed
     is_slurm_there: bool = False
     gangs: int = 0
     whole: int = 0
@@ -155,7 +155,7 @@ class Bridge:
                     await self._wake.wait()
 
     async def _hear_requests(self) -> None:
-        """Do what job_submit.lua wrote down: there are new jobs, or a user holds one."""
+        """Apply the requests of job_submit.lua: new jobs, or a user's hold or release."""
         while True:
             await self._clock.sleep(_REQUESTS_EVERY_S)
             for request in await taken(self._options.socket, self._clock):
@@ -170,7 +170,7 @@ class Bridge:
             self._log_event("an action failed", action="mark", text=str(trouble))
 
     async def reconcile(self) -> None:
-        """Look once at both sides, and do what is to be done."""
+        """Read both sides once, decide, and act."""
         try:
             slurm_view = await self._read()
         except SlurmUnreachable as trouble:
@@ -193,7 +193,7 @@ class Bridge:
             for one in told[:_MOST_TOLD]:
                 await self._act(one, slurm_view)
         if len(made) > _MOST_MADE or (told and (urgent or made)):
-            self._wake.set()  # there is more to do
+            self._wake.set()  # more to do
         await self._sync(slurm_view, cluster_view)
         self._count(slurm_view, cluster_view, now)
         self._looked.set()
@@ -230,7 +230,7 @@ class Bridge:
         return SlurmView(await read_jobs(self._slurm), nodes)
 
     def cluster_view(self) -> ClusterView:
-        """Return what Kubernetes has, as far as we have heard."""
+        """Return the cluster's view, as the watches have it."""
         stores = {kind: one.store for kind, one in self._informers.items()}
         return cluster_view_of(
             jobs=stores[JOB],
@@ -300,7 +300,7 @@ class Bridge:
         return answer
 
     async def _may_start(self, question: Question) -> Answer:
-        """Say yes to a job whose whole gang is on exactly its nodes."""
+        """Allow a job whose whole gang is on exactly its nodes."""
         nodes = set(expand(question.nodes))
         gang = self.cluster_view().gangs.get(question.key)
         if gang is not None and gang.is_whole and set(gang.nodes) == nodes:
@@ -319,7 +319,7 @@ class Bridge:
     async def _reserve_there(
         self, job: SlurmJob, nodes: tuple[str, ...], slurm_view: SlurmView
     ) -> Answer:
-        """Reserve the nodes that Slurm chose by itself; if that fails, the job goes to the gate."""
+        """Reserve the nodes that Slurm chose itself; if that fails, the job is requeued."""
         await self._executor.do(actions.MakeGang(job, only=nodes), slurm_view)
         deadline = self._clock.monotonic() + self._options.check_s
         gang = await self._until_whole(job.key, deadline)
@@ -329,7 +329,7 @@ class Bridge:
         why = _shortage(gang)
         if gang is not None:
             await self._act(actions.DropGang(gang, why), slurm_view)
-        # Slurm requeues a job whose prolog says no, and cancels one that must not be requeued.
+        # Slurm requeues a job whose prolog fails, and cancels one that must not be requeued.
         await self._act(actions.Explain(job, why), slurm_view)
         return Answer(ok=False, text=why)
 
@@ -342,7 +342,7 @@ class Bridge:
             await self._clock.sleep(min(0.05, left))
 
     async def _stage(self, question: Question) -> Answer:
-        """Reserve before Slurm starts the job, for as long as that takes."""
+        """Wait until the job has its reservation, before Slurm starts it."""
         while True:
             job = self._slurm_view.jobs.get(question.key)
             if job is not None and job.state != "PENDING":
@@ -357,7 +357,7 @@ class Bridge:
                 async with asyncio.timeout(1.0):
                     await self._looked.wait()
 
-    # ---- small things ------------------------------------------------------------------------
+    # ---- small parts -------------------------------------------------------------------------
 
     async def _make_namespace(self) -> None:
         name = self._options.settings.namespace
@@ -371,7 +371,7 @@ class Bridge:
         return {one.slurm: one.host for one in self.cluster_view().nodes.values()}
 
     def _saw(self, obj: dict[str, Any]) -> None:
-        """Show our own writes at once."""
+        """Put our own writes into the watched state at once."""
         informer = self._informers.get(Kind(obj.get("apiVersion", ""), obj.get("kind", "")))
         if informer is not None:
             informer.assume(obj)
@@ -383,14 +383,14 @@ def _is_placeholder(job: SlurmJob) -> bool:
 
 def _shortage(gang: Gang | None) -> str:
     if gang is None:
-        return "it has no reservation"
+        return "the job has no reservation"
     there = f"{len(gang.nodes)} of {gang.wanted} pods have a node"
     return f"{there}; {gang.why}" if gang.why else there
 
 
 @contextlib.contextmanager
 def _alone(socket: Path, owner: int | None) -> Iterator[None]:
-    """Be the only bridge that uses this socket; the lock goes with the process."""
+    """Hold the socket's lock, so that only one bridge runs; the lock ends with the process."""
     if not socket.parent.exists():
         socket.parent.mkdir(mode=0o755, parents=True)
         if owner is not None and os.geteuid() == 0:
@@ -399,5 +399,6 @@ def _alone(socket: Path, owner: int | None) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotListen(f"another bridge is at work: it holds {lock.name}") from None
+            message = f"another bridge is running: it holds {lock.name}; stop it first"
+            raise CannotListen(message) from None
         yield

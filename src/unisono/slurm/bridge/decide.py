@@ -1,22 +1,22 @@
-"""What is to be done about a Slurm job and its gang: a pure table from both states to actions.
+"""The actions for a Slurm job and its gang: a pure table from both states.
 
-    the job in Slurm        its gang               what is done
-    held by the gate        none                   a gang is made: it queues in Kubernetes
-                            waits                  the job says why
+    the job in Slurm        its gang               action
+    held by the gate        none                   a gang is created: it queues in Kubernetes
+                            pending                the job's mark says why
                             whole                  pinned to the gang's nodes and released
-    pending, pinned         whole, the same nodes  nothing; after `start_s` it is held back, the
-                                                   gang parked, and tried again later
-                            anything else          held back
-    has nodes               whole, the same nodes  nothing: it runs
+    pending, pinned         whole, the same nodes  none; after `start_s` it is held, the gang is
+                                                   deactivated, and tried again later
+                            anything else          held
+    has nodes               whole, the same nodes  none: it runs
                             preempted              requeued and held
-                            not whole in time      requeued and held: the deadlock's end
-                            deleted by somebody    cancelled
-                            none                   a gang is made for the nodes it has
-    over, or forgotten      any                    the gang goes
+                            not whole in time      requeued and held: the deadlock ends
+                            deleted by a user      cancelled
+                            none                   a gang is created for the nodes it has
+    over, or unknown        any                    the gang is deleted
 
-Nothing is kept between two looks but what Slurm and Kubernetes keep, the job's mark and the gang's
-annotations, and since when a job has nodes without a whole gang (`Patience`), which whoever comes
-next counts anew. So the bridge may die between any two actions.
+Between reconciliations only Slurm and Kubernetes keep state: the job's mark and the gang's
+annotations. The one exception is since when a job has nodes without a whole gang (`UnboundTimer`),
+which a restarted bridge counts anew. So the bridge may die between any two actions.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ from unisono.slurm.bridge.gang import requested_nodes, shape_of
 from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob, SlurmView
 
-# While Slurm cleans up after a job it is pending already, and its nodes are not free yet.
+# Slurm's reason while it cleans up: the job is pending already, its nodes are not free yet.
 _CLEANING = "Cleaning"
 _BEGIN_TIME = "BeginTime"
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the bridge waits for what."""
+    """Timeouts of the bridge."""
 
     bind_s: float = 60.0  # a job that has nodes must have a whole gang by then
     start_s: float = 60.0  # a job that was released must have nodes by then
     first_retry_s: float = 5.0
     longest_retry_s: float = 300.0
-    forget_s: float = 10.0  # a job that Slurm does not list for so long is gone
-    tasks_ahead: int = 16  # tasks of one array that ask for a reservation at a time
+    forget_s: float = 10.0  # a job that Slurm has not listed for so long is gone
+    tasks_ahead: int = 16  # tasks of one array that have a gang at a time
 
 
 def retry_after(tries: int, timeouts: Timeouts) -> float:
-    """Return how long a gang is parked after so many tries: twice as long each time, bounded.
+    """Return how long a gang is deactivated after so many tries: doubled each time, bounded.
 
     >>> [retry_after(tries, Terms()) for tries in (0, 1, 2, 20)]
     [5.0, 10.0, 20.0, 300.0]
@@ -74,7 +74,7 @@ class UnboundTimer:
     """Since when jobs have nodes without a whole gang."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin without any."""
         self._since: dict[str, float] = {}
 
     def waited(self, key: str, now: float) -> float:
@@ -82,7 +82,7 @@ class UnboundTimer:
         return now - self._since.setdefault(key, now)
 
     def forget(self, key: str) -> None:
-        """All is well with it."""
+        """Forget a job whose gang is whole."""
         self._since.pop(key, None)
 
     def keep(self, keys: Container[str]) -> None:
@@ -97,7 +97,7 @@ def decide(
     unbound: UnboundTimer,
     now: float,
 ) -> Iterator[Action]:
-    """Yield what is to be done now, jobs in the order in which Slurm lists them."""
+    """Yield the actions due now, jobs in the order in which Slurm lists them."""
     unbound.keep({*slurm_view.jobs, *cluster_view.gangs})
     for job in _in_turn(slurm_view, cluster_view, timeouts):
         gang = cluster_view.gangs.get(job.key)
@@ -136,7 +136,7 @@ def _in_turn(
             yield job
 
 
-# ---- jobs that wait ----------------------------------------------------------------------------
+# ---- pending jobs ------------------------------------------------------------------------------
 
 
 def _pending(
@@ -161,7 +161,7 @@ def _pending(
     elif mark.state == PINNED:
         yield from _released(job, gang, slurm_view, timeouts, now)
     elif mark.state in (GATE, HOLD):
-        # It was refused by the prolog, or got past the gate (job_submit.lua was away).
+        # The prolog refused it, or it passed the gate while job_submit.lua was not installed.
         yield Hold(job, mark.text or "it was released without a reservation")
 
 
@@ -173,10 +173,10 @@ def _gated(
     timeouts: Timeouts,
     now: float,
 ) -> Iterator[Action]:
-    """Get a reservation for a job that waits at the gate, and start it once there is one."""
+    """Get a reservation for a job that is held by the gate, and start it once it is whole."""
     wanted = len(requested_nodes(job))
     if gang is None and 0 < wanted < job.nodes:
-        why = f"it names {wanted} of its {job.nodes} nodes; name all of them or none"
+        why = f"--nodelist names {wanted} of its {job.nodes} nodes; name all of them or none"
         if mark.text != why:
             yield Explain(job, why)
     elif gang is None:
@@ -184,7 +184,7 @@ def _gated(
     elif gang.is_deleted:
         yield Cancel(job, "its gang was deleted")
     elif gang.shape != shape_of(job) and not gang.released_at:
-        yield DropGang(gang, "its job asks for something else now")
+        yield DropGang(gang, "its job now requests something else")
     elif not gang.is_active:
         if now >= gang.retry_at:
             yield Reactivate(gang)
@@ -211,13 +211,13 @@ def _away(gang: Gang, slurm_view: SlurmView) -> str:
 def _released(
     job: SlurmJob, gang: Gang | None, slurm_view: SlurmView, timeouts: Timeouts, now: float
 ) -> Iterator[Action]:
-    """Watch over a job that Slurm was told to start."""
+    """Follow a job that was released to Slurm."""
     if gang is None:
         yield Hold(job, "its reservation is gone")
     elif gang.is_deleted:
         yield Cancel(job, "its gang was deleted")
     elif not gang.is_whole:
-        yield Hold(job, "its reservation is not whole any more")
+        yield Hold(job, "its reservation is no longer whole")
     elif set(job.required) != set(gang.nodes):
         yield Hold(job, "its reservation has moved to other nodes")
     elif away := _away(gang, slurm_view):
@@ -253,13 +253,13 @@ def _holding(
     if gang.is_whole and set(gang.nodes) == set(job.on):
         unbound.forget(job.key)
         if mark.state and (more := _unreserved(job, gang)):
-            yield RevokeNodes(job, f"it has {more} that nobody reserved")
+            yield RevokeNodes(job, f"it has {more} beyond its reservation")
         return
     if not mark.state and job.state != "CONFIGURING":
-        return  # it ran before there was a bridge: the doctor speaks of it, but nobody ends it
+        return  # it ran before the bridge: `slurm doctor` names it, and it is not ended
     waited = unbound.waited(job.key, now)
     if gang.is_evicted and gang.released_at:
-        yield RevokeNodes(job, "its reservation was taken by somebody with a higher claim")
+        yield RevokeNodes(job, "its reservation was preempted")
     elif gang.is_whole:
         yield RevokeNodes(job, f"its reservation is on {','.join(gang.nodes)} now")
     elif waited > timeouts.bind_s:
@@ -281,13 +281,13 @@ def _unreserved(job: SlurmJob, gang: Gang) -> str:
     return ""
 
 
-# ---- pods that were told to leave --------------------------------------------------------------
+# ---- terminating pods --------------------------------------------------------------------------
 
 
 def _free(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
-    """Let pods go whose node Slurm has left; until then they keep others away from it.
+    """Delete terminating pods whose node Slurm has left; until then they reserve it.
 
-    Pods of a gang that was lost make room for the one that was made in its place.
+    Pods of a lost gang give way to the gang that replaces it.
     """
     for pod in cluster_view.pods:
         if not (pod.is_bridged and pod.leaves):

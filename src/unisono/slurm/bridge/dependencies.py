@@ -1,7 +1,7 @@
 """Whether a held job's dependencies are satisfied.
 
-Slurm looks at the dependencies of jobs that are not held; at the gate nobody would. What is worked
-out here only says when to ask for a reservation: once the job is released, Slurm looks itself.
+Slurm evaluates dependencies only of jobs that are not held, and the gate holds all. The result only
+says when to create the gang: once the job is released, Slurm evaluates them itself.
 
     afterok:16(unfulfilled),afterany:17_*(unfulfilled)?after:18+5
 """
@@ -19,7 +19,7 @@ _TERM = re.compile(
 
 
 def is_satisfied(job: SlurmJob, jobs: Mapping[str, SlurmJob], now: float) -> bool:
-    """Say whether a job may begin as far as others are concerned."""
+    """Say whether all dependencies of a job are satisfied."""
     text = job.dependency
     if not text:
         return True

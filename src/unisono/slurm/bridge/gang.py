@@ -1,7 +1,7 @@
-"""A Slurm job as a gang: how many pods, what each asks for, where they may go.
+"""A Slurm job as a gang: how many pods, what each requests, on which nodes they may run.
 
-One pod per node. A pod holds, on the Kubernetes side, what the job has on that node; Slurm runs the
-job itself. All pods are alike, so Slurm is told to spread the job evenly, too (`pin_of`).
+One pod per node. A pod reserves in Kubernetes what the job has on that node; Slurm runs the job.
+All pods are alike, so Slurm is told to spread the job evenly, too (`pin_fields`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLUSTER = f"{PREFIX}bridged-cluster"  # label: which Slurm
 NAME = f"{PREFIX}bridged-name"  # annotation: the job's name, whatever is in it
 SHAPE = f"{PREFIX}bridged-shape"  # annotation: what was asked for when it was made
 TRIES = f"{PREFIX}bridged-tries"  # annotation: how often it was taken back
-RETRY_AT = f"{PREFIX}bridged-retry-at"  # annotation: not before this second
+RETRY_AT = f"{PREFIX}bridged-retry-at"  # annotation: deactivated until this second
 RELEASED_AT = f"{PREFIX}bridged-released-at"  # annotation: when Slurm was told to start it
 SLURM_NODE = f"{PREFIX}slurm-node"  # label of a Kubernetes node that Slurm calls otherwise
 AWAY = f"{PREFIX}slurm-away"  # label of a node on which Slurm would start nothing
@@ -31,7 +31,7 @@ FINALIZER = f"{PREFIX}bridged"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 UNLIMITED = "unisono.dev-unlimited"
 HOSTNAME = "kubernetes.io/hostname"
-# Pods of a gang that was told to leave stay until Slurm has left the nodes; this is the longest.
+# Terminating pods of a gang stay until Slurm has left the nodes, but no longer than this.
 GRACE_S = 300
 
 
@@ -47,7 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PerNode(msgspec.Struct, frozen=True):
-    """What the job needs on every one of its nodes."""
+    """What the job needs on each of its nodes."""
 
     cpus: int
     memory_mib: int

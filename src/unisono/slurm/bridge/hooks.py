@@ -1,4 +1,4 @@
-"""What Slurm's hooks ask the bridge, over a socket beside slurmctld: one line in, one line out.
+"""Answers Slurm's hooks over a socket beside slurmctld: one line in, one line out.
 
 | hook | asks | yes means |
 | --- | --- | --- |
@@ -7,7 +7,7 @@
 | `epilog` | nothing: a job has ended | |
 | `submitted` | nothing: there is a new job | |
 
-Whoever asks and hears nothing takes that for a no.
+A hook that gets no answer takes that as a no.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 from unisono.engine.model.errors import UnisonoError
 
 _MOST_BYTES = 65_536
-# How long somebody who has connected may take to ask.
+# How long a connected client may take to send its question.
 _PATIENCE_S = 5.0
 
 
@@ -39,14 +39,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """How the bridge calls the job."""
+        """The key of the job in the bridge."""
         return (
             f"{self.array}_{self.task}" if self.array and self.task is not None else str(self.job)
         )
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What it hears."""
+    """The bridge's answer."""
 
     ok: bool
     text: str = ""
@@ -100,7 +100,7 @@ async def _answer(line: bytes, respond: Responds) -> Answer:
 
 
 async def ask(path: Path, question: Question, timeout_s: float) -> Answer:
-    """Ask as a hook does; nobody there is a no."""
+    """Ask as a hook does; no answer is a no."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_unix_connection(path)

@@ -1,17 +1,17 @@
-"""What the bridge writes into a job's AdminComment, where Slurm keeps it across restarts.
+"""The bridge's mark of a job: its state, kept in the AdminComment across restarts of Slurm.
 
     unisono:gate priority=10000 | needs 2 GPUs, 1 is free on n1
     ──────┬───── ──────┬──────── ─────────────┬────────────────
-       stand        words                what people read
+       state        values               for users
 
-| stand | means |
+| state | means |
 | --- | --- |
 | `gate` | held at submission; it waits for its reservation |
 | `hold` | its user, or an administrator, holds it; nothing is reserved |
 | `pinned` | it has its reservation, and may be released to exactly those nodes |
-| `placeholder` | a job of ours that stands for pods of others |
+| `placeholder` | a job of the bridge that occupies GPUs of other pods |
 
-Users cannot write an AdminComment, so a mark is to be trusted.
+Users cannot write an AdminComment, so a mark can be trusted.
 """
 
 from __future__ import annotations

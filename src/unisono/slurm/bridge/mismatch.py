@@ -1,4 +1,4 @@
-"""Where Slurm's belief and Kubernetes' truth part, each case with a name, numbers and a way out.
+"""Where Slurm's view and the cluster's view differ: each case with a name, numbers and remedies.
 
 | class | means |
 | --- | --- |
@@ -7,7 +7,7 @@
 | `orphan` (M3) | pods of a job that Slurm does not run |
 | `state` (M4) | one of them would use a node, the other would not |
 | `double` (M5) | jobs together have more GPUs of a node than there are |
-| `deadlock` | a phantom that cannot be placed keeps others waiting who could run |
+| `deadlock` | a phantom that cannot be placed blocks jobs that could run |
 
 `remedies` are the actions that end a mismatch (`unisono slurm doctor --fix`):
 
@@ -47,7 +47,7 @@ _FOR_NODES = ("Resources", "Priority", "Nodes required", "ReqNodeNotAvail")
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the two do not agree on."""
+    """One difference between the two views."""
 
     sort: Sort
     node: str = ""
@@ -114,7 +114,7 @@ def _pods(bound: int) -> str:
 
 
 def _waiting(jobs: Sequence[str]) -> str:
-    """Name those who wait.
+    """Name pending jobs.
 
     >>> _waiting(["2"]), _waiting(["2", "3", "5"])
     ('job 2 waits', 'jobs 2, 3 and 5 wait')
@@ -133,7 +133,7 @@ def _deadlocks(
         if not all(
             cluster_view.nodes[name].is_open for name in culprit.on if name in cluster_view.nodes
         ):
-            continue  # a lost node, not a quarrel
+            continue  # a lost node, not a deadlock
         waiting = [
             job.key
             for job in slurm_view.jobs.values()
@@ -268,7 +268,7 @@ def _take_back(
     else:
         yield from _free_pods(
             found, cluster_view
-        )  # whoever made them makes them again when the job starts
+        )  # their controller creates them again when the job starts
 
 
 def _free_pods(found: Mismatch, cluster_view: ClusterView) -> Iterator[Action]:

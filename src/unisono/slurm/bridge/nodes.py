@@ -1,7 +1,7 @@
-"""Which nodes of Slurm to drain, resume, label and occupy, so that it believes what is true.
+"""Which nodes of Slurm to drain, resume, label and occupy, so that its view matches the cluster.
 
-Whoever drained a node is told by the reason: ours begin with `unisono:`, and only those are ever
-taken off. A node that an administrator drained is left alone, whatever Kubernetes says of it.
+The reason of a drain names its origin: the bridge's begin with `unisono:`, and only those are ever
+removed. A node that an administrator drained is left alone, whatever Kubernetes says of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLACEHOLDER_NAME = "unisono-placeholder"
 def sync(
     slurm_view: SlurmView, cluster_view: ClusterView, *, has_features: bool, has_placeholders: bool
 ) -> Iterator[Action]:
-    """Yield what makes Slurm's nodes as Kubernetes' are."""
+    """Yield the actions that bring Slurm's nodes in line with Kubernetes."""
     for name, node in sorted(slurm_view.nodes.items()):
         real = cluster_view.nodes.get(name)
         yield from state_of(node, real)
@@ -42,7 +42,7 @@ def sync(
 
 
 def avoided(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
-    """Yield what keeps gangs away from nodes on which Slurm would start nothing.
+    """Yield labels that keep gangs off nodes on which Slurm would start nothing.
 
     A label, because it may change while a gang waits; without it a gang would be given a node that
     is down or drained in Slurm again and again.

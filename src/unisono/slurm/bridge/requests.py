@@ -4,8 +4,8 @@
     hold 17          its user holds a job that waits at the gate
     release 17       … and lets it queue again
 
-The script runs inside slurmctld and must not wait, so it appends; the bridge takes the whole file
-away. What is written while no bridge runs is read by the next one.
+The script runs inside slurmctld and must not wait, so it appends; the bridge renames the whole
+file. What is written while no bridge runs is read by the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unisono.kinds.digits import whole_number
 from unisono.kube.clock import Clock
 from unisono.slurm.bridge.marks import GATE, HOLD, PREFIX
 
-# Whoever had the file open when it was taken away has long written by then.
+# A script that had the file open when it was renamed has written by then.
 _WRITTEN_BY_S = 0.02
 _MARKS = {"hold": f"{PREFIX}{HOLD}", "release": f"{PREFIX}{GATE}"}
 
@@ -39,7 +39,7 @@ async def taken(socket: Path, clock: Clock) -> list[Request]:
     """Take the file away and return what it says; the same request twice counts once."""
     file = requests_of(socket)
     away = file.with_suffix(".taken")
-    if not away.exists():  # else somebody died over it
+    if not away.exists():  # else a bridge ended before it read it
         try:
             file.rename(away)
         except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Runs the programs of a real Slurm: squeue, sinfo, scontrol, sbatch, scancel.
 
-Arguments are handed over as they are, one by one; nothing is ever read by a shell. What a program
-says no to is `SlurmRefused` with its own words, and a Slurm that does not answer is `SlurmSilent`.
+Arguments are handed over as they are, one by one; nothing is ever read by a shell. What Slurm
+refuses is `SlurmRefused` with its own message, and a Slurm that does not answer is `SlurmSilent`.
 """
 
 from __future__ import annotations

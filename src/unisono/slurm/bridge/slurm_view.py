@@ -1,4 +1,4 @@
-"""What a real Slurm believes: its jobs and nodes, read from the JSON of its programs.
+"""Slurm's view: its jobs and nodes, read from the JSON of its commands.
 
 JSON and nothing else: in the text forms a job may be called `x UserId=root(0)`, or have a line
 break in its name. Slurm 22.05 and 26 spell some fields differently (a state is a word or a list of
@@ -45,7 +45,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One job, or one task of an array, as far as the bridge cares."""
+    """One job, or one task of an array, as the bridge needs it."""
 
     key: str  # `17`, or `5_3` for a task of an array
     number: int  # its own job id; for a task that waits in its array, the array's
@@ -85,12 +85,12 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_held(self) -> bool:
-        """Whether it waits for somebody to release it."""
+        """Whether it is held, until it is released."""
         return self.state == PENDING and self.priority == 0
 
     @property
     def is_holding(self) -> bool:
-        """Whether nodes are its own."""
+        """Whether it has nodes."""
         return self.state in HOLDING
 
     @property
@@ -122,7 +122,7 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_drained(self) -> bool:
-        """Whether it takes no new jobs because somebody said so."""
+        """Whether it is drained: it takes no new jobs."""
         return "DRAIN" in self.states
 
     @property
@@ -157,7 +157,7 @@ async def read_nodes(programs: SlurmCommands) -> dict[str, SlurmNode]:
 
 
 def _answered(printed: str) -> Json:
-    """Read an answer; asked with --json, programs end well even if nobody answered them.
+    """Read an answer; with --json, commands exit with 0 even if slurmctld did not answer.
 
     An empty list that came with an error must never pass for an empty queue.
     """

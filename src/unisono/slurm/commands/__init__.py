@@ -1,5 +1,5 @@
-"""Slurm's programs on our API: arguments in, what they print and how they end out.
+"""Slurm's commands on our API: arguments in, output and exit code out.
 
 Each module has `run(arguments, context) -> Outcome`. Nothing here prints, and nothing looks at the
-clock: `Context` brings what a program knows of its surroundings, and a way to the API.
+clock: `Context` has the user, the time, files and a client of the API.
 """

@@ -23,7 +23,7 @@ from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
 from unisono.slurm.times import BadTime, parse_time, shown
 
-# What Slurm's programs measure on nodes, and nobody does here: these fields are empty.
+# Fields that Slurm measures on nodes and this does not: they are empty.
 _UNMEASURED = [
     "AdminComment",
     "AssocID",
@@ -255,8 +255,8 @@ def _is_wanted(
     mine = (
         {context.user} if context.user_id != 0 and "allusers" not in options and not jobs else set()
     )
-    who = users or mine
-    if who and row.user not in who and str(row.spec.get("userId")) not in who:
+    wanted = users or mine
+    if wanted and row.user not in wanted and str(row.spec.get("userId")) not in wanted:
         return False
     if states is not None and row.state not in states:
         return False

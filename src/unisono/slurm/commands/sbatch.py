@@ -135,23 +135,25 @@ def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Js
     try:
         if "," in submission.options.get("partition", ""):
             submission, _ = first_to_start(api, submission, context, rules, 0)
-        made, job, who, warnings = prepare(api, submission, context, rules, 0)
+        made, job, submitter, warnings = prepare(api, submission, context, rules, 0)
         identity = _next_id(api, stored, job.array.size if job.array is not None else 1)
         job = job._replace(identity=identity)
-        made, _ = job_object(job, who, _place_of(made))
+        made, _ = job_object(job, submitter, _place_of(made))
     except BadRequest as trouble:
         raise refusal(str(trouble), submission.options) from None
     namespace = made["metadata"]["namespace"]
     try:
         created = api.create(f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs", made)
-        api.create(f"/api/v1/namespaces/{namespace}/secrets", secret_object(created, job, who))
+        api.create(
+            f"/api/v1/namespaces/{namespace}/secrets", secret_object(created, job, submitter)
+        )
     except ClientError as trouble:
         raise Refused(f"{_FAILED}{trouble}") from None
     return created, rules.cluster, warnings
 
 
 def refusal(said: str, options: Mapping[str, str]) -> Refused:
-    """Return a no in Slurm's words, with its exit code: some it says before it asks anybody."""
+    """Return a refusal in Slurm's words, with its exit code."""
     if said in _AT_SUBMISSION:
         name = options.get("partition", "")
         first = f"invalid partition specified: {name}\n" if said == _NO_PARTITION and name else ""
@@ -196,7 +198,7 @@ def prepare(
         array=array,
         depends_on=_dependency(api, options, where.namespace, array),
     )
-    who = Submitter(
+    submitter = Submitter(
         user=context.user,
         user_id=context.user_id,
         group_id=context.group_id,
@@ -206,8 +208,8 @@ def prepare(
         now=context.now,
         cluster=rules.cluster,
     )
-    made, warnings = job_object(job, who, where)
-    return made, job, who, warnings
+    made, warnings = job_object(job, submitter, where)
+    return made, job, submitter, warnings
 
 
 def _place_of(made: Json) -> Place:
@@ -240,7 +242,7 @@ _MAILS = frozenset(
 
 
 def _check(options: Mapping[str, str], rules: Rules) -> None:
-    """Refuse words that nobody knows."""
+    """Refuse unknown mail types and generic resources."""
     if not set(filter(None, options.get("mail-type", "").upper().split(","))) <= _MAILS:
         raise BadRequest("Invalid --mail-type specification")
     if rules.gres and options.get("gres"):
@@ -348,7 +350,7 @@ def _dependency(
 
 
 def _next_id(api: ApiClient, stored: Json | None, count: int) -> int:
-    """Take the next number, and as many more as an array has tasks; nobody else gets them."""
+    """Take the next job id, and one more for each further task of an array, atomically."""
     for _ in range(_TRIES):
         if stored is None:
             stored = _counter(api)
@@ -442,7 +444,7 @@ def _by_partition(submission: Submission) -> list[Submission]:
 
 
 def _as_one_job(made: Json, array: Array | None) -> Json:
-    """Return the first task of an array, for whoever wants to know when it would start."""
+    """Return the first task of an array, to estimate when it would start."""
     annotations = made["metadata"]["annotations"]
     if array is not None and DEPENDS_ON in annotations:
         from unisono.slurm.sbatch.arrays import for_task

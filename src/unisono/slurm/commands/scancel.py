@@ -59,7 +59,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     filters = {key: value for key, value in options.items() if key in _FILTERS}
     if not given.words and not filters:
         raise Refused("No job identification provided")
-    _states(filters)  # a word that is no state stops nobody by mistake
+    _states(filters)  # an unknown state must not cancel jobs by mistake
     api = context.connect(options)
     if given.words:
         return _by_number(api, given.words, filters, context)

@@ -46,12 +46,12 @@ _OPTIONS = options_table(
 )
 # What Slurm can do and this cannot, and what to do instead.
 _ELSEWHERE = {
-    "suspend": "pods cannot be stopped and go on; use requeuehold, and release later",
+    "suspend": "pods cannot be suspended; use requeuehold, and release later",
     "resume": "nothing is ever suspended; use release",
     "top": "use update JobId=… Priority=… (operators), or Nice=…",
     "create": "reservations stand in the Policy, and partitions in slurm.conf",
     "delete": "reservations stand in the Policy; jobs are cancelled by scancel",
-    "reboot": "machines belong to whoever runs the cluster; use update NodeName=… State=DRAIN",
+    "reboot": "machines are managed outside; use update NodeName=… State=DRAIN",
     "shutdown": "use unisono down",
 }
 _INVALID = "Invalid job id specified"

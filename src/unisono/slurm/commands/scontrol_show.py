@@ -132,7 +132,7 @@ def _rows(api: ApiClient, which: str, context: Context) -> list[Row] | None:
 
 
 def _steps(api: ApiClient, which: str, context: Context) -> Outcome:
-    """Show the batch steps of jobs that run: others end before anybody could look."""
+    """Show the batch steps of running jobs; other steps are not recorded."""
     rows = _rows(api, which.partition(".")[0], context)
     if rows is None:
         return Outcome("", "slurm_load_jobs error: Invalid job id specified\n", 1)
@@ -209,7 +209,7 @@ _PERIODS = {"Daily": 86_400, "Weekly": 7 * 86_400}
 
 def _reservation(said: Json, now: float) -> str:
     """Write one reservation; of one that comes again, the time that is now or comes next."""
-    from unisono.kinds.scalar import duration_ms, instant_ms  # not needed by who asks otherwise
+    from unisono.kinds.scalar import duration_ms, instant_ms  # slow to load, and needed here only
 
     start = instant_ms(str(said.get("start"))) / 1000
     lasts = duration_ms(str(said["duration"])) / 1000 if said.get("duration") else 0.0
@@ -339,7 +339,7 @@ def node_text(node: NodeRow, *, one_line: bool = False) -> str:
         f"Partitions={','.join(node.partitions)}",
         f"CfgTRES={node.tres}",
         f"AllocTRES={node.tres_used}",
-        f"Reason={node.reason} [{node.who}@{shown(node.since)}]" if node.reason else "",
+        f"Reason={node.reason} [{node.drained_by}@{shown(node.since)}]" if node.reason else "",
     ]
     lines = [line for line in lines if line]
     return (" ".join(lines) if one_line else "\n   ".join(lines)) + ("\n" if one_line else "\n\n")

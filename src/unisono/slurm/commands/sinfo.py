@@ -132,7 +132,7 @@ def _lines(
     named = set(expand(options["nodes"])) if options.get("nodes") else None
     states = {one.lower() for one in options.get("states", "").split(",") if one}
     lines: list[Line] = []
-    everybody: dict[str, NodeRow] = {}
+    chosen_nodes: dict[str, NodeRow] = {}
     for name, (nodes, said) in partitions.items():
         if wanted and name not in wanted:
             continue
@@ -144,7 +144,7 @@ def _lines(
             and ("dead" not in options or not node.is_ready)
             and (not reasons or node.reason)
         ]
-        everybody |= {node.name: node for node in chosen}
+        chosen_nodes |= {node.name: node for node in chosen}
         groups: dict[str, list[NodeRow]] = {}
         for node in chosen:
             key = {"state": node.state, "node": node.name, "partition": ""}.get(by, node.reason)
@@ -154,7 +154,7 @@ def _lines(
         order = sorted(groups, key=_rank) if by == "state" else list(groups)
         lines += [Line(name, said, groups[key]) for key in order]
     if by == "all":
-        return [Line("", {}, list(everybody.values()))]
+        return [Line("", {}, list(chosen_nodes.values()))]
     if reasons:
         return _once(lines)
     return sorted(lines, key=lambda line: line.nodes[0].name) if by == "node" else lines
@@ -224,8 +224,8 @@ LETTERS: Mapping[str, Known] = {
     "f": Known("AVAIL_FEATURES", lambda line: line.alike(_features)),
     "b": Known("ACTIVE_FEATURES", lambda line: line.alike(_features)),
     "E": Known("REASON", lambda line: (line.nodes[0].reason if line.nodes else "") or "none"),
-    "u": Known("USER", lambda line: line.nodes[0].who if line.nodes else "Unknown"),
-    "U": Known("USER", lambda line: line.nodes[0].who if line.nodes else "Unknown"),
+    "u": Known("USER", lambda line: line.nodes[0].drained_by if line.nodes else "Unknown"),
+    "U": Known("USER", lambda line: line.nodes[0].drained_by if line.nodes else "Unknown"),
     "H": Known("TIMESTAMP", lambda line: shown(line.nodes[0].since) if line.nodes else "Unknown"),
     "w": Known("WEIGHT", lambda line: "1"),
     "d": Known("TMP_DISK", lambda line: "0"),

@@ -53,7 +53,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     told = turns(api)
     weights = told.get("weights")
     if weights is None:
-        raise Refused("there is no SchedulingPolicy: jobs go by their priority class and their age")
+        raise Refused(
+            "without a SchedulingPolicy jobs are ordered by priority class and age; create one"
+        )
     if "weights" in options:
         lines = [Line(None, 0, weights, weights.get("tres") or {}, weights)]
     else:

@@ -1,4 +1,4 @@
-"""`squeue`: who waits and who runs (spec slurm §7)."""
+"""`squeue`: pending and running jobs, with the columns of its formats (spec slurm §7)."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
 
 
 def _again_and_again(arguments: Sequence[str], every: str, context: Context) -> Outcome:
-    """List jobs every so many seconds, until somebody has seen enough."""
+    """List jobs every so many seconds, until interrupted."""
     if not whole_number(every):
         raise Refused(f"invalid iterate value {every}")
     rest = [*arguments, "--iterate="]

@@ -1,4 +1,4 @@
-"""`sreport`: who used how much, from the records that are kept (spec slurm §7)."""
+"""`sreport`: usage of accounts, users and the cluster, from stored jobs (spec slurm §7)."""
 
 from __future__ import annotations
 

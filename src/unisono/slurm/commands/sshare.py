@@ -64,7 +64,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         return Outcome("Usage: sshare [OPTIONS]; unisono's documentation lists them\n")
     told = turns(context.connect(options))
     if told.get("weights") is None:
-        raise Refused("there is no SchedulingPolicy: nobody has shares")
+        raise Refused("there are no shares without a SchedulingPolicy; create one")
     shares = [Share(*one) for one in told.get("shares") or ()]
     is_classic = bool(told["weights"].get("classic"))
     columns = _columns(options, is_classic=is_classic)

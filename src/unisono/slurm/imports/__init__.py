@@ -1,9 +1,8 @@
-"""A Slurm's configuration as ours: queues, flavors, policies, and a report of what became of it.
+"""Imports a Slurm configuration: queues, flavors, policies, and a report about every key.
 
-dump       what sacctmgr prints: accounts, users, QOS
-limits     limits of accounts and QOS, TRES by TRES
-turns      the SchedulingPolicy: weights, accounts, QOS, partitions
-queues     nodes, flavors, the cohort, queues
-report     what was mapped, approximated, dropped
-whole      all of it
+sacctmgr           what sacctmgr prints: accounts, users, QOS
+scheduling_policy  the SchedulingPolicy: weights, accounts, QOS, partitions, limits
+queues             nodes, flavors, the cohort, queues
+report             what was mapped, approximated, dropped
+convert            all of it
 """

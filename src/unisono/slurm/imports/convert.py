@@ -15,7 +15,7 @@ from unisono.slurm.labels import CONF, NAMESPACE
 
 Json = dict[str, object]
 
-# Settings that `turns`, `queues` and `_policy` read; of the others some are said a word about.
+# Settings that `scheduling_policy`, `queues` and `_policy` read.
 _USED = frozenset(
     {
         "clustername",
@@ -57,14 +57,14 @@ _AT_SUBMISSION = frozenset(
     }
 )
 _DROPPED = {
-    "prologflags": "nothing runs before a pod but what its manifest says",
-    "prologepilogtimeout": "there is no prolog; gangs that do not start in time go back by policy",
+    "prologflags": "only what its manifest says runs before a pod",
+    "prologepilogtimeout": "there is no prolog; gangs that start too late are requeued",
     "prolog": "there is no prolog; use init containers",
     "epilog": "there is no epilog; use preStop hooks",
     "prologslurmctld": "there is no prolog: quota and nodes are decided together",
     "epilogslurmctld": "there is no epilog",
-    "preempttype": "preemption is a matter of queues and priority classes",
-    "preemptmode": "preemption is a matter of queues and priority classes",
+    "preempttype": "preemption follows queues and priority classes",
+    "preemptmode": "preemption follows queues and priority classes",
     "licenses": "licenses are resources of nodes here, or quota of a queue",
     "topologyplugin": "topology is read from labels of nodes",
     "accountingstoragetres": "every resource is counted",
@@ -97,7 +97,7 @@ def imported(
     namespace: str = "default",
     text: str = "",
 ) -> Imported:
-    """Return a configuration of Slurm as ours; `text` is kept for those who submit jobs."""
+    """Return a Slurm configuration as our objects; `text` is kept for sbatch and sinfo."""
     report = Report()
     for remark in conf.warnings:
         report.warn(f"{remark.place}: {remark.what} {remark.message}")
@@ -154,7 +154,7 @@ def _policy(conf: Conf, report: Report) -> Json:
 
 
 def _rest(conf: Conf, report: Report) -> None:
-    """Say something about every other setting that changes what happens to jobs."""
+    """Report every other setting that affects jobs."""
     for key, value in conf.settings.items():
         if key in _AT_SUBMISSION:
             report.mapped(

@@ -2,8 +2,8 @@
 
 Nodes with the same type of GPU are one flavor: a gang gets one flavor, and must be able to spread
 over all nodes of a partition. What they have together is the quota of one cohort; every partition
-is a ClusterQueue of it that may use what its flavors have, as nodes in Slurm belong to whoever is
-next, and a LocalQueue of its name. Which nodes those are is said by labels (`partition_label`),
+is a ClusterQueue of it that may use all of its flavors, as partitions in Slurm share their nodes,
+and a LocalQueue of its name. Which nodes those are is said by labels (`partition_label`),
 which jobs from `sbatch` select.
 """
 

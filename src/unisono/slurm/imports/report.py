@@ -1,4 +1,4 @@
-"""What became of every key of an import: mapped, approximated, dropped."""
+"""The report of an import: each key as mapped, approximated or dropped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Report:
         self.lines.append(Line("dropped", what, why, place))
 
     def warn(self, text: str) -> None:
-        """Say something that the administrator should mend."""
+        """Warn of something that the administrator should fix."""
         self.warnings.append(text)
 
     def of(self, fate: Fate) -> list[Line]:

@@ -55,7 +55,7 @@ class Member:
 
 @dataclass(slots=True)
 class AccountBlock:
-    """An account, where it hangs, and who is in it."""
+    """An account, its parent and its users."""
 
     name: str
     parent: str
@@ -83,7 +83,7 @@ def read_dump(text: str, file: str = "dump") -> Dump:
         kind, dash, rest = line.partition(" - ")
         fields = _fields(rest)
         if not dash or not fields:
-            made.unknown.append(Remark(f"{file}:{number}", line[:40], "is no line of a dump"))
+            made.unknown.append(Remark(f"{file}:{number}", line[:40], "is not a line of a dump"))
             continue
         name, keys = fields[0], _pairs(fields[1:])
         match kind.strip():
@@ -99,7 +99,7 @@ def read_dump(text: str, file: str = "dump") -> Dump:
                 block = made.accounts.setdefault(parent, AccountBlock(parent, ROOT, {}))
                 block.users.append(Member(name, keys))
             case _:
-                made.unknown.append(Remark(f"{file}:{number}", kind, "is no kind of a dump's line"))
+                made.unknown.append(Remark(f"{file}:{number}", kind, "is not a kind of line"))
     return made
 
 

@@ -64,12 +64,12 @@ _TIMES = {
 KEYS = frozenset({*_TRES, *_COUNTS, *_TIMES})
 
 
-def limits_of(keys: Mapping[str, str], whose: str, report: Report) -> Json:
+def limits_of(keys: Mapping[str, str], owner: str, report: Report) -> Json:
     """Return the limits among the keys of an account, a user or a QOS."""
     made: Json = {}
     for key, value in keys.items():
         if key in _TRES:
-            amounts = tres_of(value, f"{key} of {whose}", report)
+            amounts = tres_of(value, f"{key} of {owner}", report)
             if amounts:
                 made[_TRES[key]] = amounts
         elif key in _COUNTS and (count := whole_number(value)) is not None:
@@ -79,7 +79,7 @@ def limits_of(keys: Mapping[str, str], whose: str, report: Report) -> Json:
             if minutes is not None:
                 made[_TIMES[key]] = f"{minutes}m"
     for field, amount in made.items():
-        report.mapped(f"{whose} {field}", str(amount))
+        report.mapped(f"{owner} {field}", str(amount))
     return made
 
 
@@ -94,7 +94,7 @@ def tres_of(text: str, what: str, report: Report) -> dict[str, str]:
         name, _, amount = part.partition("=")
         name = name.strip().lower()
         if ":" in name:
-            report.dropped(f"{what}: {part}", "types of devices have a flavor with its own quota")
+            report.dropped(f"{what}: {part}", "device types have a flavor with its own quota")
         elif name in ("cpu", "mem", "node", "billing") or name.startswith(("gres/", "license/")):
             if amount not in ("", "-1"):
                 made[name] = _memory(amount) if name == "mem" else amount
@@ -184,7 +184,7 @@ def _weights(conf: Conf, report: Report) -> Json:
         tres: dict[str, float] = {}
         for name, value in conf.parameters("PriorityWeightTRES").items():
             if ":" in name:
-                report.dropped(f"PriorityWeightTRES {name}", "types of devices are not weighed")
+                report.dropped(f"PriorityWeightTRES {name}", "device types have no weights")
             else:
                 tres[name] = float(value)
         made["tres"] = tres
@@ -244,7 +244,7 @@ def _flags(conf: Conf, report: Report) -> Json:
             case "FAIR_TREE":
                 pass
             case _:
-                report.dropped(f"PriorityFlags={flag}", "priorities are worked out when asked for")
+                report.dropped(f"PriorityFlags={flag}", "priorities are always computed on demand")
                 continue
         report.mapped(f"PriorityFlags={flag}", "the same")
     if raw:
@@ -284,12 +284,12 @@ def _accounts(dump: Dump, report: Report) -> list[Json]:
 
 
 def _home(user: Member, account: str, seats: Counter[str]) -> Json:
-    """Mark the default account of somebody who is in several; the only one needs no mark."""
+    """Mark the default account of a user with several; a single one needs no mark."""
     is_default = user.keys.get("defaultaccount") == account and seats[user.name] > 1
     return {"default": True} if is_default else {}
 
 
-def _association(keys: Mapping[str, str], whose: str, above: Sequence[str], report: Report) -> Json:
+def _association(keys: Mapping[str, str], owner: str, above: Sequence[str], report: Report) -> Json:
     made: Json = {}
     share = keys.get("fairshare", "")
     if (shares := whole_number(share)) is not None:
@@ -303,11 +303,11 @@ def _association(keys: Mapping[str, str], whose: str, above: Sequence[str], repo
         made["qos"] = allowed
     if keys.get("defaultqos"):
         made["defaultQos"] = keys["defaultqos"]
-    limits = limits_of({key: value for key, value in keys.items() if key in KEYS}, whose, report)
+    limits = limits_of({key: value for key, value in keys.items() if key in KEYS}, owner, report)
     if limits:
         made["limits"] = limits
     for key in keys.keys() - KEYS - _PLAIN:
-        report.dropped(f"{key} of {whose}", "has no counterpart")
+        report.dropped(f"{key} of {owner}", "has no counterpart")
     return made
 
 
@@ -342,7 +342,7 @@ def _operators(dump: Dump) -> list[str]:
 def _qos_names(
     conf: Conf, dump: Dump | None, qos: Mapping[str, Mapping[str, str]]
 ) -> frozenset[str]:
-    """Return every QOS that somebody names."""
+    """Return every QOS that is named."""
     found = set(qos)
     for part in conf.partitions:
         for key in ("qos", "allowqos", "denyqos"):
@@ -357,7 +357,7 @@ def _qos_names(
 def _qos(name: str, keys: Mapping[str, str], report: Report) -> Json:
     made: Json = {"name": name}
     if not keys:
-        report.approximated(f"QOS {name}", "is named, but not described; --qos brings the table")
+        report.approximated(f"QOS {name}", "is named, but not described; give its table with --qos")
         return made
     if (priority := whole_number(keys.get("priority"))) is not None:
         made["priority"] = priority
@@ -439,7 +439,7 @@ def _prices(text: str, what: str, report: Report) -> dict[str, float]:
         name, _, weight = part.partition("=")
         name = name.strip().lower()
         if ":" in name:
-            report.dropped(f"price {part} of {what}", "types of devices have no price of their own")
+            report.dropped(f"price {part} of {what}", "device types have no price of their own")
         elif name == "mem":
             unit = weight[-1:].upper()
             number = float(weight[:-1] if unit in per_gib else weight)

@@ -1,7 +1,7 @@
-"""What is there of the bridge's configuration, what is missing, and what would be dangerous.
+"""Checks the bridge's configuration in Slurm: what is installed, missing, or dangerous.
 
-The check belongs into PrologSlurmctld. In Prolog, which every node runs, a no drains a healthy node
-and leaves the job held; a cluster that is short of GPUs would lose its nodes one by one.
+The check belongs into PrologSlurmctld. In Prolog, which every node runs, a failure drains a healthy
+node and leaves the job held; a cluster that is short of GPUs would lose its nodes one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unisono.slurm.conf import Conf
 from unisono.slurm.install.files import MADE_BY, Plan, files_of, settings_of
 
 State = Literal["ok", "missing", "differs", "refused", "advice"]
-# Words in a node's Prolog that mean: here somebody asks Kubernetes whether a job may start.
+# Words in a node's Prolog that show that it asks Kubernetes whether a job may start.
 _CHECKS = ("kubectl", "unisono")
 _LISTED = ("jobsubmitplugins",)
 
@@ -47,9 +47,15 @@ def findings(plan: Plan, conf: Conf, read: Reads) -> Iterator[Finding]:
         elif there == file.text:
             yield Finding("ok", str(file.path))
         elif MADE_BY in there:
-            yield Finding("differs", str(file.path), "it is of another version or for another mode")
+            yield Finding(
+                "differs", str(file.path), "it is from another version or mode; install again"
+            )
         else:
-            yield Finding("refused", str(file.path), "it is not ours; move it away")
+            yield Finding(
+                "refused",
+                str(file.path),
+                "it was not installed by unisono; move it away",
+            )
     for key, wanted in settings_of(plan).items():
         yield _setting(key, wanted, conf, read)
     yield from dangers(conf, read)
@@ -57,7 +63,7 @@ def findings(plan: Plan, conf: Conf, read: Reads) -> Iterator[Finding]:
 
 
 def conflicts(plan: Plan, conf: Conf, read: Reads) -> Iterator[Finding]:
-    """Yield settings that somebody made for something else: nothing is written over."""
+    """Yield settings with other values: nothing is overwritten."""
     for key, wanted in settings_of(plan).items():
         found = conf.settings.get(key.lower())
         if found is not None and found.file != str(plan.included):
@@ -97,7 +103,7 @@ def dangers(conf: Conf, read: Reads) -> Iterator[Finding]:
         yield Finding(
             "refused",
             f"Prolog={found.text}",
-            f"{found.place}: it speaks of {word}. A no there drains a healthy node and leaves the "
+            f"{found.place}: it calls {word}. A failure there drains a healthy node and leaves the "
             "job held (launch failed requeued held); put the check into PrologSlurmctld",
         )
 

@@ -1,10 +1,10 @@
 """The files that the bridge needs beside slurm.conf, for one of three ways to work.
 
-| mode | who orders jobs | how |
+| mode | jobs are ordered by | how |
 | --- | --- | --- |
-| `gate` | we | job_submit.lua holds every job; the bridge releases it to its nodes |
+| `gate` | Unisono | job_submit.lua holds every job; the bridge releases it to its nodes |
 | `stage` | Slurm | burst buffer stage-in waits for the reservation while the job holds nothing |
-| `check` | Slurm | PrologSlurmctld asks when nodes are allocated; a no requeues the job |
+| `check` | Slurm | PrologSlurmctld asks when nodes are allocated; a refusal requeues the job |
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Job arrays: `0-15:4,20%2` is the tasks 0, 4, 8, 12 and 20, two of them at a time.
 
-An array is kept as text and as ranges; nobody lists a hundred thousand tasks before they start.
+An array is kept as text and as ranges: a hundred thousand tasks are not listed before they start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
 class BadArray(ValueError):
-    """The text is no array."""
+    """The text is not an array."""
 
 
 class Array(NamedTuple):

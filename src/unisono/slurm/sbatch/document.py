@@ -37,7 +37,7 @@ _CHOOSING = frozenset({"constraint", "prefer", "nodelist", "exclude"})
 
 
 class Submitter(NamedTuple):
-    """Who submits, from where."""
+    """The submitting user, host and directory."""
 
     user: str
     user_id: int
@@ -71,7 +71,7 @@ class Job(NamedTuple):
     depends_on: str = ""  # with names of objects
 
 
-def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]:
+def job_object(job: Job, submitter: Submitter, where: Place) -> tuple[Json, list[str]]:
     """Return the SlurmJob, and what is worth a warning."""
     options = dict(job.options)
     if where.partition:
@@ -81,14 +81,14 @@ def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]
     spec: Json = {
         "jobId": job.identity,
         "jobName": name,
-        "user": who.user,
-        "userId": who.user_id,
-        "groupId": who.group_id,
+        "user": submitter.user,
+        "userId": submitter.user_id,
+        "groupId": submitter.group_id,
         "command": job.command,
         "arguments": list(job.arguments),
-        "workDir": options.get("chdir") or who.directory,
-        "submitHost": who.host,
-        "cluster": who.cluster,
+        "workDir": options.get("chdir") or submitter.directory,
+        "submitHost": submitter.host,
+        "cluster": submitter.cluster,
         "script": f"{object_name(name)}-{job.identity}",
         "options": options,
         "tasks": job.layout.tasks,
@@ -108,7 +108,7 @@ def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]
             "name": spec["script"],
             "namespace": where.namespace,
             "labels": labels,
-            "annotations": _annotations(job, options, who),
+            "annotations": _annotations(job, options, submitter),
         },
         "spec": spec,
     }
@@ -124,8 +124,8 @@ def _chosen(options: Mapping[str, str], gpu_type: str) -> tuple[Json, list[str]]
     return affinity(options, gpu_type)
 
 
-def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[str, str]:
-    made = {"unisono.dev/user": who.user}
+def _annotations(job: Job, options: Mapping[str, str], submitter: Submitter) -> dict[str, str]:
+    made = {"unisono.dev/user": submitter.user}
     for name in ("account", "qos", "priority", "nice"):
         if name in options:
             made[f"unisono.dev/{name}"] = options[name] or "100"  # --nice alone is 100
@@ -139,7 +139,7 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
             made[f"unisono.dev/{key}"] = limit_text(options[option])
     for name in ("begin", "deadline"):
         if name in options:
-            made[f"unisono.dev/{name}"] = _moment(name, options[name], who.now)
+            made[f"unisono.dev/{name}"] = _moment(name, options[name], submitter.now)
     if job.depends_on:
         made[DEPENDS_ON] = job.depends_on
     sleeps = [float(one) for one in _SLEEP.findall(job.script)]
@@ -252,10 +252,10 @@ def _mount(options: Mapping[str, str], pod: Json) -> None:
         container["volumeMounts"] = mounts
 
 
-def secret_object(made: Json, job: Job, who: Submitter) -> Json:
+def secret_object(made: Json, job: Job, submitter: Submitter) -> Json:
     """Return the Secret that a job's first pod mounts; it goes with the job."""
     metadata = made["metadata"]
-    contents = {"script": job.script, "environment": environment_file(job.options, who)}
+    contents = {"script": job.script, "environment": environment_file(job.options, submitter)}
     data = {key: _base64(text) for key, text in contents.items()}
     owner = {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": metadata["name"]}
     return {
@@ -272,12 +272,12 @@ def secret_object(made: Json, job: Job, who: Submitter) -> Json:
     }
 
 
-def environment_file(options: Mapping[str, str], who: Submitter) -> str:
+def environment_file(options: Mapping[str, str], submitter: Submitter) -> str:
     """Return the environment that a job brings along, as lines for a shell.
 
     What is in a value is quoted; a name that is none of a shell's is left out.
     """
-    exported = _exported(options.get("export", "ALL"), who.environment)
+    exported = _exported(options.get("export", "ALL"), submitter.environment)
     lines = []
     for name, value in sorted(exported.items()):
         if _LONGEST_KEY.fullmatch(name) is None or _OWN.fullmatch(name):

@@ -1,4 +1,4 @@
-"""How a job's tasks and devices come to lie on its nodes: one pod per node (spec slurm §4).
+"""How a job's tasks and devices are laid out on its nodes: one pod per node (spec slurm §4).
 
 What Slurm leaves to its scheduler is settled here, when the job is submitted, so that it is a gang
 of known shape: how many nodes a number of tasks needs, and how many GPUs of a total each node gets.
@@ -20,7 +20,7 @@ _MIB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 
 
 class BadRequest(ValueError):
-    """What is asked for makes no sense, or cannot be had; in Slurm's words."""
+    """The request is invalid, or cannot be satisfied; in Slurm's words."""
 
 
 class Site(NamedTuple):
@@ -280,7 +280,7 @@ def _cpus(
 
 
 def _memory(options: Mapping[str, str], site: Site, size: NodeSize, cpus: int, gpus: int) -> int:
-    """Return the memory of a node; whole nodes are the rule where nobody says anything."""
+    """Return the memory per node; the site's default where the job requests none."""
     if "mem" in options:
         return mib_of(options["mem"]) or size.memory_mib
     if "mem-per-cpu" in options:

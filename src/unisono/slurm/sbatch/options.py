@@ -33,7 +33,7 @@ use-min-nodes verbose:v wait:W test-only contiguous help:h usage version:V conta
 no-container-mount-home container-writable container-readonly container-remap-root
 no-container-remap-root container-entrypoint no-container-entrypoint
 """
-# Ours: what to do with options that nobody knows, and how to reach the cluster.
+# Ours: how to reach the cluster, and whether unknown directives are ignored (`--lenient`).
 _OURS = "namespace data-dir kubeconfig context"
 
 

@@ -1,6 +1,6 @@
 -- Written by `unisono slurm install`; it writes it anew, so put nothing of yours here.
 -- Every job is held until it has a reservation for its whole gang. This runs under slurmctld's
--- locks: it decides from what it is handed, and waits for nobody.
+-- locks: it decides from what it is handed, and never waits.
 
 local MODE = "@MODE@"
 local REQUESTS = "@REQUESTS@"
