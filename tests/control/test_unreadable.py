@@ -33,8 +33,8 @@ async def damaged(world: World, workload: Json, status: Json) -> None:
     metadata = workload["metadata"]
     kind = (workload["apiVersion"], workload["kind"])
     where = (metadata["namespace"], metadata["name"], "status")
-    world.api.own.patch(SYSTEM, *kind, where, {"status": status}, is_checked=False)
-    await world.api.own.landed()
+    world.api.direct.patch(SYSTEM, *kind, where, {"status": status}, is_checked=False)
+    await world.api.direct.landed()
 
 
 def of(world: World, name: str) -> Json:

@@ -188,7 +188,7 @@ class Stage(World):
 
     async def _slip(self, obj: Json) -> Answer:
         """Store an object that nobody has looked at."""
-        own = self.api.own
+        own = self.api.direct
         try:
             made = own.create(SYSTEM, obj["apiVersion"], obj["kind"], obj, is_checked=False)
             if "status" in obj:  # which nobody creates together with the object

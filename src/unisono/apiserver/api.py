@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import orjson
 
@@ -37,7 +38,7 @@ from unisono.apiserver.rest.size_limits import check_size
 from unisono.apiserver.rest.subresources import Subresources
 from unisono.apiserver.rest.watch import Watches
 from unisono.apiserver.rest.write_options import WriteOptions
-from unisono.apiserver.rest.writer import Writer, WriteResult
+from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.apiserver.strategy import Json
 
@@ -87,22 +88,22 @@ class Api:
         self._reader = Reader(self._server)
         self._writer = Writer(self._server)
         self._patcher = Patcher(self._server, self._writer)
-        self._deleter = Deleter(self._server, self._reader)
+        self._deleter = Deleter(self._server, self._reader, self._writer)
         self._below = Subresources(self._server, self._writer, self._patcher, self._deleter)
-        self.own = DirectWrites(self._server, self._writer, self._below)
+        self.direct = DirectWrites(self._server, self._writer, self._below)
         self.watches = Watches(self._server, chance)
         self.endpoints = NonResourceEndpoints(self._server, outside.version)
         custom_resources.follow(self._server)
-        self.garbage_collector = GarbageCollector(self._server, self._deleter)
+        self.garbage_collector = GarbageCollector(self._server, self._writer, self._deleter)
         self.garbage_collector.sweep()
-        self.disruptions = DisruptionBudgetController(self._server)
+        self.disruptions = DisruptionBudgetController(self._server, self._writer)
         self.start_exec: ExecStarter | None = (
             None  # once somebody runs pods whose containers can be entered
         )
 
     def tidy(self) -> None:
         """Do what has to be done now and then."""
-        expire_events(self._server)
+        expire_events(self._server, self._writer)
 
     def forget(self) -> None:
         """Let go of what is only kept for quick looking."""
@@ -180,8 +181,9 @@ class Api:
                     return self._rendered(request, await self._below.bind(request, where))
                 if where.resource.served.namespaced and not where.namespace:
                     raise method_not_allowed()
-                obj = parse_object(request, where.resource)
-                outcome = await self._writer.add(request, where, obj, WriteOptions.of(request))
+                parse = partial(parse_object, request, where.resource)
+                obj = await apart_if_large(request, parse)
+                outcome = await self._writer.create(request, where, obj, WriteOptions.of(request))
                 return answers.one(outcome.data, outcome.code)
             case "DELETE":
                 outcome = await self._deleter.delete_collection(request, where)

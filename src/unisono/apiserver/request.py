@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 # What an address means is worked out in `rest.route`; here are only its parts.
@@ -23,6 +24,14 @@ class User:
     system_uid: int = 0  # whom process pods of theirs run as on this machine; 0: nobody said
 
 
+class Origin(Enum):
+    """Where a request comes from, which decides how much of it is looked at (`rest.writer`)."""
+
+    CLIENT = "over HTTP, or to be treated so: everything is checked"
+    CONTROLLER = "a request of a controller in this process: a status is taken as it is"
+    DIRECT = "an object that a controller in this process made (`rest.direct_writes`)"
+
+
 @dataclass(slots=True, kw_only=True)
 class Request:
     """One call of the API; header names are in lower case."""
@@ -36,9 +45,7 @@ class Request:
     user: User
     warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
     has_no_duplicates: bool = False  # known already: no key of the body stands twice
-    # From a controller in this process, whose statuses need not be checked; never over HTTP.
-    is_own: bool = False
-    is_unchecked: bool = False  # what it writes was made by our own code (`rest.own_writes`)
+    origin: Origin = Origin.CLIENT
 
     def flag(self, name: str) -> bool:
         """Return a boolean of the query string."""

@@ -16,7 +16,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.patch.json_patch import merge_patch
-from unisono.apiserver.rest.direct_writes import merged
+from unisono.apiserver.rest.writer import merged
 from unisono.control import names
 from unisono.control.actions import Bind, Ref
 from unisono.control.jobs.adapter import PodSetOfJob

@@ -6,6 +6,7 @@ import asyncio
 
 from unisono.apiserver.builtin.disruption_budgets import allowed_disruptions, counted, selects
 from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Change
 
 _BUDGETS = "policy/poddisruptionbudgets"
@@ -14,9 +15,10 @@ _BUDGETS = "policy/poddisruptionbudgets"
 class DisruptionBudgetController:
     """Looks at the budgets of a namespace when a pod or a budget in it changed."""
 
-    def __init__(self, server: ServerContext) -> None:
+    def __init__(self, server: ServerContext, writer: Writer) -> None:
         """Begin to listen."""
         self._server = server
+        self._writer = writer
         self._due: set[str] = set()
         server.store.on_change.append(self._changed)
 
@@ -53,4 +55,4 @@ class DisruptionBudgetController:
             }
             if status != budget.get("status"):
                 budget["status"] = status
-                store.put(record.key, budget)
+                self._writer.put(newest, budget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.times import seconds
 
@@ -12,7 +13,7 @@ MAX_EVENTS_PER_NAMESPACE = 10_000
 _PER_ROUND = 1000
 
 
-def expire_events(server: ServerContext) -> int:
+def expire_events(server: ServerContext, writer: Writer) -> int:
     """Remove events that nobody will ask for any more; return how many."""
     now = server.clock()
     removed = 0
@@ -21,7 +22,7 @@ def expire_events(server: ServerContext) -> int:
         event = record.load()
         last = _last_seen(event)
         if last is not None and now - last > EVENT_SECONDS:
-            removed += _remove(server, record)
+            removed += _remove(server, writer, record)
             if removed >= _PER_ROUND:
                 return removed
         else:
@@ -31,15 +32,15 @@ def expire_events(server: ServerContext) -> int:
         if extra > 0:
             oldest = sorted(crowd, key=lambda pair: (pair[0], pair[1].rv))[:extra]
             for _, record in oldest[: _PER_ROUND - removed]:
-                removed += _remove(server, record)
+                removed += _remove(server, writer, record)
     return removed
 
 
-def _remove(server: ServerContext, record: Record) -> int:
+def _remove(server: ServerContext, writer: Writer, record: Record) -> int:
     newest = server.store.newest(record.key)
     if newest is None or newest.rv != record.rv:
         return 0
-    server.store.remove(record.key, newest.load())
+    writer.remove(newest, newest.load())
     return 1
 
 

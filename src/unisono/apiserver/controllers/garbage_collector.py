@@ -15,8 +15,8 @@ from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.delete import CRD_CLEANUP, FOREGROUND, ORPHAN, Deleter, Options
-from unisono.apiserver.rest.object_state import is_over
 from unisono.apiserver.rest.route import Route
+from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Change, Key, Kind, Record
 from unisono.apiserver.strategy import Json
 
@@ -27,9 +27,10 @@ _CRDS = "apiextensions.k8s.io/customresourcedefinitions"
 class GarbageCollector:
     """Keeps track of who owns whom, and tidies up."""
 
-    def __init__(self, server: ServerContext, deleter: Deleter) -> None:
+    def __init__(self, server: ServerContext, writer: Writer, deleter: Deleter) -> None:
         """Look at everything that is stored."""
         self._server = server
+        self._writer = writer
         self._deleter = deleter
         self._uids: dict[str, Key] = {}
         self._dependents: dict[str, set[Key]] = {}  # by the uid of the owner
@@ -133,7 +134,7 @@ class GarbageCollector:
         obj["metadata"]["ownerReferences"] = [
             one for one in obj["metadata"]["ownerReferences"] if one["uid"] in self._uids
         ]
-        return self._server.store.put(record.key, obj)
+        return self._writer.put(record, obj)
 
     def _orphan(self, record: Record, obj: Json) -> None:
         for key in sorted(self._dependents.get(record.uid, ())):
@@ -147,7 +148,7 @@ class GarbageCollector:
                 below["metadata"]["ownerReferences"] = left
             else:
                 below["metadata"].pop("ownerReferences", None)
-            self._server.store.put(key, below)
+            self._writer.put(child, below)
         self._drop_finalizer(record, obj, ORPHAN)
 
     def _foreground(self, record: Record, obj: Json) -> None:
@@ -184,10 +185,10 @@ class GarbageCollector:
             return
         for event in list(self._server.store.newest_of("/events")):
             if event.namespace == name:
-                self._server.store.remove(event.key, event.load())
+                self._writer.remove(event, event.load())
         obj["spec"] = {**obj.get("spec", {}), "finalizers": []}
         if not obj["metadata"].get("finalizers"):
-            self._server.store.remove(record.key, obj)
+            self._writer.remove(record, obj)
             self._ending_spaces.discard(name)
 
     def _empty_kind(self, record: Record, obj: Json) -> None:
@@ -210,10 +211,7 @@ class GarbageCollector:
         metadata["finalizers"] = [one for one in metadata["finalizers"] if one != name]
         if not metadata["finalizers"]:
             del metadata["finalizers"]
-        if is_over(obj):
-            self._server.store.remove(record.key, obj)
-        else:
-            self._server.store.put(record.key, obj)
+        self._writer.put_or_remove(record, obj)
 
     def _later_delete(self, record: Record, resource: Resource) -> None:
         def act() -> None:

@@ -19,7 +19,7 @@ from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.write_options import is_dry_run
-from unisono.apiserver.rest.writer import WriteResult
+from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds, timestamp
@@ -102,10 +102,11 @@ class Options:
 class Deleter:
     """Ends objects."""
 
-    def __init__(self, server: ServerContext, reader: Reader) -> None:
+    def __init__(self, server: ServerContext, reader: Reader, writer: Writer) -> None:
         """Take the store."""
         self._server = server
         self._reader = reader
+        self._writer = writer
 
     async def delete(self, request: Request, route: Route) -> WriteResult:
         """Delete one object, or begin to."""
@@ -159,7 +160,7 @@ class Deleter:
                 metadata.pop("deletionTimestamp")
                 metadata.pop("deletionGracePeriodSeconds")
             if not options.is_dry:
-                self._server.store.remove(record.key, obj)
+                self._writer.remove(record, obj)
             if route.resource.key in _ANSWERED_WITH_THE_OBJECT:
                 return obj
             return {
@@ -180,7 +181,7 @@ class Deleter:
             obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
         if orjson.dumps(obj) == before or options.is_dry:
             return shown(record, route.resource) if not options.is_dry else obj
-        return shown(self._server.store.put(record.key, obj), route.resource)
+        return shown(self._writer.put(record, obj), route.resource)
 
     def _check(self, route: Route, record: Record, options: Options) -> None:
         served = route.resource.served

@@ -1,25 +1,25 @@
 """Writes of controllers in this process: objects in, objects out, and no request between.
 
-    create   defaults and what the server adds, as for everybody; nothing is looked for that our
-             own code cannot have written: misspelt fields, other spellings, broken rules
-    patch    of a status: the fields are merged into the state that was seen, as they are;
-             of anything else: the usual way, without the checks
-    bind     the usual way
+    create   a new object
+    patch    a merge patch of an object, or of its status
+    bind     a pod's node
 
-Tests have the same controllers checked like strangers (`is_checked`), so that an object of theirs
-that breaks a rule does not go unnoticed. What is staged here in one go becomes durable together.
+They take the way of every write (`writer`), which leaves out what our own code cannot have got
+wrong; with `is_checked`, as tests do, nothing is left out. What is staged here in one go becomes
+durable together.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unisono.apiserver.catalogue import Resource
-from unisono.apiserver.errors import ApiError, conflict
+from unisono.apiserver.errors import ApiError
 from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.json_patch import merge_patch
-from unisono.apiserver.request import Request, User
+from unisono.apiserver.request import Origin, Request, User
 from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.patching import is_status_alone
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.subresources import Subresources
 from unisono.apiserver.rest.versions import shown
@@ -28,7 +28,7 @@ from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
 
-_MANNER = WriteOptions(manager="unisono")
+_OPTIONS = WriteOptions(manager="unisono")
 
 
 class Staged(NamedTuple):
@@ -44,11 +44,11 @@ class Staged(NamedTuple):
 class DirectWrites:
     """Stages writes of our own controllers."""
 
-    def __init__(self, server: ServerContext, writer: Writer, below: Subresources) -> None:
+    def __init__(self, server: ServerContext, writer: Writer, subresources: Subresources) -> None:
         """Take the store, and who writes to it for everybody else."""
         self._server = server
         self._writer = writer
-        self._below = below
+        self._subresources = subresources
         self._resources: dict[tuple[str, str], Resource] = {}
         self._known_at = -1
 
@@ -75,7 +75,7 @@ class DirectWrites:
         route = Route(resource=resource, namespace=namespace)
         request = _request(user, is_checked=is_checked)
         obj = copied(content)  # what the controller made shares parts with what others look at
-        record, _ = self._writer.stage_new(request, route, obj, _MANNER)
+        record, _ = self._writer.stage_create(request, route, obj, _OPTIONS)
         assert record is not None
         return self._staged(record, resource, obj)
 
@@ -99,11 +99,12 @@ class DirectWrites:
             subresource=subresource,
         )
         record = self._server.existing(route)
-        if subresource == "status" and not is_checked and _is_plain(content, resource):
-            return self._status(route, record, content)
+        if subresource == "status" and not is_checked and is_status_alone(content, resource):
+            stored, obj = self._writer.stage_status(route, record, content)
+            return self._staged(stored, resource, obj)
         patched = merge_patch(shown(record, resource), content)
         request = _request(user, is_checked=is_checked)
-        changed, _ = self._writer.stage_change(request, route, patched, record, _MANNER)
+        changed, _ = self._writer.stage_update(request, route, patched, record, _OPTIONS)
         return self._staged(changed if changed is not None else record, resource)
 
     def bind(self, namespace: str, name: str, binding: Json) -> Staged:
@@ -111,25 +112,8 @@ class DirectWrites:
         pods = self._resource("v1", "Pod")
         route = Route(resource=pods, namespace=namespace, name=name)
         node = binding["target"]["name"]
-        record = self._below.stage_binding(route, binding["metadata"], node)
+        record = self._subresources.stage_binding(route, binding["metadata"], node)
         return self._staged(record, pods)
-
-    def _status(self, route: Route, record: Record, content: Json) -> Staged:
-        version = (content.get("metadata") or {}).get("resourceVersion")
-        if version and version != str(record.rv):
-            served = route.resource.served
-            why = "the object has been modified"
-            raise conflict(served.plural, route.name, why, group=served.group)
-        obj = self._server.known.of(record)
-        old = obj.get("status") or {}
-        status = merged(old, content.get("status") or {})
-        if status == old:
-            return Staged(obj, record.data)
-        # Others look at what is known, so only what changes is anew.
-        obj = {**obj, "metadata": {**obj["metadata"]}, "status": status}
-        stored = self._server.store.put(record.key, obj)
-        self._server.known.keep(stored, obj)
-        return Staged(obj, stored.data)
 
     def _staged(self, record: Record, resource: Resource, obj: Json | None = None) -> Staged:
         """Return what was staged; `obj` is that, if it is at hand."""
@@ -161,34 +145,11 @@ def _is_shown_as_stored(record: Record, resource: Resource) -> bool:
     return resource.is_as_stored and record.rv >= resource.schema_rv
 
 
-def merged(target: Any, patch: Json) -> Json:
-    """Return what a merge patch makes of a value, sharing what it leaves alone; neither changes."""
-    result: Json = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        elif isinstance(value, dict):
-            result[name] = merged(result.get(name), value)
-        else:
-            result[name] = value
-    return result
-
-
-def _is_plain(content: Json, resource: Resource) -> bool:
-    """Say whether a patch is about the status alone, in the version in which it is stored."""
-    metadata = content.get("metadata") or {}
-    return (
-        resource.is_as_stored
-        and not content.keys() - {"metadata", "status"}
-        and not metadata.keys() - {"resourceVersion"}
-    )
-
-
 def _request(user: User, *, is_checked: bool) -> Request:
     return Request(
         method="POST",
         path="",
         query={"fieldManager": "unisono", "fieldValidation": "Ignore"},
         user=user,
-        is_unchecked=not is_checked,
+        origin=Origin.CLIENT if is_checked else Origin.DIRECT,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Any
 
+from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import (
+    ApiError,
     Cause,
     bad_request,
     conflict,
@@ -16,7 +18,7 @@ from unisono.apiserver.errors import (
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.patch.strategic import strategic_merge
-from unisono.apiserver.request import Request
+from unisono.apiserver.request import Origin, Request
 from unisono.apiserver.rest.body import (
     media_type,
     of_kind,
@@ -27,10 +29,9 @@ from unisono.apiserver.rest.body import (
 )
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.size_limits import LARGE_BODY_BYTES
-from unisono.apiserver.rest.versions import shown, translator, unowned
+from unisono.apiserver.rest.versions import translator, unowned
 from unisono.apiserver.rest.write_options import WriteOptions
-from unisono.apiserver.rest.writer import Writer, WriteResult
+from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large, is_large
 from unisono.apiserver.schema.body_checks import refuse_deep
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
@@ -39,11 +40,6 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-
-
-# How often the merging of a large object is begun anew because somebody changed it meanwhile. Then
-# it is done in one go: others have had their turns.
-_MOST_TURNS = 3
 
 
 class Patcher:
@@ -56,17 +52,22 @@ class Patcher:
 
     async def replace(self, request: Request, route: Route) -> WriteResult:
         """PUT: the whole object anew."""
-        obj = parse_object(request, route.resource)
-        record = self._server.existing(route)
-        manner = WriteOptions.of(request, needs_version=True)
-        return await self._writer.change(request, route, obj, record, manner)
+        read = partial(parse_object, request, route.resource)
+        parsed = [await apart_if_large(request, read)]
+
+        def replaced(old: Json) -> Json:
+            return parsed.pop() if parsed else read()
+
+        options = WriteOptions.of(request, needs_version=True)
+        return await self._writer.update(request, route, replaced, options)
 
     async def patch(self, request: Request, route: Route) -> WriteResult:
         """PATCH: by what the content type says."""
         kind = media_type(request)
         if kind == APPLY_PATCH:
             return await self._apply(request, route)
-        if request.is_own and route.subresource == "status" and kind == MERGE_PATCH:
+        is_own = request.origin is not Origin.CLIENT
+        if is_own and route.subresource == "status" and kind == MERGE_PATCH:
             outcome = await self._own_status(request, route)
             if outcome is not None:
                 return outcome
@@ -79,37 +80,29 @@ class Patcher:
             raise unsupported_media_type(
                 f"custom resources know no strategic merge patch; use {MERGE_PATCH}"
             )
-        record = self._server.existing(route)
-        old = shown(record, route.resource)
-        patched = self.patched(request, route, old)
-        if patched.get("apiVersion") != old["apiVersion"] or patched.get("kind") != old["kind"]:
-            raise bad_request("a patch may not change apiVersion or kind")
-        if not isinstance(patched.get("metadata"), dict):
-            raise bad_request("metadata is not an object")
-        refuse_deep(patched)
-        return await self._writer.change(request, route, patched, record, WriteOptions.of(request))
+
+        def change(old: Json) -> Json:
+            patched = self.patched(request, route, old)
+            for field in ("apiVersion", "kind"):
+                if patched.get(field) != old[field]:
+                    raise bad_request("a patch may not change apiVersion or kind")
+            if not isinstance(patched.get("metadata"), dict):
+                raise bad_request("metadata is not an object")
+            refuse_deep(patched)
+            return patched
+
+        return await self._writer.update(request, route, change, WriteOptions.of(request))
 
     async def _own_status(self, request: Request, route: Route) -> WriteResult | None:
-        """Take the status that a controller of ours wrote, in the state it saw, as it is.
+        """Take the status that a controller of ours wrote as it is; None if it has more in it.
 
-        Most writes of a busy cluster are these. Only what keeps two writers apart is looked at;
-        tests let the same controllers go the long way. None: this one has to go it, too.
+        Tests have the same controllers take the usual way.
         """
         record = self._server.existing(route)
         changes = parse_json(request.body)
-        metadata = dict(changes.get("metadata") or {})
-        version = metadata.pop("resourceVersion", None)
-        if metadata or not route.resource.is_as_stored or changes.keys() - {"metadata", "status"}:
+        if not is_status_alone(changes, route.resource):
             return None
-        if version and version != str(record.rv):
-            served = route.resource.served
-            why = "the object has been modified"
-            raise conflict(served.plural, route.name, why, group=served.group)
-        obj = record.load()
-        status = merge_patch(obj.get("status") or {}, changes.get("status") or {})
-        if status != (obj.get("status") or {}):
-            obj["status"] = status
-            record = self._server.store.put(record.key, obj)
+        record, _ = self._writer.stage_status(route, record, changes)
         await self._server.store.landed()
         return WriteResult(record.data, route.resource)
 
@@ -158,34 +151,29 @@ class Patcher:
         name = config["metadata"].setdefault("name", route.name)
         if name != route.name:
             raise bad_request("the name of the object does not match the name on the URL")
-        self._writer.inspect(request, resource, config)
-        manner = WriteOptions.of(request, is_applied=True)
-        turns = _MOST_TURNS if len(request.body) >= LARGE_BODY_BYTES else 0
-        if turns:
-            await asyncio.sleep(0)
+        await apart_if_large(request, partial(self._writer.inspect, request, resource, config))
+        options = WriteOptions.of(request, is_applied=True)
+        apply_to = partial(self._applied, request, route, config, manager)
         while True:
-            record, merged = self._merged(request, route, config, manager)
-            if not turns:
-                break
-            turns -= 1
-            await asyncio.sleep(0)
-            if self._server.store.newest(route.key) is record:
-                break  # else somebody changed it meanwhile
-        if record is None:
-            return await self._writer.add(request, route, merged, manner)
-        return await self._writer.change(request, route, merged, record, manner)
+            record = self._server.store.newest(route.key)
+            if record is None and route.subresource:
+                raise not_found(resource.served.plural, route.name, group=resource.served.group)
+            self._check_uid(config, record, route)
+            if record is not None:
+                return await self._writer.update(request, route, apply_to, options)
+            made = await apart_if_large(request, partial(apply_to, None))
+            try:
+                return await self._writer.create(request, route, made, options)
+            except ApiError as error:
+                if error.reason != "AlreadyExists" or not is_large(request):
+                    raise  # else somebody created it meanwhile
 
-    def _merged(
-        self, request: Request, route: Route, config: Json, manager: str
-    ) -> tuple[Record | None, Json]:
-        """Return the newest version of an object, and what an applied configuration makes of it."""
+    def _applied(
+        self, request: Request, route: Route, config: Json, manager: str, live: Json | None
+    ) -> Json:
+        """Return what an applied configuration makes of an object."""
         resource = route.resource
-        record = self._server.store.newest(route.key)
-        if record is None and route.subresource:
-            raise not_found(resource.served.plural, route.name, group=resource.served.group)
-        self._check_uid(config, record, route)
-        live = shown(record, resource) if record is not None else None
-        return record, apply(
+        return apply(
             live,
             config,
             manager=manager,
@@ -208,3 +196,13 @@ class Patcher:
         if uid and record is not None and uid != record.uid:
             cause = Cause("FieldValueInvalid", "field is immutable", "metadata.uid")
             raise invalid(served.kind, route.name, [cause], group=served.group)
+
+
+def is_status_alone(content: Json, resource: Resource) -> bool:
+    """Say whether a patch is about the status alone, in the version in which it is stored."""
+    metadata = content.get("metadata") or {}
+    return (
+        resource.is_as_stored
+        and not content.keys() - {"metadata", "status"}
+        and not metadata.keys() - {"resourceVersion"}
+    )

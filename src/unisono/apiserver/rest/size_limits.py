@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 from unisono.apiserver.errors import ApiError, too_large
-from unisono.apiserver.request import Request
+from unisono.apiserver.request import Origin, Request
 from unisono.kinds.shapes.served import definition, served_kinds
 
 # What etcd takes of one object, in a form that is half as long as JSON for built-in kinds. Defaults
@@ -57,7 +57,7 @@ _QUOTE = ord('"')
 
 def check_size(request: Request, kind: str) -> None:
     """Refuse a body that is much larger than an object of the kind may be, before it is read."""
-    if request.is_own:
+    if request.origin is not Origin.CLIENT:
         return
     if kind in _read_kinds() and len(request.body) > SENT * MAX_READ_OBJECT_BYTES:
         raise too_large(SENT * MAX_READ_OBJECT_BYTES, advice_for(kind))

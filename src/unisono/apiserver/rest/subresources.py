@@ -17,7 +17,6 @@ from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import media_type, parse
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.delete import Deleter, Options
-from unisono.apiserver.rest.object_state import is_over
 from unisono.apiserver.rest.patching import JSON_PATCH, Patcher
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
@@ -89,9 +88,12 @@ class Subresources:
         paths = route.resource.served.scale
         _set(obj, paths.spec if paths else _REPLICAS, replicas)
         main = Route(resource=route.resource, namespace=route.namespace, name=route.name)
-        outcome = await self._writer.change(request, main, obj, record, WriteOptions.of(request))
-        changed = self.scale_of(route, orjson.loads(outcome.data))
-        return WriteResult(orjson.dumps(changed), route.resource)
+        options = WriteOptions.of(request)
+        changed, data = self._writer.stage_update(request, main, obj, record, options)
+        if changed is not None or not options.is_dry:
+            await self._server.store.landed()
+        scale = self.scale_of(route, orjson.loads(data))
+        return WriteResult(orjson.dumps(scale), route.resource)
 
     def _patched_scale(self, request: Request, old: Json) -> Any:
         if media_type(request) == JSON_PATCH:
@@ -132,7 +134,7 @@ class Subresources:
         """Bind a pod without waiting for the disk; `metadata` is the Binding's."""
         record = self.record(route)
         pod = self._bound(record, route, metadata, node)
-        stored = self._server.store.put(record.key, pod)
+        stored = self._writer.put(record, pod)
         self._server.known.keep(stored, pod)
         return stored
 
@@ -211,7 +213,7 @@ class Subresources:
             "lastTransitionTime": timestamp(self._server.clock()),
         }
         status["conditions"] = [*kept, mark]
-        self._server.store.put(record.key, pod)
+        self._writer.put(record, pod)
 
     def _check_budgets(self, pod: Json, route: Route) -> None:
         for record in self._server.store.newest_of("policy/poddisruptionbudgets"):
@@ -248,10 +250,7 @@ class Subresources:
         if not isinstance(finalizers, list) or not all(isinstance(one, str) for one in finalizers):
             raise bad_request("spec.finalizers is not a list of names")
         obj["spec"] = {**obj.get("spec", {}), "finalizers": finalizers}
-        if is_over(obj):
-            changed = self._server.store.remove(record.key, obj)
-        else:
-            changed = self._server.store.put(record.key, obj)
+        changed = self._writer.put_or_remove(record, obj)
         await self._server.store.landed()
         return WriteResult(changed.data, route.resource)
 

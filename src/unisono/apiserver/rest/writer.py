@@ -1,12 +1,29 @@
-"""Create, replace and patch: one way through for every kind.
+"""The one way into the store, for clients, for controllers in this process and for the server.
 
-Everything between looking at an object and staging its new state runs without a pause, so nobody
-can come between; see `storage.store`. The order of the steps is in `strategy`.
+    step        what                                                left out for
+    normalise   other spellings, unknown fields, too many values    objects of our own code
+    default     by the schema, then by what other fields say
+    own         managedFields                                       our own code, server-side apply
+    prepare     what only the server sets; admission (queues hold jobs, priority classes)
+    validate    metadata, schema, rules of the kind, rights         objects of our own code
+    stage       uid, resourceVersion and size against what is stored
+
+A request and an object that a controller hands over (`direct_writes`) take the same steps in the
+same order. What our own code made needs no second look: it has no misspelt fields and breaks no
+rule, which tests make sure of by having the same writes checked as a client's.
+
+The steps of a small object follow each other without a pause, so no other write can come between;
+see `storage.store`. Those of a large one that look at nothing but the object are done in a thread,
+and the last look at the store decides: if the object was changed meanwhile, they are done anew.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import orjson
 
@@ -24,7 +41,7 @@ from unisono.apiserver.errors import (
     not_found,
 )
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
-from unisono.apiserver.request import Request
+from unisono.apiserver.request import Origin, Request
 from unisono.apiserver.rest.body import report_fields
 from unisono.apiserver.rest.context import RequestContext, ServerContext
 from unisono.apiserver.rest.object_state import (
@@ -34,7 +51,12 @@ from unisono.apiserver.rest.object_state import (
     is_over,
 )
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.size_limits import advice_for, most_bytes_of, refuse_large
+from unisono.apiserver.rest.size_limits import (
+    LARGE_BODY_BYTES,
+    advice_for,
+    most_bytes_of,
+    refuse_large,
+)
 from unisono.apiserver.rest.spec_cache import CachedSpec, SpecCache
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored, translator, unowned
 from unisono.apiserver.rest.write_options import WriteOptions
@@ -46,6 +68,11 @@ from unisono.apiserver.times import timestamp
 _MAX_GENERATED_BASE = 58
 _GENERATED_ENDING = 5
 _ATTEMPTS = 8
+# How often the steps of a large object are begun anew because it was changed meanwhile. Then they
+# are taken in one go: others have had their turns.
+_MOST_ATTEMPTS = 3
+
+Result = TypeVar("Result")
 
 # What the server alone writes in metadata; an update carries the old values on.
 _KEPT = (
@@ -68,86 +95,143 @@ class WriteResult:
     code: int = 200
 
 
+@dataclass(slots=True, kw_only=True)
+class _Write:
+    """One object on its way into the store."""
+
+    request: Request
+    route: Route
+    options: WriteOptions
+    context: RequestContext
+    obj: Json
+    record: Record | None = None  # what is stored now; None for a new object
+    old: Json | None = None  # the same in the version of the request
+    # Of a new object whose spec may be known: its key, what was made of it, and the one text in
+    # which alike specs differ (`SpecCache`).
+    spec_key: bytes = b""
+    cached: CachedSpec | None = None
+    apart: str | None = None
+    unknown: Sequence[str] = ()
+    causes: Sequence[Cause] = ()  # what breaks the schema
+
+    @property
+    def resource(self) -> Resource:
+        """The kind, in the version of the request."""
+        return self.route.resource
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether our own code made the object."""
+        return self.request.origin is Origin.DIRECT
+
+
+# Work on one object alone; between two of these a write may let other requests have their turns.
+_Steps = Iterator[Callable[[], None]]
+# Makes a new state of an object from the one that is stored. Called anew if that has changed.
+Change = Callable[[Json], Json]
+
+
 class Writer:
-    """Brings objects into the store."""
+    """Brings objects into the store; nothing else stages a change."""
 
     def __init__(self, server: ServerContext) -> None:
         """Take the store and the kinds."""
         self._server = server
-        self._twins = SpecCache()
-        self._own_twins = SpecCache()  # of what our own code wrote: neither pruned nor anybody's
+        self._specs = SpecCache()
+        self._direct_specs = SpecCache()  # of our own code: neither pruned nor owned
 
     # ---- new objects -------------------------------------------------------------------------
 
-    async def add(
-        self, request: Request, route: Route, obj: Json, manner: WriteOptions
+    async def create(
+        self, request: Request, route: Route, obj: Json, options: WriteOptions
     ) -> WriteResult:
         """Create an object."""
-        record, data = self.stage_new(request, route, obj, manner)
+        write = self._new(request, route, obj, options)
+        for step in self._creation(write):
+            await apart_if_large(request, step)
+        record, data = self._finish_create(write)
         if record is not None:
             await self._server.store.landed()
         return WriteResult(data, route.resource, 201)
 
-    def stage_new(
-        self, request: Request, route: Route, obj: Json, manner: WriteOptions
+    def stage_create(
+        self, request: Request, route: Route, obj: Json, options: WriteOptions
     ) -> tuple[Record | None, bytes]:
-        """Create an object without waiting for the disk."""
-        resource = route.resource
+        """Create an object without waiting for the disk, in one go."""
+        write = self._new(request, route, obj, options)
+        for step in self._creation(write):
+            step()
+        return self._finish_create(write)
+
+    def _new(self, request: Request, route: Route, obj: Json, options: WriteOptions) -> _Write:
         context = RequestContext(self._server, request)
-        self._settle_namespace(obj, route)
+        return _Write(request=request, route=route, options=options, context=context, obj=obj)
+
+    def _creation(self, write: _Write) -> _Steps:
+        """Do what comes before the last look at the store; yield what needs the object alone."""
+        resource, obj, options = write.resource, write.obj, write.options
+        strategy = resource.strategy
+        self._settle_namespace(obj, write.route)
         metadata = obj["metadata"]
         if metadata.get("resourceVersion") not in (None, "", "0"):
             raise bad_request("resourceVersion should not be set on objects to be created")
-        for field in (*_KEPT, *(() if manner.is_applied else ("managedFields",))):
+        for field in (*_KEPT, *(() if options.is_applied else ("managedFields",))):
             metadata.pop(field, None)
-        twins = self._own_twins if request.is_unchecked else self._twins
-        key, apart = b"", None
-        if not manner.is_applied:
-            key, apart = twins.key_but_one(resource, obj)
-        twin = twins.find(resource, key)
-        if twin is not None:
+        specs = self._direct_specs if write.is_direct else self._specs
+        if not options.is_applied:
+            write.spec_key, write.apart = specs.key_but_one(resource, obj)
+        cached = write.cached = specs.find(resource, write.spec_key)
+        if cached is not None:
             obj["spec"] = {}  # until it comes back whole
-        unknown = [] if request.is_unchecked else self.inspect(request, resource, obj)
-        if resource.has_status and resource.strategy.clears_status:
+        if not write.is_direct:
+            yield partial(self._normalise, write)
+        if resource.has_status and strategy.clears_status:
             obj.pop("status", None)
-        name = self._settle_name(obj, route)
-        now = context.now
+        self._settle_name(obj, write.route)
+        now = write.context.now
         metadata["uid"] = self._server.new_uid()
         metadata["creationTimestamp"] = timestamp(now)
-        if resource.strategy.has_generation:
+        if strategy.has_generation:
             metadata["generation"] = 1
-        self._fill(resource, obj, twin)
-        if twin is not None and apart is not None:
-            obj["spec"][resource.strategy.apart] = apart
-        if not manner.is_applied and not request.is_unchecked:
-            # What the server adds below belongs to nobody, so it is added after this.
-            self._record(obj, None, resource, manner, "", now, twin)
-        if twin is None and key and not unknown and resource.strategy.fills_spec_alone:
-            twins.keep(resource, key, obj)
-        if type(resource.strategy).prepare_create is not Strategy.prepare_create:
-            resource.strategy.prepare_create(obj, context)
-            if not resource.strategy.prepares_whole:
-                self._fill(resource, obj)
-        self._admit(context, resource, obj, None, key)
-        where = (resource.key, metadata.get("namespace", ""), name)
+        yield partial(self._default, write)
+        if not options.is_applied and not write.is_direct:
+            # The server's own additions have no owner, so they come after this.
+            yield partial(self._own, write, now)
+        if cached is None and write.spec_key and not write.unknown and strategy.fills_spec_alone:
+            specs.keep(resource, write.spec_key, obj)
+        if type(strategy).prepare_create is not Strategy.prepare_create:
+            strategy.prepare_create(obj, write.context)
+            if not strategy.prepares_whole:
+                yield partial(self._fill, resource, obj)
+        admission.mutate(resource.served, obj, None, write.context)
+        if not write.is_direct:
+            yield partial(self._check_schema, write)
+
+    def _finish_create(self, write: _Write) -> tuple[Record | None, bytes]:
+        """Check a new object against what is stored now, and stage it."""
+        resource, obj = write.resource, write.obj
+        self._validate(write)
+        self._check_namespace(obj, write.route)
+        metadata = obj["metadata"]
+        where = (resource.key, metadata.get("namespace", ""), metadata["name"])
         existing = self._server.store.newest(where)
         if existing is not None:
             is_ending = "deletionTimestamp" in existing.load()["metadata"]
             raise already_exists(
                 resource.served.plural,
-                name,
+                metadata["name"],
                 group=resource.served.group,
                 why="object is being deleted: " if is_ending else "",
             )
-        if manner.is_dry:
+        if write.options.is_dry:
             return None, orjson.dumps(obj)
-        record = self._put(request, where, stored(obj, resource))
+        record = self._put(write.request, where, stored(obj, resource))
         return record, shown_bytes(record, resource)
 
     def _put(self, request: Request, where: Key, obj: Json) -> Record:
-        """Stage an object; what clients store is bounded, and so is what others have to read."""
+        """Stage an object; what clients store is bounded, since controllers have to read it."""
         try:
-            most = 0 if request.is_unchecked else most_bytes_of(where[0])
+            most = 0 if request.origin is Origin.DIRECT else most_bytes_of(where[0])
             return self._server.store.put(where, obj, most_bytes=most)
         except TooLarge as error:
             advice = advice_for(where[0])
@@ -168,6 +252,13 @@ class Writer:
                     "on the request"
                 )
             metadata["namespace"] = route.namespace
+        self._check_namespace(obj, route)
+
+    def _check_namespace(self, obj: Json, route: Route) -> None:
+        """Refuse a new object in a namespace that does not exist, or is being deleted."""
+        if not route.resource.served.namespaced:
+            return
+        metadata = obj["metadata"]
         record = self._server.store.newest(("/namespaces", "", route.namespace))
         if record is None:
             raise not_found("namespaces", route.namespace)
@@ -187,7 +278,7 @@ class Writer:
             name = metadata.get("name", "")
             raise forbidden(served.plural, name, why, group=served.group, causes=[cause])
 
-    def _settle_name(self, obj: Json, route: Route) -> str:
+    def _settle_name(self, obj: Json, route: Route) -> None:
         metadata = obj["metadata"]
         served = route.resource.served
         name = metadata.get("name")
@@ -209,58 +300,127 @@ class Writer:
                 "metadata.name",
             )
             raise invalid(served.kind, "", [cause], group=served.group)
-        return name
 
     # ---- objects that exist ------------------------------------------------------------------
 
-    async def change(
-        self, request: Request, route: Route, obj: Json, record: Record, manner: WriteOptions
+    async def update(
+        self, request: Request, route: Route, change: Change, options: WriteOptions
     ) -> WriteResult:
-        """Give an object a new state; the same state again changes nothing."""
-        changed, data = self.stage_change(request, route, obj, record, manner)
-        if changed is not None or not manner.is_dry:
+        """Give an object the state that `change` makes of the stored one."""
+        staged = None
+        for _ in range(_MOST_ATTEMPTS if is_large(request) else 0):
+            record = self._server.existing(route)
+            obj = await asyncio.to_thread(change, shown(record, route.resource))
+            write = self._changed(request, route, obj, record, options)
+            for step in self._transition(write):
+                await asyncio.to_thread(step)
+            if self._server.store.newest(route.key) is record:
+                staged = self._finish_update(write)
+                break
+        if staged is None:
+            # Small, or changed by others again and again: in one go, which nothing interrupts.
+            record = self._server.existing(route)
+            obj = change(shown(record, route.resource))
+            staged = self.stage_update(request, route, obj, record, options)
+        changed, data = staged
+        if changed is not None or not options.is_dry:
             await self._server.store.landed()
         return WriteResult(data, route.resource)
 
-    def stage_change(
-        self, request: Request, route: Route, obj: Json, record: Record, manner: WriteOptions
+    def stage_update(
+        self, request: Request, route: Route, obj: Json, record: Record, options: WriteOptions
     ) -> tuple[Record | None, bytes]:
         """Change an object without waiting for the disk; no record means that nothing changed."""
-        resource = route.resource
-        context = RequestContext(self._server, request)
-        old = shown(record, resource)
-        self._check_identity(obj, old, route, record, manner)
+        write = self._changed(request, route, obj, record, options)
+        for step in self._transition(write):
+            step()
+        return self._finish_update(write)
+
+    def _changed(
+        self, request: Request, route: Route, obj: Json, record: Record, options: WriteOptions
+    ) -> _Write:
+        write = self._new(request, route, obj, options)
+        write.record, write.old = record, shown(record, route.resource)
+        return write
+
+    def _transition(self, write: _Write) -> _Steps:
+        """Do what comes before the last look at the store; yield what needs the object alone."""
+        resource, route, old = write.resource, write.route, write.old
+        assert old is not None and write.record is not None, "an update has an old state"
+        self._check_identity(write.obj, old, route, write.record, write.options)
         # A status as the main address sees it, and everything else as the status address does.
-        if not request.is_unchecked:
-            self.inspect(request, resource, obj, old, is_patched=not manner.needs_version)
-        obj = self._only_this_part(obj, old, route)
+        if not write.is_direct:
+            yield partial(self._normalise, write)
+        obj = write.obj = self._only_this_part(write.obj, old, route)
         metadata = obj["metadata"]
         for field in _KEPT:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
-        self._fill(resource, obj)
-        if not manner.is_applied:
-            # As for new objects: what the server changes below belongs to nobody.
-            self._record(obj, old, resource, manner, route.subresource, context.now)
-        strategy = type(resource.strategy)
-        if not route.subresource and strategy.prepare_update is not Strategy.prepare_update:
-            resource.strategy.prepare_update(obj, old, context)
-            self._fill(resource, obj)
-        self._admit(context, resource, obj, old)
+        yield partial(self._default, write)
+        if not write.options.is_applied:
+            # As for new objects: the server's own additions have no owner.
+            yield partial(self._own, write, write.context.now)
+        strategy = resource.strategy
+        if not route.subresource and type(strategy).prepare_update is not Strategy.prepare_update:
+            strategy.prepare_update(obj, old, write.context)
+            yield partial(self._fill, resource, obj)
+        admission.mutate(resource.served, obj, old, write.context)
+        if not write.is_direct:
+            yield partial(self._check_schema, write)
+
+    def _finish_update(self, write: _Write) -> tuple[Record | None, bytes]:
+        """Check a change against what is stored now, and stage it."""
+        resource, obj, old, record = write.resource, write.obj, write.old, write.record
+        assert old is not None and record is not None, "an update has an old state"
+        self._validate(write)
         self._check_finalizers(obj, old, resource)
         without_idle_times(old, obj)
         if obj == old:
             return None, shown_bytes(record, resource)
         if resource.strategy.has_generation and self._moves(obj, old, resource):
-            metadata["generation"] = old["metadata"].get("generation", 0) + 1
-        if manner.is_dry:
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if write.options.is_dry:
             return None, orjson.dumps(obj)
         if is_over(obj):
-            gone = self._server.store.remove(record.key, stored(obj, resource))
+            gone = self.remove(record, stored(obj, resource))
             return gone, shown_bytes(gone, resource)
-        changed = self._put(request, record.key, stored(obj, resource))
+        changed = self._put(write.request, record.key, stored(obj, resource))
         return changed, shown_bytes(changed, resource)
+
+    def stage_status(self, route: Route, record: Record, content: Json) -> tuple[Record, Json]:
+        """Merge a status that a controller of ours wrote into the state that it saw.
+
+        Most writes of a busy cluster are these, and nothing else looks at their fields: only what
+        keeps two writers apart is checked.
+        """
+        version = (content.get("metadata") or {}).get("resourceVersion")
+        if version and version != str(record.rv):
+            served = route.resource.served
+            why = "the object has been modified"
+            raise conflict(served.plural, route.name, why, group=served.group)
+        obj = self._server.known.read(record)
+        old = obj.get("status") or {}
+        status = merged(old, content.get("status") or {})
+        if status == old:
+            return record, obj
+        # What is known is shared, so only what changes is made anew.
+        obj = {**obj, "metadata": {**obj["metadata"]}, "status": status}
+        return self.put(record, obj), obj
+
+    # ---- what the server itself decides --------------------------------------------------------
+
+    def put(self, record: Record, obj: Json) -> Record:
+        """Stage a state that the server decided on: a binding, a deletion, a dropped owner."""
+        return self._server.store.put(record.key, obj)
+
+    def remove(self, record: Record, obj: Json) -> Record:
+        """Stage the end of an object; `obj` is its last state."""
+        return self._server.store.remove(record.key, obj)
+
+    def put_or_remove(self, record: Record, obj: Json) -> Record:
+        """Stage a state; if the object is being deleted and nothing holds it, stage its end."""
+        return self.remove(record, obj) if is_over(obj) else self.put(record, obj)
 
     def _moves(self, obj: Json, old: Json, resource: Resource) -> bool:
         """Say whether a change counts as a new generation.
@@ -273,7 +433,7 @@ class Writer:
         return resource.strategy.generation_moves(obj, old)
 
     def _check_identity(
-        self, obj: Json, old: Json, route: Route, record: Record, manner: WriteOptions
+        self, obj: Json, old: Json, route: Route, record: Record, options: WriteOptions
     ) -> None:
         served = route.resource.served
         metadata = obj["metadata"]
@@ -295,7 +455,7 @@ class Writer:
             raise conflict(served.plural, route.name, why, group=served.group)
         version = metadata.get("resourceVersion")
         if version in (None, "", "0"):
-            if manner.needs_version and not route.resource.strategy.allows_unconditional_update:
+            if options.needs_version and not route.resource.strategy.allows_unconditional_update:
                 cause = Cause(
                     "FieldValueInvalid",
                     "must be specified for an update",
@@ -344,7 +504,16 @@ class Writer:
             served = resource.served
             raise invalid(served.kind, obj["metadata"]["name"], [cause], group=served.group)
 
-    # ---- common steps ------------------------------------------------------------------------
+    # ---- the steps of every write ----------------------------------------------------------------
+
+    def _normalise(self, write: _Write) -> None:
+        write.unknown = self.inspect(
+            write.request,
+            write.resource,
+            write.obj,
+            write.old,
+            is_patched=write.old is not None and not write.options.needs_version,
+        )
 
     def inspect(
         self,
@@ -370,31 +539,71 @@ class Writer:
             request.warnings.append(resource.served.deprecated)
         return unknown
 
-    def _fill(self, resource: Resource, obj: Json, twin: CachedSpec | None = None) -> None:
+    def _default(self, write: _Write) -> None:
+        resource, obj = write.resource, write.obj
+        self._fill(resource, obj, write.cached)
+        if write.cached is not None and write.apart is not None:
+            obj["spec"][resource.strategy.apart] = write.apart
+
+    def _fill(self, resource: Resource, obj: Json, cached: CachedSpec | None = None) -> None:
         """Fill in what is left unsaid: by the schema, then by what other fields say."""
         resource.checker.fill(obj)
         check_parts(obj)
         check_metadata_types(resource.served.kind, resource.served.group, obj["metadata"])
         drop_empty(obj["metadata"])
-        if twin is None:
+        if cached is None:
             resource.strategy.default(obj)
         else:
-            obj["spec"] = orjson.loads(twin.filled)
+            obj["spec"] = orjson.loads(cached.filled)
 
-    def _admit(
-        self,
-        context: RequestContext,
-        resource: Resource,
-        obj: Json,
-        old: Json | None,
-        key: bytes = b"",
-    ) -> None:
-        """Hold back and check an object; `key` is what the spec of a new one was known by."""
-        strategy, served = resource.strategy, resource.served
-        admission.mutate(served, obj, old, context)
-        if context.request.is_unchecked:
+    def _own(self, write: _Write, now: float) -> None:
+        """Record in managedFields which manager wrote which field."""
+        resource, obj = write.resource, write.obj
+        given = obj["metadata"].get("managedFields")
+        if write.old is not None and given in ([], [{}]):
+            # The documented way to forget all managers.
+            obj["metadata"].pop("managedFields")
             return
-        causes = [*check_metadata(obj, served), *self._schema_causes(resource, obj, old, key)]
+        record_update(
+            write.old,
+            obj,
+            manager=write.options.manager,
+            api_version=resource.served.api_version,
+            subresource=write.route.subresource,
+            now=now,
+            shape=resource.served.shape,
+            ignored=unowned(resource),
+            translate=translator(self._server.catalogue, resource),
+            known={"spec": write.cached.owned} if write.cached is not None else None,
+        )
+
+    def _check_schema(self, write: _Write) -> None:
+        obj, served = write.obj, write.resource.served
+        write.causes = [*check_metadata(obj, served), *self._schema_causes(write)]
+
+    def _schema_causes(self, write: _Write) -> list[Cause]:
+        """Return what breaks the schema; a new spec that was sound before is not looked at.
+
+        What the server adds to a spec (its own labels, a priority, a class) is sound by itself, so
+        the spec as it came decides.
+        """
+        resource, obj = write.resource, write.obj
+        if write.old is not None:
+            return resource.checker.check(obj, write.old)
+        key = write.spec_key if resource.strategy.clears_status else b""
+        if self._specs.is_sound(resource, key):
+            return resource.checker.check_rest(obj)
+        causes = resource.checker.check(obj, None)
+        if not causes:
+            self._specs.note_sound(resource, key)
+        return causes
+
+    def _validate(self, write: _Write) -> None:
+        """Refuse what breaks the schema, the rules of the kind, or the rights of its author."""
+        if write.is_direct:
+            return
+        obj, old, context = write.obj, write.old, write.context
+        strategy, served, causes = write.resource.strategy, write.resource.served, [*write.causes]
         # Of typed kinds everything is told at once, unless a field is not even of its type.
         is_readable = not any(cause.reason == "FieldValueTypeInvalid" for cause in causes)
         if not causes or (strategy.is_typed and is_readable):
@@ -405,53 +614,34 @@ class Writer:
         if causes:
             name = str(obj["metadata"].get("name", ""))
             raise invalid(served.kind, name, causes, group=served.group)
-        self._server.check_object(context.user, resource.key, obj, old)
+        self._server.check_object(context.user, write.resource.key, obj, old)
         if old is None:
             for text in admission.advise(served, obj, context):
                 context.warn(text)
 
-    def _schema_causes(
-        self, resource: Resource, obj: Json, old: Json | None, key: bytes
-    ) -> list[Cause]:
-        """Return what breaks the schema; a new spec that was sound before is not looked at.
 
-        What the server adds to a spec (its own labels, a priority, a class) is sound by itself, so
-        the spec as it came decides.
-        """
-        if old is not None:
-            return resource.checker.check(obj, old)
-        key = key if resource.strategy.clears_status else b""
-        if self._twins.is_sound(resource, key):
-            return resource.checker.check_rest(obj)
-        causes = resource.checker.check(obj, None)
-        if not causes:
-            self._twins.note_sound(resource, key)
-        return causes
+def is_large(request: Request) -> bool:
+    """Say whether a body can take tens of milliseconds to handle."""
+    return len(request.body) >= LARGE_BODY_BYTES
 
-    def _record(
-        self,
-        obj: Json,
-        old: Json | None,
-        resource: Resource,
-        manner: WriteOptions,
-        subresource: str,
-        now: float,
-        twin: CachedSpec | None = None,
-    ) -> None:
-        given = obj["metadata"].get("managedFields")
-        if old is not None and given in ([], [{}]):
-            # The documented way to forget who wrote what.
-            obj["metadata"].pop("managedFields")
-            return
-        record_update(
-            old,
-            obj,
-            manager=manner.manager,
-            api_version=resource.served.api_version,
-            subresource=subresource,
-            now=now,
-            shape=resource.served.shape,
-            ignored=unowned(resource),
-            translate=translator(self._server.catalogue, resource),
-            known={"spec": twin.owned} if twin is not None else None,
-        )
+
+async def apart_if_large(request: Request, step: Callable[[], Result]) -> Result:
+    """Do a step that looks at no shared state; of a large request in a thread.
+
+    The interpreter switches threads every few milliseconds, so the event loop answers others
+    meanwhile, however large the object is and wherever in it the work lies.
+    """
+    return await asyncio.to_thread(step) if is_large(request) else step()
+
+
+def merged(target: object, patch: Json) -> Json:
+    """Return what a merge patch makes of a value, sharing what it leaves alone; neither changes."""
+    result: Json = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            result[name] = merged(result.get(name), value)
+        else:
+            result[name] = value
+    return result

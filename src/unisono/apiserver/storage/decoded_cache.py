@@ -28,6 +28,11 @@ class DecodedCache:
         """Begin with none."""
         self._objects: dict[Key, tuple[Record, Json]] = {}
 
+    def read(self, record: Record) -> Json:
+        """Return a record's object, which may be shared with others; it is not kept for them."""
+        found = self._objects.get(record.key)
+        return found[1] if found is not None and found[0] is record else record.load()
+
     def of(self, record: Record) -> Json:
         """Return a record's object, which others look at too."""
         found = self._objects.get(record.key)

@@ -96,7 +96,7 @@ async def controlling(
         chance=chance(),
         indexes={**INDEXES, **provisioning.INDEXES},
         report=_report_crash,
-        stored=lambda kind, one: api.own.record_of(*kind, *one.key, one.resource_version),
+        stored=lambda kind, one: api.direct.record_of(*kind, *one.key, one.resource_version),
     )
     addresses = Addresses()
     simulation = Simulation(speed=pods.speed, default=pods.manner)

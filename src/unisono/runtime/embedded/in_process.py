@@ -10,7 +10,7 @@ from msgspec import convert
 
 from unisono.apiserver.api import Api
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.request import Request, Response, User
+from unisono.apiserver.request import Origin, Request, Response, User
 from unisono.apiserver.storage.store import WriteFailed
 from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.transport import NOTHING, Answer, Stream
@@ -24,7 +24,7 @@ class InProcess:
         self, api: Api, user: User, agent: str = "unisono", *, is_checked: bool = False
     ) -> None:
         """Take the API and who asks; `is_checked` has every write looked at like a stranger's."""
-        self._is_own = not is_checked
+        self._is_checked = is_checked
         self._api = api
         self._user = user
         self._agent = agent
@@ -53,14 +53,14 @@ class InProcess:
         """Carry writes out without a request (`kube.direct.Direct`)."""
         staged = [self._staged(order) for order in orders]
         try:
-            await self._api.own.landed()
+            await self._api.direct.landed()
         except WriteFailed as error:
             status = Status(code=503, reason="ServiceUnavailable", message=str(error))
             return [one if isinstance(one, KubeTrouble) else refusal_of(status) for one in staged]
         return staged
 
     def _staged(self, order: Order) -> Result:
-        own, user, is_checked = self._api.own, self._user, not self._is_own
+        own, user, is_checked = self._api.direct, self._user, self._is_checked
         kind, content = order.kind, order.content
         try:
             match order.verb:
@@ -122,7 +122,7 @@ class InProcess:
             headers=lowered,
             body=body,
             user=self._user,
-            is_own=self._is_own,
+            origin=Origin.CLIENT if self._is_checked else Origin.CONTROLLER,
         )
 
 
