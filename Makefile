@@ -109,7 +109,7 @@ reference: $(READY)  ## write the pages of commands, kinds and metrics anew from
 demo: $(RUNNABLE)  ## stories on clusters that are started for them; a menu at a terminal
 	@$(BIN)/unisono demo
 
-changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a release of it)
+changelog: $(READY)  ## move the notes of changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a release of it)
 	@$(BIN)/python tools/changelog.py $(if $(RELEASE),--release $(RELEASE) --date $(shell date -u +%F))
 
 lock: $(READY)  ## renew requirements.lock and requirements-dev.lock from pyproject.toml (needs PyPI)

@@ -1,9 +1,9 @@
-"""Gather the change notes in `changes/` into `CHANGELOG.md` (`make changelog`).
+"""Move the change notes in `changes/` into `CHANGELOG.md` (`make changelog`).
 
-A note is a file `changes/<slug>.<kind>.md`, one sentence or paragraph in the user's words. Without
-options the section "Unreleased" is written anew from the notes that are there, so running it twice
-changes nothing. With `--release VERSION --date DATE` the section becomes that release and the notes
-are deleted.
+A note is a file `changes/<slug>.<kind>.md`, one sentence or paragraph in the user's words, best
+begun with its area (`**Web page:** …`). Notes are added to the section "Unreleased" under their
+kind, beside entries of the same area, and deleted. With `--release VERSION --date DATE` the section
+becomes that release.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ UNRELEASED = "## [Unreleased]"
 WIDTH = 100
 
 _NOTE_NAME = re.compile(rf"[a-z0-9][a-z0-9-]*\.({'|'.join(KINDS)})\.md")
+_AREA = re.compile(r"- \*\*[^*]+:\*\*")
 _SECTION = re.compile(rf"^{re.escape(UNRELEASED)}\n.*?(?=^## |^\[[^\]]+\]: |\Z)", re.M | re.S)
 
 
@@ -30,7 +31,7 @@ class WrongNote(Exception):
 
 
 def gather(changelog: str, notes: dict[str, str], *, heading: str = UNRELEASED) -> str:
-    """Return the changelog with its section "Unreleased" made of the notes, under a heading.
+    """Return the changelog with the notes added to its section "Unreleased", under a heading.
 
     >>> print(gather("# Changes\\n\\n## [Unreleased]\\n", {"pools.added.md": "Pools."}), end="")
     # Changes
@@ -41,29 +42,58 @@ def gather(changelog: str, notes: dict[str, str], *, heading: str = UNRELEASED) 
     <BLANKLINE>
     - Pools.
     """
-    if len(_SECTION.findall(changelog)) != 1:
+    found = _SECTION.findall(changelog)
+    if len(found) != 1:
         raise WrongNote(f"CHANGELOG.md needs exactly one heading {UNRELEASED!r}")
-    section = "\n\n".join([heading, *_groups(notes)])
+    introduction, entries = _parse(found[0])
+    for kind, bullet in _new_entries(notes):
+        _add(entries.setdefault(kind, []), bullet)
+    groups = [
+        f"### {kind.capitalize()}\n\n" + "\n".join(entries[kind])
+        for kind in KINDS
+        if entries.get(kind)
+    ]
+    section = "\n\n".join([heading, *introduction, *groups])
     if heading != UNRELEASED:
         section = f"{UNRELEASED}\n\n{section}"
     before, after = _SECTION.split(changelog)
     return f"{before}{section}\n" + (f"\n{after}" if after else "")
 
 
-def _groups(notes: dict[str, str]) -> list[str]:
-    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+def _parse(section: str) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the paragraphs under the heading of a section, and its entries by kind."""
+    first, *groups = re.split(r"^### ", section, flags=re.M)
+    introduction = [text for text in first.removeprefix(UNRELEASED).strip().split("\n\n") if text]
+    entries: dict[str, list[str]] = {}
+    for group in groups:
+        name, _, body = group.partition("\n")
+        if name.strip().lower() not in KINDS:
+            raise WrongNote(f"CHANGELOG.md: ### {name.strip()}: use {', '.join(KINDS)}")
+        bullets = re.split(r"^(?=- )", body.strip("\n"), flags=re.M)
+        entries[name.strip().lower()] = [one.rstrip("\n") for one in bullets if one.strip()]
+    return introduction, entries
+
+
+def _new_entries(notes: dict[str, str]) -> list[tuple[str, str]]:
+    """Return the kind and the list item of each note, by the names of their files."""
+    added = []
     for name, text in sorted(notes.items()):
         matched = _NOTE_NAME.fullmatch(name)
         if matched is None:
             raise WrongNote(f"changes/{name}: call it <slug>.<{'|'.join(KINDS)}>.md")
         if not text.strip():
             raise WrongNote(f"changes/{name}: is empty; say what changed for the user")
-        by_kind[matched[1]].append(_bullet(text))
-    return [
-        f"### {kind.capitalize()}\n\n" + "\n".join(bullets)
-        for kind, bullets in by_kind.items()
-        if bullets
-    ]
+        added.append((matched[1], _bullet(text)))
+    return added
+
+
+def _add(bullets: list[str], bullet: str) -> None:
+    """Insert a list item behind the last one of its area, else at the end; once only."""
+    if bullet in bullets:
+        return
+    area = _AREA.match(bullet)
+    same = [place for place, one in enumerate(bullets) if area and one.startswith(area[0])]
+    bullets.insert(same[-1] + 1 if same else len(bullets), bullet)
 
 
 def _bullet(text: str) -> str:
@@ -99,9 +129,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"changelog: {trouble}", file=sys.stderr)
         return 2
     changelog.write_text(written, encoding="utf-8")
-    if arguments.release:
-        for path in files:
-            path.unlink()
+    for path in files:
+        path.unlink()
     print(f"changelog: {len(files)} notes under {heading.removeprefix('## ')}")
     return 0
 

@@ -1,4 +1,4 @@
-"""The changelog is made of the change notes, in order, and making it twice changes nothing."""
+"""The changelog takes the change notes in, in order, once each."""
 
 from __future__ import annotations
 
@@ -31,14 +31,28 @@ def test_gathering_twice_changes_nothing() -> None:
     assert gather(GATHERED, NOTES) == GATHERED
 
 
-def test_without_notes_only_the_heading_stays() -> None:
-    assert gather(GATHERED, {}) == EMPTY
+def test_without_notes_the_section_stays_as_it_is() -> None:
+    assert gather(GATHERED, {}) == GATHERED
+
+
+def test_a_note_is_added_beside_entries_of_its_area() -> None:
+    before = EMPTY + "\nFirst release.\n\n### Added\n\n- **API:** Watches.\n- **Slurm:** Jobs.\n"
+    written = gather(before, {"lists.added.md": "**API:** Lists.", "other.added.md": "Other."})
+    assert written == EMPTY + (
+        "\nFirst release.\n\n### Added\n\n"
+        "- **API:** Watches.\n- **API:** Lists.\n- **Slurm:** Jobs.\n- Other.\n"
+    )
+
+
+def test_an_unknown_heading_is_refused() -> None:
+    with pytest.raises(WrongNote, match="### Improved"):
+        gather(EMPTY + "\n### Improved\n\n- All.\n", {})
 
 
 def test_older_releases_stay_as_they_are() -> None:
     older = "\n## [0.0.1] - 2026-01-01\n\n### Added\n\n- Something.\n"
     assert gather(EMPTY + older, NOTES) == GATHERED + older
-    assert gather(GATHERED + older, {}) == EMPTY + older
+    assert gather(GATHERED + older, {}) == GATHERED + older
 
 
 def test_long_notes_are_wrapped_under_their_bullet() -> None:
@@ -77,10 +91,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_command_rewrites_the_file_and_keeps_the_notes(project: Path) -> None:
+def test_the_command_moves_the_notes_into_the_file(project: Path) -> None:
     assert main(["--root", str(project)]) == 0
     assert (project / "CHANGELOG.md").read_text() == GATHERED
-    assert len(list((project / "changes").iterdir())) == len(NOTES) + 1
+    assert [path.name for path in (project / "changes").iterdir()] == ["README.md"]
 
 
 def test_a_release_dates_the_section_and_deletes_the_notes(project: Path) -> None:
