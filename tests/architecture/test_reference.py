@@ -136,7 +136,7 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.OnHold(),
     facts.OnHold(until=_NOON),
     facts.PodsNotReady(waiting_for=_WORKLOAD),
-    facts.WouldDelay(whom=WorkloadKey("ml/big"), start=_NOON, limit_ms=7_200_000),
+    facts.WouldDelay(reserved_for=WorkloadKey("ml/big"), start=_NOON, limit_ms=7_200_000),
     facts.Planned(start=_NOON, position=3),
     facts.Expected(start=_NOON, position=3),
     facts.Reserved(
@@ -158,7 +158,7 @@ EXAMPLES: tuple[Blocker, ...] = (
         code="QOSMaxGRESPerUser",
         owner="qos/normal",
         per="user",
-        whose="ann",
+        member="ann",
         tres="gres/gpu",
         used=3000,
         wanted=3000,
@@ -177,7 +177,7 @@ EXAMPLES: tuple[Blocker, ...] = (
         code="QOSMaxSubmitJobPerUserLimit",
         owner="qos/normal",
         per="user",
-        whose="ann",
+        member="ann",
         unit="jobs",
         used=2,
         wanted=1,
@@ -269,7 +269,7 @@ def test_a_section_says_what_the_code_says(fact: Blocker) -> None:
 @pytest.mark.parametrize("name", _names(Blocker))
 def test_every_field_of_a_fact_is_named(name: str) -> None:
     section = _sections("explanations.md").get(name, "")
-    for field in getattr(facts, name).__struct_fields__:
+    for field in getattr(facts, name).__struct_encode_fields__:
         assert f"`{field}`" in section, f"explanations.md: {name} does not name `{field}`"
 
 

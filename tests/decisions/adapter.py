@@ -217,7 +217,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     facts.Deactivated: "",
     facts.Gated: "by",
     facts.OnHold: "until",
-    facts.WouldDelay: "whom start limit_ms",
+    facts.WouldDelay: "reserved_for:whom start limit_ms",
     facts.Planned: "start position limit_ms limit_from behind nodes",
     facts.Expected: "start position limit_ms limit_from nodes",
     facts.NotBefore: "begin",
@@ -229,7 +229,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     facts.PodsNotReady: "waiting_for",
     facts.Held: "by",
     facts.NotEntitled: "code ~problem",
-    facts.LimitReached: "code owner per whose unit tres used wanted limit denied until",
+    facts.LimitReached: "code owner per member:whose unit tres used wanted limit denied until",
     facts.PoolRefusal: "pool code ~detail",
     facts.CannotBuy: "code pod_set pods each pools alternatives retry_at",
 }

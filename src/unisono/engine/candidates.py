@@ -264,9 +264,11 @@ class AllPending(Candidates):
 
     def _pending(self) -> Iterator[tuple[Waiting, Group]]:
         first = self._preemptors()
-        if not first:
-            yield from self._in_order()
-            return
+        return self._in_order() if not first else self._after_preemptors(first)
+
+    def _after_preemptors(
+        self, first: list[tuple[Waiting, Group]]
+    ) -> Iterator[tuple[Waiting, Group]]:
         yield from first
         done = {waiting.workload.key for waiting, _ in first}
         for waiting, group in self._in_order():
@@ -379,33 +381,33 @@ class AllPending(Candidates):
     @override
     def decide_early(self, candidate: Candidate) -> bool:
         """Apply a limit or the group's verdict; start what fits by counting."""
-        waiting, group = candidate.waiting, _group_of(candidate)
-        over = self.cycle.over_limit(waiting)
-        if over is not None:  # no reservation: what is over a limit is in no other's way
-            self._record(candidate, (over,))
+        waiting, group, cycle = candidate.waiting, _group_of(candidate), self.cycle
+        if cycle.limits is not None and (over := cycle.over_limit(waiting)) is not None:
+            # No reservation: what is over a limit is in no other's way.
+            self._record(candidate, group, (over,))
             return True
+        limit = self._timeline.limit_of(waiting.workload)
         refused = self._refused.get(group)
         if refused is not None:
-            self._wait(candidate, refused)
+            self._wait(candidate, group, limit, refused)
             return True
         counted = counted_gang(self.state, group, waiting)
         if counted is not None and not counted.has_quota():
             refused = self._refused[group] = counted.shortages(group.cq.spec.name)
-            self._wait(candidate, refused)
+            self._wait(candidate, group, limit, refused)
             return True
-        cycle, table = self.cycle, self._table
-        limit = self._timeline.limit_of(waiting.workload)
+        table = self._table
         end = Instant(cycle.now + limit)
         delaying = self._delaying.get(group)
         if delaying is not None and limit >= delaying and not table.ends_before_first(end):
-            self._wait(candidate, table.would_delay(limit))
+            self._wait(candidate, group, limit, table.would_delay(limit))
             return True
         if counted is None or waiting.workload.least_limit_ms is not None:
             return False
-        return self._start_counted(candidate, counted, end, limit)
+        return self._start_counted(candidate, counted, group, end, limit)
 
     def _start_counted(
-        self, candidate: Candidate, counted: CountedGang, end: Instant, limit: int
+        self, candidate: Candidate, counted: CountedGang, group: Group, end: Instant, limit: int
     ) -> bool:
         """Start a gang for which counting is enough, unless a reservation is in its way."""
         cycle, table = self.cycle, self._table
@@ -422,8 +424,8 @@ class AllPending(Candidates):
                 return True
         if table.is_on_nodes:
             return False  # other nodes may do: a nomination finds out
-        self._note_delay(_group_of(candidate), limit)
-        self._wait(candidate, table.would_delay(limit))
+        self._note_delay(group, limit)
+        self._wait(candidate, group, limit, table.would_delay(limit))
         return True
 
     @override
@@ -453,19 +455,22 @@ class AllPending(Candidates):
             self._refused[group] = blockers
         elif len(blockers) == 1 and isinstance(blockers[0], WouldDelay):
             self._note_delay(group, blockers[0].limit_ms)
-        self._wait(candidate, blockers or (ClaimedThisCycle(queue=candidate.cq.spec.name),))
+        limit = self._timeline.limit_of(candidate.waiting.workload)
+        facts = blockers or (ClaimedThisCycle(queue=candidate.cq.spec.name),)
+        self._wait(candidate, group, limit, facts)
 
     def _note_delay(self, group: Group, limit: int) -> None:
         self._delaying[group] = min(limit, self._delaying.get(group, limit))
 
-    def _wait(self, candidate: Candidate, blockers: tuple[Blocker, ...]) -> None:
+    def _wait(
+        self, candidate: Candidate, group: Group, limit: int, blockers: tuple[Blocker, ...]
+    ) -> None:
         """Record why a candidate waits, and make a reservation for it if there is one to make."""
         table, waiting = self._table, candidate.waiting
         if not table.is_full:
             kept = table.keep()
             ahead = kept.last if kept is not None else None  # before it has one itself
-            limit = self._timeline.limit_of(waiting.workload)
-            reservation = table.reserve(waiting, _group_of(candidate), limit, self._furthest())
+            reservation = table.reserve(waiting, group, limit, self._furthest())
             if reservation is not None:
                 planned = Planned(
                     start=reservation.start,
@@ -475,7 +480,7 @@ class AllPending(Candidates):
                     behind=ahead,
                 )
                 blockers = (planned, *blockers)
-        self._record(candidate, blockers)
+        self._record(candidate, group, blockers)
 
     def _furthest(self) -> Instant | None:
         """Return how far ahead a reservation may be; None: as far as it has to be."""
@@ -483,8 +488,8 @@ class AllPending(Candidates):
             return None
         return Instant(self.cycle.now + self._rules.window_ms)
 
-    def _record(self, candidate: Candidate, blockers: tuple[Blocker, ...]) -> None:
-        if self._timeline.is_new(candidate.waiting, _group_of(candidate), blockers):
+    def _record(self, candidate: Candidate, group: Group, blockers: tuple[Blocker, ...]) -> None:
+        if self._timeline.is_new(candidate.waiting, group, blockers):
             self.cycle.waits.append(_wait("line", candidate, blockers))
 
     def withdrawn(self) -> list[Wait]:

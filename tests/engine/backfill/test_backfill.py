@@ -149,7 +149,7 @@ def test_backfill_without_the_small_job_is_as_before() -> None:
     here.go_to(1)
     here.go_to(51)
     assert here.why("D") == WouldDelay(
-        whom=WorkloadKey("ns/B"), start=Instant(100 * SECOND), limit_ms=200 * SECOND
+        reserved_for=WorkloadKey("ns/B"), start=Instant(100 * SECOND), limit_ms=200 * SECOND
     )
     here.go_to(300)
     assert here.starts == {"A": 0, "C": 1, "B": 100, "D": 200}
@@ -262,7 +262,7 @@ def test_a_group_that_would_delay_a_reservation_is_explained_without_evaluation(
     here.decide()
     for name, limit in (("D", 90), ("E", 80)):
         assert here.why(name) == WouldDelay(
-            whom=WorkloadKey("ns/C"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
+            reserved_for=WorkloadKey("ns/C"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
         )
     here.go_to(10)  # A has ended: the reservation is as before, and the verdict on D holds for E
     made = plan(here.state, Instant(11 * SECOND))
@@ -278,7 +278,7 @@ def test_a_group_that_would_delay_a_reservation_is_explained_without_evaluation(
     assert here.starts.keys() == {"A", "B"}
     for name, limit in (("D", 90), ("E", 80), ("G", 70)):
         assert here.why(name) == WouldDelay(
-            whom=WorkloadKey("ns/F"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
+            reserved_for=WorkloadKey("ns/F"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
         )
     again = restore(snapshot(here.state))
     for name in ("D", "E", "F", "G"):
@@ -308,7 +308,7 @@ def test_reports_the_reservation_once_quota_no_longer_blocks(
     here.go_to(20)  # seven GPUs are free again
     for name, limit in (("long", 200), ("more", 300)):
         assert here.why(name) == WouldDelay(
-            whom=WorkloadKey("ns/all"), start=Instant(100 * SECOND), limit_ms=limit * SECOND
+            reserved_for=WorkloadKey("ns/all"), start=Instant(100 * SECOND), limit_ms=limit * SECOND
         )
     again = restore(snapshot(here.state))
     for name in ("long", "more"):

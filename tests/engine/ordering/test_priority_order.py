@@ -359,7 +359,7 @@ def test_more_than_a_user_may_ever_have_is_refused_by_that_name() -> None:
     submit(state, job("eight", gpu=8, account="vision", user="games"))
     assert settle(state) == []
     found = reason(state, "eight")
-    assert (found.code, found.per, found.whose) == ("QOSMaxGRESPerUser", "user", "games")
+    assert (found.code, found.per, found.member) == ("QOSMaxGRESPerUser", "user", "games")
     assert (found.wanted, found.limit, found.denied) == (8000, 4000, True)
 
 

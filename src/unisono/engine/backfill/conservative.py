@@ -7,7 +7,6 @@ on.
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -79,9 +78,12 @@ class ConservativeTable(ReservationTable):
 
     def resumed(self, view: CycleView) -> ConservativeTable:
         """Return a table that goes on in another cycle, with its arrivals as the candidates."""
-        twin = copy.copy(self)
+        twin = ConservativeTable(view, self._rules)
         twin.is_reused = twin._is_shared = True
-        twin._view, twin._transaction, twin._now = view, view.transaction, view.now
+        twin._intervals, twin._capacity = self._intervals, self._capacity
+        twin._reservations, twin._first = self._reservations, self._first
+        twin._bounds, twin._started = self._bounds, self._started
+        twin.reserved_nodes = self.reserved_nodes
         return twin
 
     def _own(self) -> None:
@@ -89,8 +91,6 @@ class ConservativeTable(ReservationTable):
 
         Most cycles without arrivals change nothing, and copy nothing.
         """
-        if not self._is_shared:
-            return
         self._is_shared = False
         self._reservations = {**self._reservations}
         self._bounds = {kind: bounds.copy() for kind, bounds in self._bounds.items()}
@@ -161,7 +161,7 @@ class ConservativeTable(ReservationTable):
         """Name the earliest reservation."""
         assert self._first is not None, "there is a reservation"
         first = self._first
-        return (WouldDelay(whom=first.workload, start=first.start, limit_ms=limit_ms),)
+        return (WouldDelay(reserved_for=first.workload, start=first.start, limit_ms=limit_ms),)
 
     # --- now -------------------------------------------------------------------------------------
 
@@ -170,7 +170,8 @@ class ConservativeTable(ReservationTable):
         """Allow what ends before the first reservation, or fits beside all of them."""
         if self._intervals is None or self.ends_before_first(end):
             return True
-        self._own()
+        if self._is_shared:
+            self._own()
         high = self._intervals.cut(end)
         if not self._has_quota(nominee, high):
             return False
@@ -191,7 +192,8 @@ class ConservativeTable(ReservationTable):
         """Allow what ends before the first reservation, or fits on its nodes beside all of them."""
         if self._intervals is None or self._capacity is None or self.ends_before_first(end):
             return True
-        self._own()
+        if self._is_shared:
+            self._own()
         high = self._intervals.cut(end)
         for cell, amount in booked.charges:
             if amount > available(cell) - self._intervals.peak_usage(cell, 0, high) + cell.usage:
@@ -222,7 +224,8 @@ class ConservativeTable(ReservationTable):
     @override
     def started(self, end: Instant, booked: Booked) -> None:
         """Book what starts."""
-        self._own()
+        if self._is_shared:
+            self._own()
         if self.reserved_nodes is not None:
             self.reserved_nodes.started(end, booked)
         if self._intervals is None:
@@ -246,7 +249,8 @@ class ConservativeTable(ReservationTable):
         """Reserve the first interval that is long enough."""
         if self.is_full:
             return None
-        self._own()
+        if self._is_shared:
+            self._own()
         if self._intervals is None:
             self._look_ahead()
         intervals, capacity = self._intervals, self._capacity

@@ -162,7 +162,7 @@ def _counted_gangs_of(cq: ClusterQueueState) -> _CountedGangs:
     memo = cq.derived.get(_CountedGangs)
     if memo is None:
         memo = cq.derived[_CountedGangs] = _CountedGangs()
-    return cast("_CountedGangs", memo)
+    return memo  # type: ignore[return-value]  # derived values are kept by their type
 
 
 def counted_gang(state: ClusterState, group: Group, waiting: Waiting) -> CountedGang | None:
@@ -171,7 +171,7 @@ def counted_gang(state: ClusterState, group: Group, waiting: Waiting) -> Counted
         return None  # which nodes it may use depends on when it starts
     stamp = stamp_of(state)
     if group.stamp == stamp:
-        return cast("CountedGang | None", group.counted)
+        return group.counted  # type: ignore[return-value]  # as this function left it
     by_class = _counted_gangs_of(group.cq).by_class
     memo = by_class.get(waiting.shape.number)
     if memo is None or memo.stamp != stamp or waiting.alone:

@@ -159,5 +159,5 @@ def _scope(multifactor: MultifactorPriority, key: WorkloadKey, fact: LimitReache
     if fact.per == "group":
         return fact.owner, "group", ""
     if fact.owner.startswith(("qos/", "partition/")) and fact.per in ("user", "account"):
-        return fact.owner, "user" if fact.per == "user" else "account", fact.whose
+        return fact.owner, "user" if fact.per == "user" else "account", fact.member
     return multifactor.accounts.owner(multifactor.pending[key].member.association), "group", ""

@@ -84,7 +84,11 @@ class EasyTable(ReservationTable):
     def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:
         """Name the workload that has the reservation."""
         assert self.shadow is not None, "there is a reservation"
-        return (WouldDelay(whom=self.shadow.workload, start=self.shadow.start, limit_ms=limit_ms),)
+        return (
+            WouldDelay(
+                reserved_for=self.shadow.workload, start=self.shadow.start, limit_ms=limit_ms
+            ),
+        )
 
     @override
     def allows(self, nominee: Nominee, end: Instant) -> bool:

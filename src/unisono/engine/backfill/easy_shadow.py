@@ -7,6 +7,8 @@ reservation its quota and its place (spec backfill §3 and §4).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import BackfillReservation
@@ -63,18 +65,26 @@ class EasyShadow:
 
     def copy(self) -> EasyShadow:
         """Return the same, for another cycle to change."""
-        return EasyShadow(
+        return self.after((), {**self.quota_left}, self.extra_pods)
+
+    def after(
+        self, ended: Sequence[Booked], quota_left: dict[Cell, int], extra_pods: int | None
+    ) -> EasyShadow:
+        """Return the reservation after starts: more that ends before it, less beside it."""
+        twin = EasyShadow(
             workload=self.workload,
             start=self.start,
             end=self.end,
-            ended=[*self.ended],
+            ended=[*self.ended, *ended],
             charges=self.charges,
-            quota_left={**self.quota_left},
+            quota_left=quota_left,
             gang=self.gang,
             counted=self.counted,
-            extra_pods=self.extra_pods,
+            extra_pods=extra_pods,
             free=self.free,
         )
+        twin._reservation = self._reservation
+        return twin
 
     @property
     def last(self) -> WorkloadKey:

@@ -119,9 +119,10 @@ class _FastCycle:
         state, shadow = self.state, self.shadow
         if shadow is not None and (self.admissions or not self.is_reused):
             if self.is_reused:  # it belongs to the last cycle, and this plan may never be applied
-                shadow = shadow.copy()
-            shadow.extra_pods, shadow.quota_left = self.extra_pods, self.left_later
-            shadow.ended += self.ending_before
+                shadow = shadow.after(self.ending_before, self.left_later, self.extra_pods)
+            else:
+                shadow.extra_pods, shadow.quota_left = self.extra_pods, self.left_later
+                shadow.ended += self.ending_before
         names = [cq.spec.name for cq in self.evaluated]
         if len(names) > 1:
             names.sort()
@@ -226,7 +227,7 @@ class _FastCycle:
     def _counted(self, group: Group) -> CountedGang:
         """Return what a group needs; fall back unless all groups need pods of one kind."""
         if group.stamp == self.stamp:
-            counted = cast("CountedGang | None", group.counted)
+            counted: CountedGang | None = group.counted  # type: ignore[assignment]  # as it left it
         else:
             counted = counted_gang(self.state, group, group.members[0].waiting)
         if counted is None or not counted.is_best_fit:
@@ -299,7 +300,7 @@ class _FastCycle:
             self.delaying[group] = limit
         if not self.explains:
             return ()
-        return (WouldDelay(whom=shadow.workload, start=shadow.start, limit_ms=limit),)
+        return (WouldDelay(reserved_for=shadow.workload, start=shadow.start, limit_ms=limit),)
 
     def _leaves_enough(self, counted: CountedGang, end: Instant) -> bool:
         """Say whether a gang ends before the shadow time, or leaves the reservation enough."""

@@ -14,7 +14,7 @@ def limit_sentence(fact: LimitReached) -> str:
     ...         code="QOSMaxGRESPerUser",
     ...         owner="qos/normal",
     ...         per="user",
-    ...         whose="ann",
+    ...         member="ann",
     ...         tres="gres/gpu",
     ...         used=3000,
     ...         wanted=3000,
@@ -38,7 +38,7 @@ def _clause(fact: LimitReached) -> str:
         case "least":
             return f"asks for {_amount(fact.wanted, fact)}, and {owner} wants at least {limit}"
         case "user" | "account":
-            subject = f"{fact.per} {fact.whose}" if fact.whose else f"its {fact.per}"
+            subject = f"{fact.per} {fact.member}" if fact.member else f"its {fact.per}"
             allows = f"that {owner} allows {'a user' if fact.per == 'user' else 'an account'}"
             return f"{subject} {_uses(fact)} {allows}, and {_asks(fact)}"
         case "group":

@@ -189,10 +189,10 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"is on hold after an eviction until {format_instant(until)}"
         case facts.PodsNotReady(waiting_for=key):
             return f"admission waits until the pods of {key} are ready"
-        case facts.WouldDelay(whom=whom, start=start, limit_ms=limit):
+        case facts.WouldDelay(reserved_for=other, start=start, limit_ms=limit):
             return (
                 f"it fits now, but with its limit of {format_duration(limit)} it would still run "
-                f"when {whom} is to start at {format_instant(start)}"
+                f"when {other} is to start at {format_instant(start)}"
             )
         case facts.Planned(start=start):
             return f"it is planned to start at {format_instant(start)} at the latest"

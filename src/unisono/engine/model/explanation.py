@@ -228,10 +228,10 @@ class OnHold(_Fact, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
-class WouldDelay(_Fact, frozen=True, kw_only=True):
+class WouldDelay(_Fact, frozen=True, kw_only=True, rename={"reserved_for": "whom"}):
     """It fits now, but would delay the backfill reservation of another workload."""
 
-    whom: WorkloadKey
+    reserved_for: WorkloadKey
     start: Instant  # of that reservation
     limit_ms: int  # its own time limit
 
@@ -322,7 +322,7 @@ class NotEntitled(_Fact, frozen=True, kw_only=True):
     problem: str
 
 
-class LimitReached(_Fact, frozen=True, kw_only=True):
+class LimitReached(_Fact, frozen=True, kw_only=True, rename={"member": "whose"}):
     """It would exceed a limit of an account, a QOS or a partition.
 
     Amounts are as `unit` says: thousandths of a TRES (`tres`), thousandths of a TRES for a minute
@@ -332,7 +332,7 @@ class LimitReached(_Fact, frozen=True, kw_only=True):
     code: str  # Slurm's reason
     owner: str  # account/NAME, user/ACCOUNT/NAME, qos/NAME or partition/NAME
     per: Literal["group", "user", "account", "job", "node", "least"]
-    whose: str = ""  # the user or the account that is counted within a QOS
+    member: str = ""  # the user or the account that is counted within a QOS
     unit: Literal["tres", "tres-minutes", "jobs", "time"] = "tres"
     tres: str = ""
     used: int = 0

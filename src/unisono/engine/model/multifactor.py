@@ -21,14 +21,14 @@ TresWeights = tuple[tuple[str, float], ...]
 
 DAY_MS = 24 * 3600 * 1000
 ROOT = "root"  # the account above all others
-NOBODY = ""  # the user of workloads that name none
+NO_USER = ""  # the user of workloads that name none
 
 
 class SubmitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The account, QOS, partition and priority that a workload is submitted with."""
 
     account: str = ""
-    user: str = NOBODY
+    user: str = NO_USER
     qos: str = ""
     partition: str = ""
     nice: int = 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from unisono.engine.model.multifactor import NOBODY, ROOT, Association, MultifactorRules
+from unisono.engine.model.multifactor import NO_USER, ROOT, Association, MultifactorRules
 
 
 class Accounts:
@@ -124,5 +124,5 @@ def describe(owner: str) -> str:
     kind, _, rest = owner.partition("/")
     if kind == "user":
         account, _, user = rest.partition("/")
-        return f"user {user} of account {account}" if user != NOBODY else f"account {account}"
+        return f"user {user} of account {account}" if user != NO_USER else f"account {account}"
     return f"{'QOS' if kind == 'qos' else kind} {rest}"

@@ -88,8 +88,8 @@ class LimitChecker:
         for per, field in PER_USER_AND_ACCOUNT:
             for owner, name, limit in _first_defined(owners, field):
                 if wanted.get(name, 0) > limit:
-                    whose = self._whose(record, per) if owner.side == "QOS" else ""
-                    yield _tres(owner, per, name, wanted[name], limit, whose=whose, denied=denied)
+                    member = self._member_of(record, per) if owner.side == "QOS" else ""
+                    yield _tres(owner, per, name, wanted[name], limit, member=member, denied=denied)
 
     # --- beside others ---------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class LimitChecker:
             return None
         number = record.member.association
         itself = self._accounts.owner(number) if number != NONE else ""
-        request = _Request(record, now, counters, self._whose, itself)
+        request = _Request(record, now, counters, self._member_of, itself)
         for exceeded in _count_limits(owners, request):
             return exceeded
         for owner in owners:
@@ -145,7 +145,7 @@ class LimitChecker:
             owners.append(Owner(f"partition/{partition.name}", "QOS", partition.limits))
         return owners
 
-    def _whose(self, record: JobRecord, per: Per) -> str:
+    def _member_of(self, record: JobRecord, per: Per) -> str:
         """Return the user or the account that is counted within a QOS."""
         association = record.member.association
         if association == NONE:
@@ -161,7 +161,7 @@ class _Request:
     record: JobRecord
     now: Instant
     counters: tuple[LimitCounters, ...]
-    whose: Callable[[JobRecord, Per], str]
+    member_of: Callable[[JobRecord, Per], str]
     itself: str  # the association of the workload, as an owner
 
     def jobs(self, scope: Scope) -> int:
@@ -181,7 +181,7 @@ class _Request:
         """Return what a limit per user or account counts; an account's is for each of its users."""
         if owner.side == "Assoc":
             return self.itself, "group", ""
-        return owner.name, per, self.whose(self.record, per)
+        return owner.name, per, self.member_of(self.record, per)
 
 
 def _partition_limits(record: JobRecord) -> Iterator[LimitReached]:
@@ -271,7 +271,7 @@ def _count_limits(owners: list[Owner], request: _Request) -> Iterator[LimitReach
                 code="AssocMaxJobsLimit" if owner.side == "Assoc" else code,
                 owner=owner.name,
                 per=scope[1],
-                whose=scope[2],
+                member=scope[2],
                 unit="jobs",
                 used=request.jobs(scope),
                 wanted=1,
@@ -283,7 +283,7 @@ def _count_limits(owners: list[Owner], request: _Request) -> Iterator[LimitReach
             scope = request.scope(owner, form)
             used = request.tres(scope, name)
             if wanted.get(name) and used + wanted[name] > limit:
-                yield _tres(owner, form, name, wanted[name], limit, used=used, whose=scope[2])
+                yield _tres(owner, form, name, wanted[name], limit, used=used, member=scope[2])
     for form, _ in PER_USER_AND_ACCOUNT:
         for owner, name, limit in _first_defined(owners, f"tres_run_minutes_per_{form}"):
             scope = request.scope(owner, form)
@@ -323,7 +323,7 @@ def _run_minutes(
             code=code,
             owner=owner.name,
             per=scope[1],
-            whose=scope[2],
+            member=scope[2],
             unit="tres-minutes",
             tres=name,
             used=used,
@@ -385,7 +385,7 @@ def _tres(
     limit: int,
     *,
     used: int = 0,
-    whose: str = "",
+    member: str = "",
     denied: bool = False,
 ) -> LimitReached:
     per = {"job": "job", "node": "node", "user": "user", "account": "account", "least": "least"}
@@ -393,7 +393,7 @@ def _tres(
         code=limit_code(owner.side, form, name),
         owner=owner.name,
         per=per.get(form, "group"),  # type: ignore[arg-type]  # one of the words above
-        whose=whose,
+        member=member,
         tres=name,
         used=used,
         wanted=wanted,

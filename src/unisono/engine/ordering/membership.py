@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unisono.engine.model.explanation import Blocker, Held, NotEntitled
-from unisono.engine.model.multifactor import NOBODY, Association, MultifactorRules, Partition, Qos
+from unisono.engine.model.multifactor import NO_USER, Association, MultifactorRules, Partition, Qos
 from unisono.engine.model.names import namespace_of
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.accounts import Accounts
@@ -21,7 +21,7 @@ class Membership:
     qos: Qos | None = None
     partition: Partition | None = None
     partition_qos: Qos | None = None
-    user: str = NOBODY  # only without an association: limits of a QOS count its users all the same
+    user: str = NO_USER  # only without an association: limits of a QOS count its users all the same
 
 
 class Directory:
@@ -52,14 +52,14 @@ class Directory:
         if account is not None:
             is_known = has_started or self._accounts.is_configured(account, turn.user)
             if self._rules.known_users_only and not is_known:
-                who = f"user {turn.user}" if turn.user != NOBODY else "a workload without a user"
+                who = f"user {turn.user}" if turn.user != NO_USER else "a workload without a user"
                 problem = f"{who} has no place in account {account}"
                 return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
             association = self._accounts.find_or_add(account, turn.user)
         partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)
         qos = self._qos(turn.qos, association)
         behind = self.qos.get(partition.qos) if partition is not None else None
-        user = turn.user if association == NONE else NOBODY
+        user = turn.user if association == NONE else NO_USER
         member = Membership(association, qos, partition, behind, user)
         return member, self._refusal(workload, member)
 

@@ -53,7 +53,6 @@ class MultifactorOrder(PriorityOrder):
     """The priority order of a state whose policy may ask for multifactor priority."""
 
     def __init__(self, state: ClusterState) -> None:
-        super().__init__()
         self._state = state
         self.multifactor: MultifactorPriority | None = None
         self._blocked_by: dict[Scope, dict[_LimitBlocked, None]] = {}
@@ -214,7 +213,7 @@ class MultifactorOrder(PriorityOrder):
 
     def _file(self, reached: LimitReached, blocked: _LimitBlocked) -> None:
         assert reached.per in ("group", "user", "account"), "waiting helps against no other limit"
-        scope = (reached.owner, reached.per, reached.whose)
+        scope = (reached.owner, reached.per, reached.member)
         self._blocked_by.setdefault(scope, {})[blocked] = None
         if reached.until is not None:
             self._filed += 1

@@ -242,7 +242,7 @@ def _too_many(cap: _Cap, used: int) -> LimitReached:
         code=_CODES.get((cap.owner.side, cap.per), "AccountingPolicy"),
         owner=cap.owner.name,
         per=cap.scope[1],
-        whose=cap.scope[2],
+        member=cap.scope[2],
         unit="jobs",
         used=used,
         wanted=1,

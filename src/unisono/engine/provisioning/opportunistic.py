@@ -52,7 +52,7 @@ class OpportunisticUse:
             return None
         first = min(affected, key=lambda one: (_ready_by(one), one.holding.workload.key))
         return WouldDelay(
-            whom=first.holding.workload.key, start=_ready_by(first), limit_ms=self.limit_ms
+            reserved_for=first.holding.workload.key, start=_ready_by(first), limit_ms=self.limit_ms
         )
 
     def _without(

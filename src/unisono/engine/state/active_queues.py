@@ -69,7 +69,7 @@ class ActiveQueues:
     def freed(self, tree: CohortTree, charges: Iterable[tuple[Cell, int]]) -> None:
         """Note that quota came free; which sleepers that helps is found out by `settle`."""
         if tree.wakes.has_sleepers:
-            tree.wakes.free((cell.flavor_resource, amount) for cell, amount in charges)
+            tree.wakes.free([(cell.flavor_resource, amount) for cell, amount in charges])
             self._freed_trees[tree] = None
         if tree.asleep:
             self.wake_tree(tree)

@@ -89,6 +89,7 @@ class Arrays(Feature):
             found += [key for key in first if key not in array.queued]
             if not array.running and not array.tasks:
                 del self._arrays[name]
+        self.is_on = bool(self._arrays)
         return found
 
     def _array(self, workload: Workload) -> _Array:
@@ -96,6 +97,7 @@ class Arrays(Feature):
         array = self._arrays.get(workload.array)
         if array is None:
             array = self._arrays[workload.array] = _Array()
+            self.is_on = True
         return array
 
 

@@ -35,7 +35,7 @@ from unisono.engine.state.config import Config
 from unisono.engine.state.dependencies import Dependencies
 from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.eviction_triggers import EvictionTriggers, as_candidate
-from unisono.engine.state.features import Feature
+from unisono.engine.state.features import hearing
 from unisono.engine.state.holds import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
 from unisono.engine.state.local_queue import LocalQueueState
@@ -94,13 +94,14 @@ class ClusterState:
         self.dependencies = Dependencies(self.waiting, self.running)
         self.lenders = Lenders()
         self.priority_order = PriorityOrder() if priority_order is None else priority_order(self)
-        # These hear of every workload; what else a feature is asked stands where it is needed.
-        self.features: tuple[Feature, ...] = (
-            self.lenders,
-            self.priority_order,
-            self.arrays,
-            self.dependencies,
-        )
+        # What happens to workloads is told to these; what else they are asked stands where it is
+        # needed. Events are most of the work: each reaches only the features that act on it.
+        features = (self.lenders, self.priority_order, self.arrays, self.dependencies)
+        self._hear_entered = hearing("entered", features)
+        self._hear_left = hearing("left", features)
+        self._hear_started = hearing("started", features)
+        self._hear_changed = hearing("changed", features)
+        self._hear_ended = hearing("ended", features)
         # What rules have worked out from all this and may use again in the next cycle, by its
         # type. It decides nothing: without it the same plans are made, only later.
         self.derived: dict[type, object] = {}
@@ -203,9 +204,12 @@ class ClusterState:
         waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
         lq = self.local_queue(waiting.queue)
         lq.waiting[key] = waiting
-        for feature in self.features:
-            feature.entered(workload, was_held=was_held)
-        if is_plain(workload) and self.priority_order.blocker(key) is None:
+        plain = is_plain(workload)
+        for feature in self._hear_entered:
+            if feature.is_on or not plain:
+                feature.entered(workload, was_held=was_held)
+        order = self.priority_order
+        if plain and (not order.is_on or order.blocker(key) is None):
             waiting.is_plain = workload.max_execution_ms is None
             if lq.cq is not None:
                 self.enqueue(waiting, lq.cq)
@@ -271,8 +275,9 @@ class ClusterState:
             if lq.cq.pending.preemptor == key:  # the nodes it kept are free for all
                 self.active_queues.nodes_changed()
             self.dequeue(waiting, lq.cq)
-        for feature in self.features:
-            feature.left(waiting.workload)
+        for feature in self._hear_left:
+            if feature.is_on:
+                feature.left(waiting.workload)
         self.shapes.give_back(waiting.shape)
         if not lq.waiting:
             self._tidy(lq)
@@ -316,7 +321,7 @@ class ClusterState:
             self.nodes.remove_pods(known)
             self.nodes.add_pods(known)
             self.active_queues.nodes_changed()
-        for feature in self.features:
+        for feature in self._hear_changed:
             feature.changed(known)
         self.note_triggers(known)
         if freed:
@@ -334,8 +339,10 @@ class ClusterState:
             charge(cell, amount)
         self.nodes.add_pods(running, fits=fits)
         self.timeline.started(running, running.since)
-        for feature in self.features:
-            feature.started(running)
+        plain = running.is_plain
+        for feature in self._hear_started:
+            if feature.is_on or not plain:
+                feature.started(running)
         self.note_triggers(running)
         if cq.blocker is not None:
             self.stopped[cq] = None
@@ -384,7 +391,7 @@ class ClusterState:
         if waiting is not None:
             self._remove_pending(key)
             self.dependencies.gone(waiting.workload, self.now)
-        if running is not None:
+        if running is not None and self.dependencies.is_on:
             self.dependencies.gone(running.holding.workload, self.now)
 
     def _remove_running(self, key: WorkloadKey) -> None:
@@ -403,8 +410,9 @@ class ClusterState:
         if self.nodes.remove_pods(running):
             self.active_queues.nodes_changed()
         self.active_queues.freed(cq.tree, running.charges)
-        for feature in self.features:
-            feature.ended(running)
+        for feature in self._hear_ended:
+            if feature.is_on:
+                feature.ended(running)
         if self.eviction_triggers.not_ready and self.eviction_triggers.no_longer_unready(key):
             self._wake_all()
         if cq.spec.terminating:

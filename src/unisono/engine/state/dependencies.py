@@ -3,7 +3,7 @@
 Whether a dependency is satisfied is always computed from the jobs that exist and from recorded
 results, so that a state restored from a snapshot says the same.
 
-Nothing is recorded before the first workload with a dependency: most clusters have none.
+Nothing is recorded before the first workload with a dependency (`is_on`): most clusters have none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Dependencies(Feature):
         self, waiting: Mapping[WorkloadKey, Waiting], running: Mapping[WorkloadKey, Running]
     ) -> None:
         self._waiting, self._running = waiting, running  # all workloads, as the state has them
-        self.is_used = False  # a workload has, or had, a dependency
         self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job
         # By what singletons share; None until a workload asks to be one.
         self._alike: dict[str, dict[WorkloadKey, Workload]] | None = None
@@ -49,7 +48,7 @@ class Dependencies(Feature):
     @override
     def entered(self, workload: Workload, *, was_held: bool) -> None:
         """Take in a pending workload."""
-        if not self.is_used:
+        if not self.is_on:
             if workload.depends:
                 self._begin()
             else:
@@ -67,7 +66,7 @@ class Dependencies(Feature):
     @override
     def started(self, running: Running) -> None:
         """Take in a workload that runs."""
-        if not self.is_used:
+        if not self.is_on:
             return
         holding = running.holding
         self._note(holding.workload)
@@ -87,7 +86,7 @@ class Dependencies(Feature):
 
     def gone(self, workload: Workload, now: Instant) -> None:
         """Forget a workload; to its dependents, one that left no result was cancelled."""
-        if not self.is_used:
+        if not self.is_on:
             return
         key, job = workload.key, workload.job_name
         started = self._started.pop(key, None)
@@ -121,7 +120,7 @@ class Dependencies(Feature):
 
     def _begin(self) -> None:
         """Record all workloads, now that one has a dependency."""
-        self.is_used = True
+        self.is_on = True
         for waiting in self._waiting.values():
             self._note(waiting.workload)
         for key, running in self._running.items():

@@ -23,7 +23,7 @@ class Lenders(Feature):
     @override
     def started(self, running: Running) -> None:
         """Take in a workload that has its nodes."""
-        if self.all or running.holding.ready_by is not None:
+        if self.is_on or running.holding.ready_by is not None:
             self.changed(running)
 
     @override
@@ -35,22 +35,23 @@ class Lenders(Feature):
             or holding.evicting
             or not any(placed.rows.shape[0] for placed in running.placed_pods)
         ):
-            if self.all:
+            if self.is_on:
                 self._forget(holding.workload.key)
             return
-        self.is_new = self.is_new or not self.all
+        self.is_new = self.is_new or not self.is_on
+        self.is_on = True
         self.all[holding.workload.key] = running
 
     @override
     def ended(self, running: Running) -> None:
         """Forget a workload that keeps no nodes any more."""
-        if self.all:
-            self._forget(running.key)
+        self._forget(running.key)
 
     def _forget(self, key: WorkloadKey) -> None:
         if self.all.pop(key, None) is not None and not self.all:
             self.is_new = True
+            self.is_on = False
 
     def class_of(self, workload: Workload) -> str:
         """Return what tells a workload apart while nodes are lent: how long it runs."""
-        return f"+{workload.longest_ms}" if self.all else ""
+        return f"+{workload.longest_ms}" if self.is_on else ""

@@ -23,8 +23,7 @@ Accruing = tuple[tuple[WorkloadKey, Instant], ...]  # since when workloads gain 
 class PriorityOrder(Feature):
     """No priority order: of a state whose policy never asks for one."""
 
-    def __init__(self) -> None:
-        self.is_on = False  # the policy asks for a priority order
+    # `is_on`: the policy asks for a priority order.
 
     # --- what happens besides workloads ----------------------------------------------------------
 

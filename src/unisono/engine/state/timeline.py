@@ -123,6 +123,7 @@ class Timeline:
         "ends",
         "groups",
         "is_easy",
+        "is_on",
         "is_outdated",
         "kept",
         "order",
@@ -134,6 +135,7 @@ class Timeline:
     def __init__(self, rules: Backfill | None = None, lasts: Lasts | None = None) -> None:
         """Keep time by the policy's rules; `lasts` replaces time limits with other run times."""
         self.rules = rules
+        self.is_on = rules is not None  # the policy asks for backfill
         self._lasts = lasts
         # Plain EASY: one reservation, the others in order, and no further rule.
         self.is_easy = (
@@ -162,11 +164,6 @@ class Timeline:
         self._entries: dict[WorkloadKey, Member] = {}  # all members
         self._number = 0
         self._cycles = 0
-
-    @property
-    def is_on(self) -> bool:
-        """Say whether the policy asks for backfill."""
-        return self.rules is not None
 
     def rebuild(self, running: Iterable[Running], local_queues: Iterable[LocalQueueState]) -> None:
         """Take in all running and pending workloads at once."""
@@ -345,10 +342,12 @@ class Timeline:
         if not isinstance(fact, WouldDelay) or self.rules is None:
             return blockers
         limit = limit_of(waiting.workload, self.rules)
-        whom, start = (fact.whom, fact.start) if first is None else (first.workload, first.start)
-        if (whom, start, limit) == (fact.whom, fact.start, fact.limit_ms):
+        key, start = fact.reserved_for, fact.start
+        if first is not None:
+            key, start = first.workload, first.start
+        if (key, start, limit) == (fact.reserved_for, fact.start, fact.limit_ms):
             return blockers
-        return (WouldDelay(whom=whom, start=start, limit_ms=limit),)
+        return (WouldDelay(reserved_for=key, start=start, limit_ms=limit),)
 
     # --- running workloads -----------------------------------------------------------------------
 
