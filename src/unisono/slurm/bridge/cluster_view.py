@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
+from unisono.kinds import views
 from unisono.kinds.digits import whole_number
 from unisono.kinds.quantity import Quantity
-from unisono.slurm.bridge import gang as words
+from unisono.kinds.views import Raw
+from unisono.slurm.bridge import gang as keys
 
-Json = Mapping[str, Any]
-
-_ENDED = ("Succeeded", "Failed")
 # Labels that mark the pods of a Slurm job: ours, SchedMD's, and a common one.
-_JOB_LABELS = (words.JOB, "scheduler.slinky.slurm.net/slurm-jobid", "slurm-job-id")
+_JOB_LABELS = (keys.JOB, "scheduler.slinky.slurm.net/slurm-jobid", "slurm-job-id")
 _MIB = 1024 * 1024
+_NOTHING = Quantity.from_raw(0)
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,133 +105,113 @@ class ClusterView(msgspec.Struct, frozen=True):
 
 def cluster_view_of(
     *,
-    jobs: Iterable[Json],
-    workloads: Iterable[Json],
-    pods: Iterable[Json],
-    nodes: Iterable[Json],
+    jobs: Iterable[Raw],
+    workloads: Iterable[Raw],
+    pods: Iterable[Raw],
+    nodes: Iterable[Raw],
     gpu: str,
     cluster: str,
 ) -> ClusterView:
     """Return the view of the objects that the API has."""
-    machines = list(nodes)
-    called = {one["metadata"]["name"]: _slurm_name(one["metadata"]) for one in machines}
-    read = tuple(_pod(one, gpu, called) for one in pods)
+    machines = [views.Node(one) for one in nodes]
+    slurm_names = {one.name: _slurm_name(one) for one in machines}
+    read = tuple(_pod(views.Pod(one), gpu, slurm_names) for one in pods)
     by_owner: dict[str, list[Pod]] = {}
     for pod in read:
         by_owner.setdefault(pod.owner, []).append(pod)
-    of_job = {owner: one for one in workloads if (owner := _owner(one))}
+    of_job = {_owner(one): one for one in map(views.Workload, workloads)}
     found = {}
-    for job in jobs:
-        labels = job["metadata"].get("labels") or {}
-        if labels.get(words.CLUSTER) == cluster and words.JOB in labels:
-            uid = job["metadata"].get("uid", "")
-            gang = _gang(job, of_job.get(uid), tuple(by_owner.get(uid, ())))
+    for job in map(views.Job, jobs):
+        labels = job.metadata.labels
+        if labels.get(keys.CLUSTER) == cluster and keys.JOB in labels:
+            owned = tuple(by_owner.get(job.uid, ()))
+            gang = _gang(job, of_job.get(job.uid) if job.uid else None, owned)
             found[gang.job] = gang
     used: dict[str, list[Pod]] = {}
     for pod in read:
         if pod.node and not pod.is_ended:
             used.setdefault(pod.node, []).append(pod)
-    made = [_node(one, used.get(_slurm_name(one["metadata"]), ()), gpu) for one in machines]
+    made = [_node(one, used.get(_slurm_name(one), ()), gpu) for one in machines]
     return ClusterView(found, {one.slurm: one for one in made}, read)
 
 
-def _gang(job: Json, workload: Json | None, pods: tuple[Pod, ...]) -> Gang:
-    metadata = job["metadata"]
-    said = metadata.get("annotations") or {}
-    status = (workload.get("status") or {}) if workload is not None else {}
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
-    waits = conditions.get("QuotaReserved")
+def _gang(job: views.Job, workload: views.Workload | None, pods: tuple[Pod, ...]) -> Gang:
+    metadata, annotations = job.metadata, job.metadata.annotations
+    quota = workload.status.conditions.get("QuotaReserved") if workload is not None else None
     return Gang(
-        name=metadata["name"],
-        job=metadata["labels"][words.JOB],
-        uid=metadata.get("uid", ""),
-        wanted=int(job["spec"].get("parallelism", 1)),
-        shape=said.get(words.SHAPE, ""),
-        tries=_int(said.get(words.TRIES)),
-        retry_at=_float(said.get(words.RETRY_AT)),
-        released_at=_float(said.get(words.RELEASED_AT)),
-        is_deleted="deletionTimestamp" in metadata
-        and words.FINALIZER in (metadata.get("finalizers") or ()),
-        workload=workload["metadata"]["name"] if workload is not None else "",
-        is_active=workload is None or bool(workload["spec"].get("active", True)),
-        is_admitted=_is_true(conditions.get("Admitted")),
-        is_evicted=_is_true(conditions.get("Evicted")),
-        why=str(waits["message"]) if waits is not None and waits["status"] == "False" else "",
+        name=metadata.name,
+        job=metadata.labels[keys.JOB],
+        uid=metadata.uid,
+        wanted=job.spec.parallelism,
+        shape=annotations.get(keys.SHAPE, ""),
+        tries=_int(annotations.get(keys.TRIES)),
+        retry_at=_float(annotations.get(keys.RETRY_AT)),
+        released_at=_float(annotations.get(keys.RELEASED_AT)),
+        is_deleted=job.is_terminating and keys.FINALIZER in metadata.finalizers,
+        workload=workload.name if workload is not None else "",
+        is_active=workload is None or workload.spec.active,
+        is_admitted=workload is not None and workload.status.conditions.is_true("Admitted"),
+        is_evicted=workload is not None and workload.status.conditions.is_true("Evicted"),
+        why=quota.message if quota is not None and quota.is_false else "",
         pods=pods,
     )
 
 
-def _node(node: Json, pods: Iterable[Pod], gpu: str) -> KubeNode:
-    metadata, status = node["metadata"], node.get("status") or {}
-    room = status.get("allocatable") or status.get("capacity") or {}
-    conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
+def _node(node: views.Node, pods: Iterable[Pod], gpu: str) -> KubeNode:
+    ready = node.status.conditions.get("Ready")
+    has = node.status.allocatable or node.status.capacity
     held = tuple(pods)
-    labels = metadata.get("labels") or {}
     return KubeNode(
-        name=metadata["name"],
-        slurm=_slurm_name(metadata),
-        host=labels.get(words.HOSTNAME) or metadata["name"],
-        is_ready=conditions.get("Ready", "True") == "True",
-        is_away=words.AWAY in labels,
-        is_cordoned=bool((node.get("spec") or {}).get("unschedulable")),
-        cpu_milli=_amount(room.get("cpu"), 1000),
-        memory_mib=_amount(room.get("memory"), 1) // _MIB,
-        gpus=_amount(room.get(gpu), 1),
+        name=node.name,
+        slurm=_slurm_name(node),
+        host=node.hostname,
+        is_ready=ready is None or ready.is_true,  # a node without the condition was made by hand
+        is_away=keys.AWAY in node.metadata.labels,
+        is_cordoned=node.spec.unschedulable,
+        cpu_milli=_amount(has.get("cpu")).milli,
+        memory_mib=_amount(has.get("memory")).units // _MIB,
+        gpus=_amount(has.get(gpu)).units,
         cpu_milli_used=sum(one.cpu_milli for one in held),
         memory_mib_used=sum(one.memory_mib for one in held),
         gpus_used=sum(one.gpus for one in held),
     )
 
 
-def _slurm_name(metadata: Json) -> str:
+def _slurm_name(node: views.Node) -> str:
     """Return what Slurm calls a node: the same, unless a label says otherwise."""
-    labels = metadata.get("labels") or {}
-    return str(labels.get(words.SLURM_NODE) or metadata["name"])
+    return node.metadata.labels.get(keys.SLURM_NODE) or node.name
 
 
-def _pod(pod: Json, gpu: str, called: Mapping[str, str]) -> Pod:
-    metadata, spec = pod["metadata"], pod.get("spec") or {}
-    labels = metadata.get("labels") or {}
-    asked = [_asked(one) for one in spec.get("containers") or ()]
-    key = next((labels[label] for label in _JOB_LABELS if labels.get(label)), "")
+def _pod(pod: views.Pod, gpu: str, slurm_names: Mapping[str, str]) -> Pod:
+    labels, node = pod.metadata.labels, pod.spec.node_name
+    requests = [{**one.resources.limits, **one.resources.requests} for one in pod.spec.containers]
     return Pod(
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        uid=metadata.get("uid", ""),
-        node=called.get(spec.get("nodeName", ""), spec.get("nodeName", "")),
-        job=key,
-        is_bridged=words.JOB in labels,
-        leaves="deletionTimestamp" in metadata,
-        is_ended=(pod.get("status") or {}).get("phase") in _ENDED,
-        cpu_milli=sum(_amount(one.get("cpu"), 1000) for one in asked),
-        memory_mib=sum(_amount(one.get("memory"), 1) for one in asked) // _MIB,
-        gpus=sum(_amount(one.get(gpu), 1) for one in asked),
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        node=slurm_names.get(node, node),
+        job=next((labels[label] for label in _JOB_LABELS if labels.get(label)), ""),
+        is_bridged=keys.JOB in labels,
+        leaves=pod.is_terminating,
+        is_ended=pod.is_over,
+        cpu_milli=sum(_amount(one.get("cpu")).milli for one in requests),
+        memory_mib=sum(_amount(one.get("memory")).units for one in requests) // _MIB,
+        gpus=sum(_amount(one.get(gpu)).units for one in requests),
         owner=_owner(pod),
     )
 
 
-def _asked(container: Json) -> Json:
-    resources = container.get("resources") or {}
-    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-
-
-def _amount(text: Any, scale: int) -> int:
-    if text is None:
-        return 0
+def _amount(raw: object) -> Quantity:
+    """Return an amount; one that is missing or cannot be read is 0."""
     try:
-        quantity = Quantity.from_raw(text)
+        return Quantity.from_raw(raw) if raw is not None else _NOTHING
     except ValueError:
-        return 0
-    return quantity.milli if scale == 1000 else quantity.units
+        return _NOTHING
 
 
-def _owner(obj: Json) -> str:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((str(one["uid"]) for one in owners if one.get("controller")), "")
-
-
-def _is_true(condition: Json | None) -> bool:
-    return condition is not None and condition["status"] == "True"
+def _owner(obj: views.Object) -> str:
+    controller = obj.metadata.controller
+    return controller.uid if controller is not None else ""
 
 
 def _int(text: str | None) -> int:
