@@ -3,7 +3,7 @@
 Jobs are drawn after the model of Lublin and Feitelson for 256 nodes of one CPU; a load above 1 lets
 the queue grow for as long as jobs arrive. Beside it, alternating in the same run, stand
 
-    plain      tests/support/pool_scheduler.py: the bare rules on a number of free processors, with
+    plain      tests/support/simulations.py: the bare rules on a number of free processors, with
                no queues, quotas, nodes, explanations or plans: what the bookkeeping costs
     one node   ours again, with all CPUs on one node
     AccaSim    a published simulator in Python, in a process of its own: on the same nodes, and on
@@ -39,7 +39,7 @@ from bench.harness import (
     times_peer,
 )
 from bench.traces import swf_file
-from tests.support.pool_scheduler import schedule
+from tests.support.simulations import schedule
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts

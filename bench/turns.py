@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 
 from bench.harness import Finding, Scale, repeated, row, seconds, target
-from tests.support.turns_builders import cluster, job, turns
+from tests.support.priority_builders import cluster, job, turns
 from unisono.engine.model.multifactor import ROOT, Association, UsageRecord
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.priority_order import multifactor_of

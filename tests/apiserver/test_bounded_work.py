@@ -20,7 +20,7 @@ import orjson
 import pytest
 
 from tests.apiserver.test_fuzz import serving
-from tests.support.wild_requests import SOMEBODY
+from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
 from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
@@ -295,7 +295,7 @@ def _sent(sent: Sent, **query: str) -> Request:
         query={"dryRun": "All", "fieldManager": "m", **query},
         headers={"content-type": media},
         body=body if isinstance(body, bytes) else orjson.dumps(body),
-        user=SOMEBODY,
+        user=ADMIN,
     )
 
 
@@ -457,7 +457,7 @@ def _call(front: HttpEntry, size: int) -> Any:
 def test_large_requests_take_turns_and_small_ones_do_not_wait() -> None:
     async def story() -> _Slow:
         api: Any = _Slow()
-        front = HttpEntry(api, lambda *_: SOMEBODY)
+        front = HttpEntry(api, lambda *_: ADMIN)
         tasks = [asyncio.ensure_future(_call(front, LARGE_BODY_BYTES)) for _ in range(3)]
         tasks += [asyncio.ensure_future(_call(front, 10)) for _ in range(3)]
         for _ in range(5):
@@ -474,7 +474,7 @@ def test_large_requests_take_turns_and_small_ones_do_not_wait() -> None:
 def test_more_large_requests_than_can_wait_are_sent_away() -> None:
     async def story() -> list[int]:
         api: Any = _Slow()
-        front = HttpEntry(api, lambda *_: SOMEBODY)
+        front = HttpEntry(api, lambda *_: ADMIN)
         count = MAX_LARGE_WAITING + 3
         tasks = [asyncio.ensure_future(_call(front, LARGE_BODY_BYTES)) for _ in range(count)]
         for _ in range(5):
@@ -512,7 +512,7 @@ def _applied(name: str, manager: str, value: str) -> Request:
         query={"fieldManager": manager, "force": "true"},
         headers={"content-type": "application/apply-patch+yaml"},
         body=orjson.dumps(body),
-        user=SOMEBODY,
+        user=ADMIN,
     )
 
 
@@ -584,11 +584,11 @@ def test_what_is_written_while_a_large_object_is_applied_is_not_lost() -> None:
                     path=f"{MAPS}/m",
                     headers={"content-type": "application/merge-patch+json"},
                     body=orjson.dumps(label),
-                    user=SOMEBODY,
+                    user=ADMIN,
                 )
                 assert (await api.handle(patch)).code == 200
             assert (await task).code == 200
-            found = await api.handle(Request(method="GET", path=f"{MAPS}/m", user=SOMEBODY))
+            found = await api.handle(Request(method="GET", path=f"{MAPS}/m", user=ADMIN))
             read: Json = orjson.loads(found.body)
             return read
 
@@ -601,7 +601,7 @@ def test_bodies_on_their_way_fill_a_part_of_the_memory_only() -> None:
     async def story() -> list[int]:
         api: Any = _Slow()
         api.done.set()
-        front = HttpEntry(api, lambda *_: SOMEBODY)
+        front = HttpEntry(api, lambda *_: ADMIN)
         part = b" " * MAX_BODY_BYTES
         calls = [front.begin("POST", MAPS.encode(), {}) for _ in range(25)]
         for call in calls:

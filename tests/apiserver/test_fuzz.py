@@ -24,7 +24,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from tests.support.wild_requests import SOMEBODY, Json, Wild
+from tests.support.random_requests import ADMIN, Json, Wild
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import create
 from unisono.apiserver.http.wire import head_of
@@ -166,7 +166,7 @@ def test_every_request_is_answered(kinds: int, requests: list[int]) -> None:
 def _get(kind: Served, accept: str) -> Request:
     path = f"/{'apis' if kind.group else 'api'}/{kind.api_version}/{kind.plural}"
     headers = {"accept": accept} if accept else {}
-    return Request(method="GET", path=path, headers=headers, user=SOMEBODY)
+    return Request(method="GET", path=path, headers=headers, user=ADMIN)
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_whatever_http_carries_is_answered(
 
     async def story() -> Response:
         async with serving() as api:
-            front = HttpEntry(api, lambda *_: SOMEBODY)
+            front = HttpEntry(api, lambda *_: ADMIN)
             call = front.begin(method, target, known)
             for part in body:
                 front.take(call, part)
@@ -255,7 +255,7 @@ async def _round(api: Api, number: int) -> None:
             query=query,
             headers={"content-type": media, **(table if method == "GET" else {})},
             body=orjson.dumps(body) if body is not None else b"",
-            user=SOMEBODY,
+            user=ADMIN,
         )
         return await answered(api, request)
 
@@ -333,7 +333,7 @@ def test_a_small_body_costs_little(body: bytes) -> None:
                     path="/api/v1/namespaces/default/configmaps",
                     headers={"content-type": media},
                     body=body,
-                    user=SOMEBODY,
+                    user=ADMIN,
                 )
                 assert (await answered(api, request)).code in (400, 413)
 
@@ -373,7 +373,7 @@ def test_numbers_beyond_all_measure_are_refused(
                 query=query,
                 headers={"content-type": "application/json"},
                 body=body,
-                user=SOMEBODY,
+                user=ADMIN,
             )
             assert (await answered(api, request)).code == 400
 
@@ -391,9 +391,7 @@ def test_a_grace_of_ages_ends_with_the_calendar() -> None:
     async def story() -> None:
         async with serving() as api:
             await create(api, "/api/v1/namespaces/default/pods", pod)
-            request = Request(
-                method="DELETE", path="/api/v1/namespaces/default/pods/p", user=SOMEBODY
-            )
+            request = Request(method="DELETE", path="/api/v1/namespaces/default/pods/p", user=ADMIN)
             response = await answered(api, request)
             left = orjson.loads(response.body)
             assert left["metadata"]["deletionTimestamp"] == "9999-12-31T23:59:59Z"

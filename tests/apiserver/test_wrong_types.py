@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from tests.apiserver.test_fuzz import samples, serving
-from tests.support.wild_requests import SOMEBODY
+from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
 from unisono.apiserver.request import Request, Response
 from unisono.kinds.managing import QUEUE_LABEL
@@ -64,7 +64,7 @@ async def _send(
         query={"dryRun": "All", "fieldManager": "m"},
         headers={"content-type": media},
         body=orjson.dumps(body),
-        user=SOMEBODY,
+        user=ADMIN,
     )
     return await api.handle(request)
 
@@ -133,7 +133,7 @@ def test_no_verb_of_any_kind_breaks_on_metadata_of_the_wrong_type() -> None:
                     path=_address(served),
                     headers={"content-type": "application/json"},
                     body=orjson.dumps(base),
-                    user=SOMEBODY,
+                    user=ADMIN,
                 )
                 await api.handle(created)
                 for path, right in PLACES:

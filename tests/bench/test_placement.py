@@ -16,7 +16,7 @@ from bench.harness import Note, Row, Target, figures
 from bench.traces import NO_TRACES, pod_list, read_published
 from bench.worlds import GPU
 from tests.support.pod_by_pod import PodByPod
-from tests.support.traces import published
+from tests.support.simulations import published
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS
 from unisono.sim.clusters import capacity_of, read_cluster

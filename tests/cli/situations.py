@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.support.control_objects import KUEUE, job, node, priority, queue
 from tests.support.control_world import World
-from tests.support.machine_world import claims, cloud, pool, told
+from tests.support.provisioning_world import claims, cloud, pool, told
 from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text

@@ -14,8 +14,7 @@ import pytest
 
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import GPU, job, node, priority, queue
-from tests.support.control_world import World
-from tests.support.passing_on import PassingOn
+from tests.support.control_world import PassingOn, World
 from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.kinds.overriding import override

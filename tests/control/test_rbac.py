@@ -11,8 +11,7 @@ import pytest
 
 from tests.faults.jobs import SORTS, Wish, batch
 from tests.faults.sweep import surroundings
-from tests.support.control_world import World
-from tests.support.least_privilege import HOME, needed
+from tests.support.control_world import HOME, World, needed
 from unisono.cli.install.manifests import Wanted, objects, role_name
 from unisono.control import names
 from unisono.control.actions import Bind, Create, Ref, Steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.turns_builders import job, turns
+from tests.support.priority_builders import job, turns
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan

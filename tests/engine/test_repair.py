@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from tests.support.place_builders import BLOCK, GPU, RACK, cluster_t
+from tests.support.placement_builders import BLOCK, GPU, RACK, cluster_t
 from tests.support.quota_builders import assignment, job, pods, queue
 from unisono.engine.cluster import new_cluster
 from unisono.engine.dry_run import BrokenPlan, refuse_broken_repair

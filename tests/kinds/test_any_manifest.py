@@ -24,8 +24,7 @@ from tests.kinds.snapshot import test_node_assignment as assigned
 from tests.kinds.trainer import test_kinds
 from tests.kinds.volcano import test_groups, test_queues
 from tests.kinds.volcano import test_jobs as test_volcano
-from tests.support.findings import world
-from tests.support.manifests import documents, job
+from tests.support.manifests import documents, job, world
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: first}\n"
 

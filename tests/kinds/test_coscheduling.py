@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import problems, sound, world
+from tests.support.manifests import problems, sound, world
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n0}\n"
 

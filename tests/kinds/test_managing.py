@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kinds.snapshot.test_local_queues import job, queued, queues
-from tests.support.findings import sound
+from tests.support.manifests import sound
 
 OWNED = ", ownerReferences: [{apiVersion: %s, kind: %s, name: %s}]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.findings import objects, problems, warnings
+from tests.support.manifests import objects, problems, warnings
 
 
 def namespace(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import sound
+from tests.support.manifests import sound
 from unisono.kinds.snapshot.build import World
 
 QUEUES = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kinds.snapshot.test_workloads import QUEUES, job
-from tests.support.findings import NOW, sound, world
+from tests.support.manifests import NOW, sound, world
 from unisono.engine.model.names import Instant
 from unisono.kinds.times import active_seconds, instant_of, limit_ms, wrong_with_times
 

@@ -2,8 +2,8 @@
 
 The machine submits, finishes and deletes workloads, edits, moves, stops and deletes what they
 queue in, lets time pass, and runs cycles whenever it likes; victims leave when it likes. Whatever
-happens, the laws of `tests.support.laws` hold. The most telling one is `nothing_was_missed`: a
-state in which everything sleeps must be one in which a state that forgot who sleeps would do
+happens, the laws of `tests.support.state_laws` hold. The most telling one is `nothing_was_missed`:
+a state in which everything sleeps must be one in which a state that forgot who sleeps would do
 nothing either.
 """
 
@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from tests.support import laws
+from tests.support import state_laws
 from tests.support.effort import effort
 from tests.support.strategies import (
     COHORTS,
@@ -295,13 +295,13 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule()
     def cycle(self) -> None:
-        made = laws.decided(self.state, self.now)
+        made = state_laws.decided(self.state, self.now)
         self._note(made)
-        self.is_settled = not laws.carried_out(self.state, made)
+        self.is_settled = not state_laws.carried_out(self.state, made)
 
     @rule()
     def settle(self) -> None:
-        for made in laws.settle(self.state, self.now):
+        for made in state_laws.settle(self.state, self.now):
             self._note(made)
         self.is_settled = True
 
@@ -310,8 +310,11 @@ class EngineMachine(RuleBasedStateMachine):
         """A state woken as a whole and one that is restored awake decide alike, byte for byte."""
         self.hear(changes.PolicySet(self.state.policy))
         self.grown.clear()
-        fresh = laws.awake(snapshot(self.state))
-        found, expected = laws.settle(self.state, self.now), laws.settle(fresh, self.now)
+        fresh = state_laws.awake(snapshot(self.state))
+        found, expected = (
+            state_laws.settle(self.state, self.now),
+            state_laws.settle(fresh, self.now),
+        )
         for made in found:
             self._note(made)
         self.is_settled = True
@@ -328,7 +331,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_tree_adds_up(self) -> None:
-        laws.check_tree(self.state)
+        state_laws.check_tree(self.state)
 
     @invariant()
     def no_workload_is_lost(self) -> None:
@@ -338,20 +341,20 @@ class EngineMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_without_a_reason(self) -> None:
-        laws.check_explanations(self.state)
+        state_laws.check_explanations(self.state)
 
     @invariant()
     def the_next_plan_is_sound(self) -> None:
-        laws.decided(self.state, self.now)
+        state_laws.decided(self.state, self.now)
 
     @invariant()
     def a_snapshot_says_everything(self) -> None:
-        laws.check_snapshot(self.state, self.now)
+        state_laws.check_snapshot(self.state, self.now)
 
     @invariant()
     def nothing_was_missed(self) -> None:
         if self.is_settled:
-            laws.check_nothing_was_missed(self.state, self.now, grown=self.grown)
+            state_laws.check_nothing_was_missed(self.state, self.now, grown=self.grown)
 
 
 TestEngine = EngineMachine.TestCase

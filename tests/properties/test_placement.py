@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support import laws
+from tests.support import state_laws
 from tests.support.effort import IS_LONG, effort
-from tests.support.place_books import (
+from tests.support.placement_builders import (
     Path,
     by_name,
     bytes_of,
@@ -28,12 +28,22 @@ from tests.support.place_books import (
     sums_by_path,
     tenant_of,
 )
-from tests.support.place_stories import Story
-from tests.support.place_worlds import (
+from tests.support.placement_oracle import (
+    Cluster,
+    allows,
+    capacities,
+    choose,
+    is_possible,
+    labels_of,
+    liking,
+    reaches,
+)
+from tests.support.random_placements import (
     LEVELS,
     ME,
     NAMES,
     Pick,
+    Story,
     by_dice,
     by_hypothesis,
     some_cluster,
@@ -47,16 +57,6 @@ from tests.support.place_worlds import (
     with_rule,
     with_slices,
 )
-from tests.support.placement_oracle import (
-    Cluster,
-    allows,
-    capacities,
-    is_possible,
-    labels_of,
-    liking,
-    reaches,
-)
-from tests.support.placement_reference import choose
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import Amounts
@@ -337,7 +337,7 @@ def check_elastic_story(pick: Pick) -> None:
     story = Story(pick, elastic=True)
     for _ in range(20):
         if pick((True, False)):
-            laws.carried_out(story.state, story.decide())
+            state_laws.carried_out(story.state, story.decide())
         story.happen()
     story.check()
     story.settle()

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.support import laws
-from tests.support.brute_preemption import Question, is_sufficient, needless
+from tests.support import state_laws
 from tests.support.effort import effort
+from tests.support.preemption_oracle import Question, is_sufficient, needless
 from tests.support.quota_builders import cohort, job, queue
 from tests.support.quota_builders import snapshot as world_of
 from tests.support.strategies import (
@@ -210,13 +210,13 @@ def test_a_preemptor_starts_as_soon_as_its_victims_have_left(world: Snapshot) ->
     state = restore(world)
     promised: dict[str, int] = {}
     for cycle in range(MOST_CYCLES):
-        made = laws.decided(state, NOW)
+        made = state_laws.decided(state, NOW)
         for admit in made.admissions:
             promised.pop(admit.workload, None)
         late = [key for key, since in promised.items() if cycle > since + 1]
         assert not late, f"{late} made others leave for nothing"
         promised |= {preemption.workload: cycle for preemption in made.preemptions}
-        if not laws.carried_out(state, made):
+        if not state_laws.carried_out(state, made):
             assert not promised
             return
         for eviction in evictions(made):
@@ -234,7 +234,7 @@ def test_everything_comes_to_rest(world: Snapshot) -> None:
     told = [eviction.workload for each in made for eviction in evictions(each)]
     assert len(told) == len(set(told)), "somebody was made to leave twice at one instant"
     assert not dry_run(state, NOW)
-    for late in laws.settle(laws.awake(snapshot(state)), NOW):
+    for late in state_laws.settle(state_laws.awake(snapshot(state)), NOW):
         assert not late.admissions
 
 
@@ -267,7 +267,7 @@ def test_the_order_of_simultaneous_events_does_not_matter(
 ) -> None:
     """A cluster at rest hears several things at once: new objects, edits, arrivals, endings."""
     state = restore(world)
-    laws.settle(state, NOW)
+    state_laws.settle(state, NOW)
     states = [restore(snapshot(state)) for _ in range(2)]
     arrivals = tuple(_renamed(each) for each in later.waiting)
     told = list(as_changes(replace(later, waiting=arrivals, holdings=())))
@@ -286,7 +286,7 @@ def _renamed(workload: Workload) -> Workload:
 
 def _are_equal(one: ClusterState, other: ClusterState) -> None:
     assert snapshot(one) == snapshot(other)
-    found, expected = laws.settle(one, NOW), laws.settle(other, NOW)
+    found, expected = state_laws.settle(one, NOW), state_laws.settle(other, NOW)
     assert msgspec.json.encode(found) == msgspec.json.encode(expected)
     assert snapshot(one) == snapshot(other)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.market_builders import GPU, machine, market, offer
+from tests.support.provisioning_builders import GPU, machine, market, offer
 from tests.support.quota_builders import group, job, pods, queue, snapshot
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore

@@ -20,7 +20,7 @@ from tests.provision.request_stories import asking, checked_queue, requests, say
 from tests.real.karpenter import Karpenter
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
-from tests.support.machine_world import assembled, bound, claims, cloud, condition, nodes, pool
+from tests.support.provisioning_world import assembled, bound, claims, cloud, condition, nodes, pool
 from unisono.control import names
 from unisono.control.assembly import Assembly
 from unisono.control.job_kinds.batch.operator import JobOperator

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.control_objects import GPU, queue
 from tests.support.control_world import World
-from tests.support.machine_world import bound, claims, cloud, condition, pool, told
+from tests.support.provisioning_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
 from unisono.control.job_kinds.ray.api import CLUSTER
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
-from tests.support.machine_world import bound, claims, cloud, condition, only_workload, pool, told
+from tests.support.provisioning_world import (
+    bound,
+    claims,
+    cloud,
+    condition,
+    only_workload,
+    pool,
+    told,
+)
 from unisono.control import names
 from unisono.control.admission.placement import hosts_of
 from unisono.control.assembly import OPERATORS, Assembly, cluster

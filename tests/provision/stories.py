@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
-from tests.support.machine_world import (
+from tests.support.provisioning_world import (
     bound,
     claims,
     cloud,

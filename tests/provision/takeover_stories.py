@@ -7,7 +7,7 @@ from typing import Any
 from tests.provision.stories import SEOUL, ready, started
 from tests.support.control_objects import job, priority, queue
 from tests.support.control_world import World
-from tests.support.machine_world import bound, claims, cloud, condition, pool, told
+from tests.support.provisioning_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
 from unisono.provision import keys
 

@@ -7,7 +7,7 @@ import pytest
 from tests.provision.stories import SEOUL, started
 from tests.support.control_objects import job, queue
 from tests.support.control_world import World
-from tests.support.machine_world import cloud, pool, told
+from tests.support.provisioning_world import cloud, pool, told
 from unisono.provision.simulated_cloud import Cloud, read_cloud
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.provision.stories import SEOUL, started
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
-from tests.support.machine_world import bound, condition, nodes, pool, told
+from tests.support.provisioning_world import bound, condition, nodes, pool, told
 from unisono.control import names
 
 Json = dict[str, Any]

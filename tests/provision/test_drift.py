@@ -7,7 +7,7 @@ from typing import Any
 from tests.provision.stories import SEOUL, started
 from tests.support.control_objects import job, queue
 from tests.support.control_world import World
-from tests.support.machine_world import claims, condition, nodes, pool, told
+from tests.support.provisioning_world import claims, condition, nodes, pool, told
 from unisono.control import names
 from unisono.provision.drift import HASH, OURS, VERSION, hash_of
 

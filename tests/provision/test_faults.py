@@ -31,7 +31,7 @@ from tests.provision.fault_stages import (
     bound_now,
 )
 from tests.support.control_world import World
-from tests.support.machine_world import ALL_INDEXES, ALL_KINDS, claims, condition
+from tests.support.provisioning_world import ALL_INDEXES, ALL_KINDS, claims, condition
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.transport import Transport

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.control_world import World
-from tests.support.machine_world import condition, pool, told
+from tests.support.provisioning_world import condition, pool, told
 from unisono.cli.main import main
 from unisono.control import names
 

@@ -7,7 +7,7 @@ import pytest
 from tests.provision.opportunistic_stories import Json, a_gang_of_four, short_job
 from tests.provision.stories import started
 from tests.support.control_world import World
-from tests.support.machine_world import bound, claims, told
+from tests.support.provisioning_world import bound, claims, told
 from unisono.control import names
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.kinds.policy.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from tests.provision.stories import SEOUL
 from tests.support.control_objects import job, queue
 from tests.support.control_world import World
-from tests.support.machine_world import bound, claims, condition, only_workload, pool, told
+from tests.support.provisioning_world import bound, claims, condition, only_workload, pool, told
 from unisono.control import names
 from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.catalog.offers import offers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.machine_world import cloud, pool
+from tests.support.provisioning_world import cloud, pool
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.provisioning import NodeClaim
 from unisono.provision.claims import claim_of, wanted_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.control_objects import job, queue
 from tests.support.control_world import World
-from tests.support.machine_world import (
+from tests.support.provisioning_world import (
     bound,
     claims,
     cloud,

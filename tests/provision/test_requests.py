@@ -16,7 +16,7 @@ from tests.provision.request_stories import (
 )
 from tests.support.control_objects import job, node
 from tests.support.control_world import World
-from tests.support.machine_world import ALL_INDEXES, ALL_KINDS, condition, only_workload
+from tests.support.provisioning_world import ALL_INDEXES, ALL_KINDS, condition, only_workload
 from unisono.control import names
 
 

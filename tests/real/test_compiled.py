@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.decided import BY
+from tests.support.plan_digests import BY
 from tools.compiled.cache import CannotCompile, check_tools, find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +48,9 @@ def _python(path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_both_engines_decide_the_same_to_the_byte(compiled: str) -> None:
-    tried = [_python(path, "-m", "tests.support.decided") for path in (str(ROOT / "src"), compiled)]
+    tried = [
+        _python(path, "-m", "tests.support.plan_digests") for path in (str(ROOT / "src"), compiled)
+    ]
     assert [one.stderr for one in tried] == ["", ""]
     interpreted, native = (one.stdout.splitlines() for one in tried)
     assert interpreted[0] == "engine: interpreted"

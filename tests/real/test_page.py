@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pool_scheduler import schedule
+from tests.support.simulations import schedule
 from unisono.sim.comparison import compare
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.generate.lublin import lublin

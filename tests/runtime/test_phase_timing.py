@@ -6,7 +6,8 @@ import asyncio
 from functools import partial
 
 from tests.support.control_objects import KUEUE, job, node, queue
-from tests.support.control_world import Json, World
+from tests.support.control_world import World
+from unisono.control.actions import Json
 from unisono.control.assembly import embedded
 from unisono.control.reconciling.workers import Crashes
 from unisono.engine.cycle import plan

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.pool_scheduler import schedule
+from tests.support.simulations import schedule
 from unisono.sim.comparison import Cell, Comparison, Row, cell_texts, compare, difference
 from unisono.sim.errors import BadTrace
 from unisono.sim.formatting import duration, number

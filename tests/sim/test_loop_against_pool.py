@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.pool_scheduler import schedule
-from tests.support.traces import published
+from tests.support.simulations import published, schedule
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts

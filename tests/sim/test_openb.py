@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.support.traces import published
+from tests.support.simulations import published
 from unisono.cli.main import main
 from unisono.engine.model.policy import Placement
 from unisono.sim.clusters import capacity_of, read_cluster

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from tests.support.pool_scheduler import schedule
+from tests.support.simulations import schedule
 from unisono.kinds.overriding import override
 from unisono.sim.comparison import compare
 from unisono.sim.errors import BadTrace

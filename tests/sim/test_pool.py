@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.pool_scheduler import POLICIES, schedule
-from tests.support.traces import published
+from tests.support.simulations import POLICIES, published, schedule
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome

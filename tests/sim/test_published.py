@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.test_pool import BLUE, HPC2N, KTH, LUBLIN, PUBLISHED
-from tests.support.traces import published
+from tests.support.simulations import published
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts

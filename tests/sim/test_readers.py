@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.traces import published
+from tests.support.simulations import published
 from unisono.sim.errors import BadTrace
 from unisono.sim.sources import Reading, open_trace
 from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, Dropped, Trace, make_trace

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.traces import published
+from tests.support.simulations import published
 from unisono.sim.errors import BadTrace
 from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, Dropped, Trace
 from unisono.sim.traces.swf import read_header, read_swf

@@ -73,7 +73,7 @@ def job(
     says: dict[str, str] | None = None,
     **spec: Any,
 ) -> Json:
-    """Return an indexed job; without a queue name it is nobody's business but its own."""
+    """Return an indexed job; without a queue name it is not managed."""
     labels = {"kueue.x-k8s.io/queue-name": queue_name} if queue_name else {}
     if priority_class:
         labels["kueue.x-k8s.io/priority-class"] = priority_class

@@ -4,7 +4,7 @@
     async with world.running():
         await world.create(job)
         await world.settle()                # until no controller has anything left to do
-        await world.pass_time(60)           # the clock jumps; whoever waited for it wakes up
+        await world.pass_time(60)           # the clock jumps; timers that are due fire
         world.get(JOB, "train")
 
 The API is the embedded one, the controllers are the real ones; only the runner is the test's. Every
@@ -18,36 +18,172 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from typing import Any
 
-from tests.support.least_privilege import AsInstalled, Declared
+import orjson
+
 from unisono.apiserver.access.authenticate import Authenticator
 from unisono.apiserver.access.authorize import authorizer_for
 from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
+from unisono.apiserver.request import User
 from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
-from unisono.control.actions import Note
+from unisono.control.actions import Action, Bind, Create, Delete, Json, Note, Patch, Read, Together
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
+from unisono.control.rbac import KEYS, PARTS, WRITES, kinds_read, resource_of, row_of
+from unisono.control.reconciling.driver import Driver, Outcome
+from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Index, Shelf, View
+from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
-from unisono.kube.transport import Transport
+from unisono.kube.transport import NOTHING, Answer, Stream, Transport
 from unisono.runtime.embedded.in_process import InProcess
 
-Json = dict[str, Any]
+HOME = "unisono-system"
+ACCOUNT = User(
+    name=f"system:serviceaccount:{HOME}:unisono",
+    groups=("system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"),
+)
+_FORBIDDEN = 403
+
+One = tuple[str, str, str]  # group, resource, verb
+
+
+@cache
+def declared(controller: str) -> frozenset[One]:
+    """Return what the table lets a controller write, in all parts of an installation."""
+    rows = [row_of(controller, part) for part in WRITES if controller in WRITES[part]]
+    return frozenset(
+        (right.group, right.resource, verb)
+        for right in (one for row in (*rows, KEYS) for one in row)
+        for verb in right.verbs
+    )
+
+
+@cache
+def ours() -> frozenset[str]:
+    """Return the controllers that work on real clusters, too; the others are the laptop's."""
+    return frozenset(name for rows in WRITES.values() for name in rows)
+
+
+def needed(action: Action) -> Iterator[One]:
+    """Yield what an API server asks for before it carries an action out."""
+    match action:
+        case Together(actions):
+            for one in actions:
+                yield from needed(one)
+        case Create(obj):
+            yield _one(Kind(obj["apiVersion"], obj["kind"]), "create")
+            yield from _held_back(obj)
+        case Patch(ref, changes, subresource):
+            yield _one(ref.kind, "patch", subresource)
+            yield from _held_back(changes)
+        case Delete(ref):
+            yield _one(ref.kind, "delete")
+        case Bind():
+            yield "", "pods/binding", "create"
+        case Read(kind):
+            assert kind in kinds_read(PARTS), f"{kind} is not ours to read"
+        case _:
+            pass  # events have a right of their own, and nothing else is written
+
+
+def _held_back(obj: Json) -> Iterator[One]:
+    """Yield the right to hold back the owners that are written."""
+    for owner in (obj.get("metadata") or {}).get("ownerReferences") or ():
+        if owner.get("blockOwnerDeletion"):
+            yield _one(Kind(owner["apiVersion"], owner["kind"]), "update", "finalizers")
+
+
+def _one(kind: Kind, verb: str, below: str = "") -> One:
+    group, plural = resource_of(kind)
+    return group, f"{plural}/{below}" if below else plural, verb
+
+
+class Declared(Driver):
+    """Fails when a controller wants what its row does not say."""
+
+    at_work = ""
+
+    @override
+    async def attend(self, task: Task, outcome: Outcome) -> None:
+        self.at_work = task.controller
+        await super().attend(task, outcome)
+
+    @override
+    async def _act(self, action: Action, task: Task) -> Any:
+        if task.controller in ours():
+            beyond = set(needed(action)) - declared(task.controller)
+            assert not beyond, f"control.rights.WRITES does not let {task.controller} {beyond}"
+        return await super()._act(action, task)
+
+
+class AsInstalled:
+    """A transport whose requests are those of our account while one of its controllers works."""
+
+    def __init__(self, api: Api, at_work: Callable[[], str]) -> None:
+        """Take the API and the controller at work; built-in controllers may do everything."""
+        self._as_ours = InProcess(api, ACCOUNT, is_checked=True)
+        self._as_system = InProcess(api, SYSTEM, is_checked=True)
+        self._at_work = at_work
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NOTHING,
+        headers: Mapping[str, str] = NOTHING,
+        body: bytes = b"",
+        timeout: float | None = None,
+    ) -> Answer:
+        """Ask as the controller at work; what its account may not do fails the test."""
+        carrier = self._carrier()
+        answer = await carrier.request(
+            method, path, query=query, headers=headers, body=body, timeout=timeout
+        )
+        if answer.code == _FORBIDDEN and carrier is self._as_ours:
+            raise AssertionError(f"{self._at_work()}: {orjson.loads(answer.body)['message']}")
+        return answer
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NOTHING,
+        headers: Mapping[str, str] = NOTHING,
+        body: bytes = b"",
+        timeout: float | None = None,
+    ) -> AsyncIterator[Stream]:
+        """Ask and hand out the answer as it comes."""
+        carried = self._carrier().stream(
+            method, path, query=query, headers=headers, body=body, timeout=timeout
+        )
+        async with carried as stream:
+            yield stream
+
+    def _carrier(self) -> InProcess:
+        return self._as_ours if self._at_work() in ours() else self._as_system
+
+
 START = 1_700_000_000.0
 
 
 class Jumping:
-    """A clock that stands still unless somebody moves it."""
+    """A clock that stands still unless the test moves it."""
 
     def __init__(self) -> None:
         self.time = START
@@ -78,7 +214,7 @@ class World:
         """`wrap` may put something between the controllers and the API, to disturb them.
 
         With roles and bindings that were `installed`, the API asks them about every request of a
-        controller that works on real clusters (`tests.support.least_privilege`).
+        controller that works on real clusters (`tests.support.control_world`).
         """
         self._wrap = wrap
         self._installed = installed
@@ -176,7 +312,7 @@ class World:
         return anything
 
     async def settle(self, most: int = 20_000) -> None:
-        """Work until nobody has anything left to do at this time."""
+        """Run controllers until none has anything left to do at this time."""
         for _ in range(most):
             await self.store.landed()
             for _ in range(5):
@@ -190,7 +326,7 @@ class World:
         raise AssertionError(f"the controllers do not come to rest after {most} steps")
 
     async def pass_time(self, seconds: float) -> None:
-        """Move the clock, and let everybody react."""
+        """Move the clock, and let all controllers react."""
         end = self.clock.time + seconds
         await self.settle()
         while True:
@@ -224,3 +360,18 @@ class World:
         self, kind: Kind, name: str, status: Json, namespace: str = "default"
     ) -> None:
         await self.client.patch(kind, name, namespace, {"status": status}, subresource="status")
+
+
+class PassingOn:
+    """Asks another transport."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def request(self, method: str, path: str, **more: Any) -> Answer:
+        """Ask for an answer."""
+        return await self._inner.request(method, path, **more)
+
+    def stream(self, *arguments: Any, **more: Any) -> AbstractAsyncContextManager[Stream]:
+        """Ask for a stream."""
+        return self._inner.stream(*arguments, **more)

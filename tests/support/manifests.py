@@ -11,13 +11,18 @@ from typing import Any
 
 import msgspec
 
+from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.decode import Problem, Schema, decode
 from unisono.kinds.documents import read_documents
 from unisono.kinds.known import KNOWN
-from unisono.kinds.notes import Notes
+from unisono.kinds.notes import Finding, Notes
+from unisono.kinds.objects import Objects, read_objects
 from unisono.kinds.registry import Kind
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules
+from unisono.kinds.shapes.served import Column, Served
+from unisono.kinds.shapes.shape import Shape
+from unisono.kinds.snapshot.build import World, read_world
 
 
 @dataclass
@@ -140,3 +145,80 @@ def check(text: str) -> list[tuple[str, str]]:
         kind.check(manifest, notes)
     found = [(one.path, one.message) for one in problems]
     return found + [(one.path, one.message) for one in notes.problems]
+
+
+NOW = Instant(1_000_000)
+
+
+def objects(text: str, *, strict: bool = False) -> Objects:
+    """Decode and check every document by itself."""
+    found = read_documents("f.yaml", text.encode())
+    assert not found.problems, found.problems
+    made = Objects()
+    read_objects(enumerate(found.documents), KNOWN, strict=strict, into=made)
+    return made
+
+
+def only(text: str) -> Any:
+    """Return the one manifest of a text that must be without problems."""
+    made = objects(text)
+    assert not made.problems, made.problems
+    (entry,) = made.all()
+    return entry.manifest
+
+
+def problems(text: str, *, strict: bool = False) -> list[tuple[str, str]]:
+    """Return path and message of every problem with single documents."""
+    return [(one.path, one.message) for one in objects(text, strict=strict).problems]
+
+
+def warnings(text: str, *, strict: bool = False) -> list[tuple[str, str]]:
+    """Return code and path of every warning about single documents."""
+    return [(one.code, one.path) for one in objects(text, strict=strict).warnings]
+
+
+def world(*texts: str) -> World:
+    """Read texts as files `1.yaml`, `2.yaml`, … at a fixed instant."""
+    files = [(f"{number}.yaml", text.encode()) for number, text in enumerate(texts, start=1)]
+    return read_world(files, now=NOW)
+
+
+def sound(*texts: str) -> World:
+    """Read texts that must be without problems."""
+    made = world(*texts)
+    assert not made.problems, [problem.line() for problem in made.problems]
+    return made
+
+
+def lines(findings: tuple[Finding, ...]) -> list[str]:
+    """Return findings as their lines."""
+    return [finding.line() for finding in findings]
+
+
+def kind(
+    group: str,
+    version: str,
+    name: str,
+    *,
+    plural: str = "",
+    short: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+    subresources: tuple[str, ...] = (),
+    columns: tuple[Column, ...] = (),
+    namespaced: bool = True,
+) -> Served:
+    """Return a kind with an empty schema."""
+    singular = name.lower()
+    return Served(
+        group=group,
+        version=version,
+        kind=name,
+        plural=plural or f"{singular}s",
+        singular=singular,
+        namespaced=namespaced,
+        short_names=short,
+        categories=categories,
+        subresources=subresources,
+        columns=columns,
+        shape=Shape({}, lambda _: {}),
+    )

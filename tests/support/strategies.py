@@ -64,7 +64,7 @@ QUEUES = tuple(QueueName(name) for name in "abcd")
 COHORTS = tuple(CohortName(name) for name in ("root", "left", "right", "deep"))
 LOCAL_QUEUES = tuple(LocalQueueKey(f"ns/{name}{suffix}") for name in QUEUES for suffix in ("", "2"))
 TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
-ANYBODY = LabelSelector()
+ANY_NAMESPACE = LabelSelector()
 SPOT = Taint("spot")
 
 # Instants are milliseconds; back-offs last a minute and more, so a second tells events apart.
@@ -135,7 +135,7 @@ def _alone(group: SearchStrategy[ResourceGroup]) -> Groups:
 
 
 SIMPLE_GROUPS: Groups = _alone(ONE_FLAVOR)
-# Those who share quota have to name it alike, so a cluster keeps mostly to one of these.
+# Queues that share quota have to name it alike, so a cluster keeps mostly to one of these.
 STYLES: tuple[Groups, ...] = (
     SIMPLE_GROUPS,
     _alone(TWO_FLAVORS),
@@ -153,7 +153,7 @@ WEIGHTS = mostly(1000, 0, 250, 2000, 3000)
 
 @st.composite
 def preemption_rules(draw: st.DrawFn, *, eager: bool = False) -> PreemptionRules:
-    """Draw whom a queue may make leave; `eager` ones can always reclaim."""
+    """Draw preemption rules; `eager` ones can always reclaim."""
     reclaim = draw(st.sampled_from(_RECLAIM[:2]) if eager else mostly(*_RECLAIM))
     policy = draw(st.sampled_from(_BORROW[:1] if reclaim == "Never" else _BORROW))
     threshold = draw(st.none() | st.integers(0, 2)) if policy != "Never" else None
@@ -200,7 +200,7 @@ def queues(
         cohort=draw(st.sampled_from(cohorts)),
         groups=draw(groups),
         strategy=draw(mostly("BestEffortFIFO", "StrictFIFO")),
-        namespace_selector=draw(nearly(ANYBODY, TEAM_A)),
+        namespace_selector=draw(nearly(ANY_NAMESPACE, TEAM_A)),
         fungibility=draw(FUNGIBILITIES),
         preemption=draw(preemption_rules(eager=eager)),
         checks=draw(nearly((), (CheckRule("prov"),))),
@@ -349,7 +349,7 @@ def worlds(
     groups: Groups | None = None,
     eager: bool = False,
 ) -> Snapshot:
-    """Draw a configured cluster that nobody has submitted anything to."""
+    """Draw a configured cluster without workloads."""
     names = COHORTS[: draw(st.integers(1, len(COHORTS)))]
     size = draw(st.sampled_from((2, 3, 4, 1)))
     places = (*names, None) if draw(mostly(False, True)) else names

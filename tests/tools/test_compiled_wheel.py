@@ -1,4 +1,4 @@
-"""A wheel is pure unless compiled modules are asked for; whoever builds one has what it takes."""
+"""A wheel is pure unless compiled modules are requested, and sources can be built."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_compiled_wheel_needs_the_compiler_and_the_types() -> None:
     assert all(name in needed for name in ("mypy", "setuptools", "msgspec", "numpy"))
 
 
-def test_who_builds_from_a_part_of_the_project_has_the_hook() -> None:
+def test_the_source_distribution_has_the_build_hook() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     hook = ROOT / build["targets"]["wheel"]["hooks"]["custom"]["path"]
     assert hook.is_file()

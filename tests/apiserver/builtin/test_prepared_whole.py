@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.apiserver.surroundings import Around, served_as
-from tests.support.wild_requests import Wild
+from tests.support.random_requests import Wild
 from unisono.apiserver.builtin import STRATEGIES
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.schema.checker import Checker

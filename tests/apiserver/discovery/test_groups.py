@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.served_kinds import kind
+from tests.support.manifests import kind
 from unisono.apiserver.discovery.groups import (
     aggregated,
     api_group,

@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.support.served_kinds import kind
+from tests.support.manifests import kind
 from unisono.apiserver.discovery import groups
 from unisono.kinds.overriding import override
 

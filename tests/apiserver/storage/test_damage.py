@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.support.wild_requests import SOMEBODY
+from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.request import Request, Response
@@ -347,7 +347,7 @@ def test_requests_on_a_full_disk_hear_so_and_reads_go_on(tmp_path: Path) -> None
                 path=MAPS,
                 headers={"content-type": "application/json"},
                 body=orjson.dumps(body) if method == "POST" else b"",
-                user=SOMEBODY,
+                user=ADMIN,
             )
             return await api.handle(request)
 

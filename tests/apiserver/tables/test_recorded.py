@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.served_kinds import kind
+from tests.support.manifests import kind
 from unisono.apiserver.tables.printers import PRINTERS
 from unisono.apiserver.tables.table import as_table
 from unisono.kinds.shapes.served import Column

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.served_kinds import kind
+from tests.support.manifests import kind
 from unisono.apiserver.tables.jsonpath import compile_path
 from unisono.apiserver.tables.printers import PRINTERS
 from unisono.apiserver.tables.table import as_table, printer_of

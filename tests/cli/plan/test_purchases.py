@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
-from tests.support.machine_world import pool, told
+from tests.support.provisioning_world import pool, told
 from unisono.cli.main import main
 from unisono.cli.plan.cluster import read_cluster
 from unisono.engine.cluster import restore

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pool_scheduler import schedule
+from tests.support.simulations import schedule
 from unisono.cli.main import main
 from unisono.sim.archive import save_outcome
 from unisono.sim.generate.lublin import lublin

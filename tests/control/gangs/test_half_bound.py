@@ -12,9 +12,9 @@ from tests.control.stories import nodes_of, phases, pods
 from tests.control.test_crash_sweep import Crash
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
-from tests.support.control_world import Json, World
-from tests.support.passing_on import PassingOn
+from tests.support.control_world import PassingOn, World
 from unisono.control import names
+from unisono.control.actions import Json
 from unisono.control.admission.placement import hosts_of, placement_of
 from unisono.control.conditions import find
 from unisono.control.gangs.controller import GangController

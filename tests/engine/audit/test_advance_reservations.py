@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, of, started, world
+from tests.support.audit_plans import breaks, machine, of, passes, started, world
 from tests.support.quota_builders import pods
 from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import Explanation, Reserved

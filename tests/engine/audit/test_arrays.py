@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.support.audit_asserts import breaks, passes
+from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import admit, job, plan, queue, running, snapshot
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
+from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import (
     GPU,
     admit,

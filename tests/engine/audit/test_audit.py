@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import passes
+from tests.support.audit_plans import passes
 from tests.support.quota_builders import admit, job, plan, preempt, queue, running, snapshot
 from unisono.engine.audit import Rule, Violation, audit
 from unisono.engine.model.plan import Plan

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, of, started, there, world
+from tests.support.audit_plans import breaks, machine, of, passes, started, there, world
 from tests.support.quota_builders import pods
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import BackfillReservation, Plan

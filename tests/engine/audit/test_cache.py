@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from tests.support.node_plans import BIG, machine, of, started, there
+from tests.support.audit_plans import BIG, machine, of, started, there
 from tests.support.quota_builders import pods, queue, snapshot
 from unisono.engine.audit import AuditCache, audit
 from unisono.engine.audit import cache as audit_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
+from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import admit, job, plan, queue, running, snapshot
 from unisono.engine.model.dependency import Dependency, DependencyKind, Result
 from unisono.engine.model.names import Instant

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
+from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import job, plan, queue, running, snapshot
 from unisono.engine.model.names import Instant, QueueName
 from unisono.engine.model.plan import Stop, StopReason

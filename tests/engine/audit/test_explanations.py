@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, replace
+from tests.support.audit_plans import breaks, machine, passes, replace
 from tests.support.quota_builders import GPU, group, job, plan, pool, queue, snapshot
 from unisono.engine.model.explanation import (
     Blocker,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.audit_asserts import breaks, passes
+from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import admit, job, plan, preempt, queue, running, snapshot
 from unisono.engine.model.explanation import Deactivated, Explanation, WaitingForVictims
 from unisono.engine.model.names import Instant, WorkloadKey

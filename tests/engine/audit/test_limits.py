@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.turns_builders import TREE, cluster, job, turns
+from tests.support.priority_builders import TREE, cluster, job, turns
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run

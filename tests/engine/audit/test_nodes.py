@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import BIG, machine, of, on, started, there, world
+from tests.support.audit_plans import BIG, breaks, machine, of, on, passes, started, there, world
 from tests.support.quota_builders import (
     admission,
     admit,

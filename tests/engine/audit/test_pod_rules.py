@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, of, replace, started, there, world
-from tests.support.place_builders import RACK, ZONE, like, rule
+from tests.support.audit_plans import breaks, machine, of, passes, replace, started, there, world
+from tests.support.placement_builders import RACK, ZONE, like, rule
 from tests.support.quota_builders import pods
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HOSTNAME, HostPort, NodePod, PodRule, PodSelector, SpreadRule

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.brute_preemption import Question, is_sufficient, needless, smallest_sets
+from tests.support.audit_plans import breaks, passes
+from tests.support.preemption_oracle import Question, is_sufficient, needless, smallest_sets
 from tests.support.quota_builders import (
     GPU,
     admission,

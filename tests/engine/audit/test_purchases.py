@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.market_builders import machine, market, offer
-from tests.support.node_plans import of, on, world
+from tests.support.audit_plans import breaks, of, on, passes, world
+from tests.support.provisioning_builders import machine, market, offer
 from tests.support.quota_builders import admission, admit, plan, pods
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.support.audit_asserts import breaks, passes
+from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import (
     admit,
     cohort,

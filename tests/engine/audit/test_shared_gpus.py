@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, of, on
+from tests.support.audit_plans import breaks, machine, of, on, passes
 from tests.support.quota_builders import admission, admit, group, plan, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.model.names import NodeName

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, of, on, world
+from tests.support.audit_plans import breaks, machine, of, on, passes, world
 from tests.support.quota_builders import admission, pods
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import NodePod

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.audit_asserts import breaks, passes
-from tests.support.node_plans import machine, of, replace, started, world
+from tests.support.audit_plans import breaks, machine, of, passes, replace, started, world
 from tests.support.quota_builders import pods
 from unisono.engine.model.names import FlavorName
 from unisono.engine.model.node import HOSTNAME, Topology

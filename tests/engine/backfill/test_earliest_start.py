@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.ordering.test_priority_order import GPU, SECOND, limited, settle, submit
-from tests.support.turns_builders import cluster, job
+from tests.support.priority_builders import cluster, job
 from unisono.engine.estimates import estimates
 from unisono.engine.model.names import Instant, WorkloadKey
 

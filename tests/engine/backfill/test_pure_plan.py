@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.random_jobs import random_jobs
+from tests.support.simulations import random_jobs
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node

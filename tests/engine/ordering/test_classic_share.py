@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.turns_builders import MORE_OF_THE_TREE, TREE, usage_of
+from tests.support.priority_builders import MORE_OF_THE_TREE, TREE, usage_of
 from unisono.engine.model.multifactor import Association, MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.classic_share import classic_shares, norms_of

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.turns_builders import QOS, TREE, WEIGHTS, cluster, job, turns
+from tests.support.priority_builders import QOS, TREE, WEIGHTS, cluster, job, turns
 from unisono.engine.cluster import restore
 from unisono.engine.model.explanation import Held, NotEntitled
 from unisono.engine.model.multifactor import Association, Factors, Partition, UsageRecord, Weights

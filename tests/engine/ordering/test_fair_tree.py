@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.turns_builders import MORE_OF_THE_TREE, TREE, usage_of
+from tests.support.priority_builders import MORE_OF_THE_TREE, TREE, usage_of
 from unisono.engine.model.multifactor import Association, MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.fair_tree import Floats, level_shares, ranks, slurm_ranks

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.effort import effort
-from tests.support.quota_builders import ACCOUNT
-from tests.support.trees import tree, use
+from tests.support.quota_builders import ACCOUNT, tree, use
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.heads import Tournament, classical_key
 from unisono.engine.quota.share import dominant_share

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.turns_builders import TREE, WEIGHTS, cluster, job, turns
+from tests.support.priority_builders import TREE, WEIGHTS, cluster, job, turns
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.place_builders import RACK, demand, node, table_of
+from tests.support.placement_builders import RACK, demand, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.placement.demand import Demand

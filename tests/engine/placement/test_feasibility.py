@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.place_books import by_name, caps_by_name
-from tests.support.place_builders import GPU, RACK, ZONE, node, table_of
+from tests.support.placement_builders import GPU, RACK, ZONE, by_name, caps_by_name, node, table_of
 from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.place_builders import GPU, node, table_of
+from tests.support.placement_builders import GPU, node, table_of
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.scoring import fragmentation, fragmented_gpus
 from unisono.engine.state.node_table import NodeTable

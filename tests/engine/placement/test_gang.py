@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.place_builders import (
+from tests.support.placement_builders import (
     BLOCK,
     GPU,
     PORT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.place_builders import (
+from tests.support.placement_builders import (
     BLOCK,
     GPU,
     PORT,

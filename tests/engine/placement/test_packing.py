@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.place_builders import GPU, RACK, node, table_of
+from tests.support.placement_builders import GPU, RACK, node, table_of
 from unisono.engine.model.resources import amounts
 from unisono.engine.placement.demand import Constraint
 from unisono.engine.placement.feasibility import Capacity, Feasibility

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.place_builders import GPU, PORT, demand, gang, node, placer_of
+from tests.support.placement_builders import GPU, PORT, demand, gang, node, placer_of
 from unisono.engine.cluster import new_cluster
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.node import Node, PodRule, PodSelector

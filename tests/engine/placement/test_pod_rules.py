@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.place_books import placer_over, seated
-from tests.support.place_builders import PORT, RACK, ZONE, demand, like, node, place, refuse, rule
+from tests.support.placement_builders import (
+    PORT,
+    RACK,
+    ZONE,
+    demand,
+    like,
+    node,
+    place,
+    placer_over,
+    refuse,
+    rule,
+    seated,
+)
 from tests.support.placement_oracle import Cluster
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.place_builders import GPU, RACK, demand, node, place, placer_of
+from tests.support.placement_builders import GPU, RACK, demand, node, place, placer_of
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts

@@ -12,7 +12,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tests.support.place_builders import GPU, demand, node, table_of
+from tests.support.placement_builders import GPU, demand, node, table_of
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts, share_of
 from unisono.engine.placement import shared_gpus

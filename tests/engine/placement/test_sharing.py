@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.place_builders import GPU, RACK, demand, gang, node, placer_of, refuse
+from tests.support.placement_builders import GPU, RACK, demand, gang, node, placer_of, refuse
 from unisono.engine.explain.messages import outlook, sentence
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import amounts, share_of

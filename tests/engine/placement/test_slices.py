@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.place_builders import BLOCK, RACK, demand, node, place, placer_of, refuse
+from tests.support.placement_builders import BLOCK, RACK, demand, node, place, placer_of, refuse
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.placement.demand import Demand, Mode
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.place_builders import RACK, demand, node, table_of
+from tests.support.placement_builders import RACK, demand, node, table_of
 from unisono.engine.model.resources import amounts
 from unisono.engine.placement.domains import Together
 from unisono.engine.placement.feasibility import Feasibility

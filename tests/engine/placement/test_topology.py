@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.place_builders import BLOCK, RACK, cluster_t, node, table_of
+from tests.support.placement_builders import BLOCK, RACK, cluster_t, node, table_of
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.placement.topology import View, make_view
 from unisono.engine.state.node_table import NodeTable, natural

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.preemption.test_classical import held, victims
 from tests.support.quota_builders import cohort, job, queue
 from tests.support.quota_builders import snapshot as world
-from tests.support.stories import Deeds, at_rest, hears
+from tests.support.state_laws import Deeds, at_rest, hears
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import BorrowWithinCohort, PreemptionRules

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.market_builders import demand, machine, market, offer, only, order
+from tests.support.provisioning_builders import demand, machine, market, offer, only, order
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.provisioning import NODES, Market, Pool, UnavailableOffer

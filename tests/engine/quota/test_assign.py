@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.quota_builders import ACCOUNT, GPU, group, job, pods, queue
-from tests.support.trees import tree, use
+from tests.support.quota_builders import ACCOUNT, GPU, group, job, pods, queue, tree, use
 from unisono.engine.model.explanation import ExceedsMaximum, QuotaExhausted, ResourceNotCovered
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorFungibility

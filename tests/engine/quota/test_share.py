@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.quota_builders import ACCOUNT, GPU, group
-from tests.support.trees import tree, use
+from tests.support.quota_builders import ACCOUNT, GPU, group, tree, use
 from unisono.engine.model.names import CPU
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.quota.share import (

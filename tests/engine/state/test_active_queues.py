@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.quota_builders import admission, cohort, group, job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
-from tests.support.stories import NOTHING, Deeds, at_rest, hears
+from tests.support.state_laws import NOTHING, Deeds, at_rest, hears
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import AdmissionFairSharing, PodsReady, Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.support import laws
+from tests.support import state_laws
 from tests.support.quota_builders import (
     ACCOUNT,
     GPU,
@@ -18,7 +18,7 @@ from tests.support.quota_builders import (
     running,
 )
 from tests.support.quota_builders import snapshot as world
-from tests.support.stories import NOTHING, Deeds, at_rest, hears
+from tests.support.state_laws import NOTHING, Deeds, at_rest, hears
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import (
@@ -193,7 +193,7 @@ def test_a_holding_is_charged_by_what_its_queue_says_now() -> None:
     assert (usage(state), usage(state, flavor_resource=shared)) == (0, 0)
     state.apply(QueueSet(queue("q", "4")))
     assert usage(state) == 3
-    laws.check_tree(state)
+    state_laws.check_tree(state)
 
 
 def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
@@ -203,7 +203,7 @@ def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
     state.apply(QueueSet(queue("q", "4", "all")))
     state.apply(CohortSet(cohort("all", "2")))
     state.apply(FlavorSet(Flavor(name=FlavorName("f"))))
-    laws.check_tree(state)
+    state_laws.check_tree(state)
     assert available(state.queues[Q].node.cell(ACCOUNT)) == 3
 
 
@@ -235,7 +235,7 @@ def test_a_deleted_queue_keeps_its_holdings_in_the_cohort_until_they_are_gone() 
     shrunk = replace(holding.workload, reclaimable=(("main", 1),))
     state.apply(WorkloadHolds(replace(holding, workload=shrunk)))
     assert usage(state, "a") == 2
-    laws.check_tree(state)
+    state_laws.check_tree(state)
     state.apply(WorkloadGone(key("h")))
     state.refresh()
     assert [*state.queues] == ["b"]
@@ -311,13 +311,13 @@ def test_moving_away_and_back_is_the_identity() -> None:
     state = restore(
         world(a, queue("b", "4", "X"), queue("c", "4", "Y"), holdings=(running(job("h", "a", 6)),))
     )
-    before = laws.cells_of(state)
+    before = state_laws.cells_of(state)
     state.apply(QueueSet(replace(a, cohort=CohortName("Y"))))
-    laws.check_tree(state)
+    state_laws.check_tree(state)
     assert available(state.queues[QueueName("c")].node.cell(ACCOUNT)) == 2
     state.apply(QueueSet(a))
     state.refresh()
-    assert laws.cells_of(state) == before
+    assert state_laws.cells_of(state) == before
 
 
 def test_versions_count_events() -> None:

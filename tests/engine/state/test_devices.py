@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 
-from tests.support.place_builders import GPU, node, table_of
+from tests.support.placement_builders import GPU, node, table_of
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.state.devices import fullest_first, pods_that_fit, rooms
 from unisono.engine.state.occupancy import Occupancy

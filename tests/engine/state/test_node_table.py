@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.support.place_builders import GPU, RACK, node, table_of
+from tests.support.placement_builders import GPU, RACK, node, table_of
 from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import Amounts, amounts

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.place_books import bytes_of
-from tests.support.place_builders import GPU, PORT, node, table_of
+from tests.support.placement_builders import GPU, PORT, bytes_of, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, Node
 from unisono.engine.model.resources import amounts

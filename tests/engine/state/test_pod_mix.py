@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.support.place_builders import GPU
+from tests.support.placement_builders import GPU
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.state.pod_mix import (
     MIX_HISTORY,

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.effort import effort
-from tests.support.quota_builders import GPU, group, pool
-from tests.support.trees import cell, numbers, tree, use
+from tests.support.quota_builders import GPU, cell, group, numbers, pool, tree, use
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.quota_tree import (
     NO_LIMIT,

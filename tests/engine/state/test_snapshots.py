@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.support import laws
+from tests.support import state_laws
 from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
-from tests.support.stories import Deeds, at_rest, hears
+from tests.support.state_laws import Deeds, at_rest, hears
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import leave
@@ -44,7 +44,7 @@ def test_a_snapshot_is_a_file() -> None:
     recorded = snapshot(state)
     assert recorded.verdicts
     assert msgspec.json.decode(msgspec.json.encode(recorded), type=Snapshot) == recorded
-    laws.check_snapshot(state, NOW)
+    state_laws.check_snapshot(state, NOW)
 
 
 def test_room_stays_promised_across_a_restart() -> None:
@@ -90,7 +90,7 @@ def test_consequences_are_drawn_before_anything_is_recorded() -> None:
     assert snapshot(state).verdicts
     state.apply(NamespaceSet(Namespace("ns")))
     assert not snapshot(state).verdicts
-    laws.check_snapshot(state, NOW)
+    state_laws.check_snapshot(state, NOW)
 
 
 def test_the_order_of_events_is_not_recorded() -> None:

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from tests.support.place_books import bytes_of
-from tests.support.place_builders import GPU, node, table_of
+from tests.support.placement_builders import GPU, bytes_of, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts
 from unisono.engine.state.occupancy import Occupancy

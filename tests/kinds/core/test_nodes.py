@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import problems, sound
-from tests.support.manifests import read
+from tests.support.manifests import problems, read, sound
 from unisono.engine.model.names import CPU, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.selection import Taint

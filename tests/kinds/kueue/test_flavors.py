@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import only, problems, warnings
+from tests.support.manifests import only, problems, warnings
 from unisono.engine.model.queue import Flavor
 from unisono.engine.model.selection import Taint, Toleration
 from unisono.kinds.kueue.flavors import check_of, flavor_of

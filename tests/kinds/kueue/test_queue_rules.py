@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.findings import only, problems, warnings
+from tests.support.manifests import only, problems, warnings
 from unisono.engine.model import queue as engine
 from unisono.engine.model.names import Instant
 from unisono.engine.model.selection import LabelSelector, Requirement

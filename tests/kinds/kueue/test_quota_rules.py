@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import only, problems, warnings
+from tests.support.manifests import only, problems, warnings
 from unisono.engine.model import queue as engine
 from unisono.kinds.kueue.queue_rules import cohort_of, queue_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import problems, sound
+from tests.support.manifests import problems, sound
 from unisono.engine.model import workload as engine
 
 QUEUES = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import only, problems
+from tests.support.manifests import only, problems
 from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
 from unisono.kinds.policy.settings import settings_of

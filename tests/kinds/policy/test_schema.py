@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import problems, warnings
+from tests.support.manifests import problems, warnings
 
 POLICY = "apiVersion: unisono.dev/v1\nkind: Policy\n"
 V1BETA1 = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.findings import only
+from tests.support.manifests import only
 from unisono.engine.model.policy import (
     AdmissionFairSharing,
     FairSharing,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.findings import NOW, lines, sound, world
+from tests.support.manifests import NOW, lines, sound, world
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.kinds.snapshot.build import read_world
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.findings import sound
+from tests.support.manifests import sound
 from unisono.kinds.snapshot.build import World
 
 QUEUES = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.findings import lines, sound, world
+from tests.support.manifests import lines, sound, world
 
 
 def cohort(name: str, parent: str = "", spec: str = "", version: str = "v1beta1") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import lines, sound, world
+from tests.support.manifests import lines, sound, world
 from unisono.engine.model.names import LocalQueueKey, QueueName
 from unisono.engine.model.queue import LocalQueue
 from unisono.kinds.snapshot.build import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import sound, world
+from tests.support.manifests import sound, world
 from unisono.engine.model.names import CPU, NodeName
 from unisono.engine.model.node import HostPort, NodePod, PodRule, PodSelector
 from unisono.engine.model.selection import LabelSelector

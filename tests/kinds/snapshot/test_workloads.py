@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.findings import NOW, lines, sound, world
+from tests.support.manifests import NOW, lines, sound, world
 
 QUEUES = """
 apiVersion: kueue.x-k8s.io/v1beta2

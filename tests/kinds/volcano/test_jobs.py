@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.findings import sound
-from tests.support.manifests import job
+from tests.support.manifests import job, sound
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.volcano.jobs import Task, VolcanoJobSpec, least_pods, task_minima
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.findings import only, problems, sound, warnings
+from tests.support.manifests import only, problems, sound, warnings
 from unisono.engine.model.names import CPU, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, FlavorQuota, ResourceGroup, ResourceQuota
 from unisono.engine.model.selection import LabelSelector

@@ -14,7 +14,7 @@ from tools.shapes.schema import Json
 @pytest.fixture
 def sentences(tmp_path: Path) -> Sentences:
     common = {"name": "Its name.", "flavors.name": "The flavor."}
-    group = {"name": "Our name.", "never": "Nobody."}
+    group = {"name": "Our name.", "never": "Not at all."}
     (tmp_path / "common.json").write_text(json.dumps(common))
     (tmp_path / "kueue.json").write_text(json.dumps(group))
     return Sentences(tmp_path)

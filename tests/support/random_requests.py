@@ -1,8 +1,8 @@
-"""Requests as nobody sane would send them, most of them nearly right.
+"""Random requests to the API, most of them nearly right.
 
 Objects follow the schemas of their kinds, so that they get past the first check; then something is
 swapped, dropped or added. Paths, queries, headers and bodies are mixed from what the API knows and
-what it has never seen. The same dice make the same requests.
+what it has never seen. The same seed makes the same requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unisono.kinds.shapes.shape import Shape
 
 Json = dict[str, Any]
 
-SOMEBODY = User(name="somebody", groups=("system:masters",))
+ADMIN = User(name="admin", groups=("system:masters",))
 NAMES = ("a", "b", "c")
 NAMESPACES = (*["default"] * 20, "other", "no such")
 _DEEPEST = 9
@@ -245,7 +245,7 @@ class Wild:
         if self._dice.random() < 0.15:
             headers["accept"] = self._dice.choice(ACCEPTED)
         return Request(
-            method=method, path=path, query=asked, headers=headers, body=body, user=SOMEBODY
+            method=method, path=path, query=asked, headers=headers, body=body, user=ADMIN
         )
 
     def _path(self, kind: Served, name: str = "", part: str = "") -> str:

@@ -1,33 +1,37 @@
-"""The plainest backfilling schedulers: one pool of processors, lists and loops, no engine.
+"""Simulations: the plainest backfilling schedulers as an oracle, random jobs, published traces.
 
-An oracle for the simulator. The rules are those of the literature on parallel job logs: events of
-one instant are handled completions first, then arrivals, then one pass. The line is first come,
-first served.
+The schedulers have one pool of processors, lists and loops, and no engine. The rules are those of
+the literature on parallel job logs: events of one instant are handled completions first, then
+arrivals, then one scheduling cycle. The queue is first come, first served.
 
     fcfs          start from the head while it fits
-    easy          then anybody who delays not the head: ends by the time at which it can start, or
-                  leaves it the processors that it needs then
+    easy          then any job that does not delay the head: it ends by the head's start, or leaves
+                  the processors that the head needs then
     sjbf          easy, with the candidates in the order of their requests
-    conservative  nobody delays anybody ahead: reservations for all, made anew at every pass
+    conservative  no job delays an earlier one: reservations for all, made anew at every cycle
 """
 
 from __future__ import annotations
 
 import heapq
+import os
+import random
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from unisono.sim.outcome import Capacity, Outcome, make_outcome
-from unisono.sim.trace import Trace
+from unisono.sim.trace import Trace, make_trace
 
 Job = tuple[int, int, float]  # row, size, request
 
 
 @dataclass
 class Pool:
-    """The processors, who runs on them until when at the latest, and who waits."""
+    """The processors, running jobs with their latest ends, and pending jobs."""
 
     free: int
     now: float = 0.0
@@ -64,7 +68,7 @@ class Pool:
 
 
 def fcfs(pool: Pool) -> None:
-    """Nobody overtakes."""
+    """First come, first served."""
     pool.start_heads()
 
 
@@ -99,7 +103,7 @@ def sjbf(pool: Pool) -> None:
 
 
 def conservative(pool: Pool) -> None:
-    """Reserve for all in the order of the line; who may start now does."""
+    """Reserve for all jobs in order; a job starts when its reservation is now."""
     if not pool.line or not pool.free:
         return
     times, free = [pool.now], [pool.free]
@@ -175,3 +179,30 @@ def schedule(trace: Trace, policy: str, *, overrun: str = "raise", processors: i
         pool.started.clear()
     capacity = Capacity(nodes=machine, cpu=1000 * machine)
     return make_outcome(policy, trace, capacity, start=start, end=start + run)
+
+
+def random_jobs(seed: int, sizes: tuple[int, ...] = (500, 1000, 2000)) -> Trace:
+    """Return sixty jobs within five minutes, of up to eleven pods."""
+    chance = random.Random(seed)
+    count = 60
+    run = [chance.randint(1, 60) for _ in range(count)]
+    return make_trace(
+        "random",
+        submit=sorted(chance.randint(0, 300) for _ in range(count)),
+        run=run,
+        request=[each * chance.choice((1, 1, 2, 5)) for each in run],
+        pods=[chance.choice((1, 1, 2, 3, 6, 11)) for _ in range(count)],
+        cpu=[chance.choice(sizes) for _ in range(count)],
+    )
+
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def published(name: str) -> Path:
+    """Return a file of the folder of traces; skip the test where it is not."""
+    named = os.environ.get("UNISONO_TRACES")
+    folder = Path(named) if named else _ROOT.parent / "shared" / "traces"
+    if not (folder / name).is_file():
+        pytest.skip(f"{name} is not here; name the folder that has it in UNISONO_TRACES")
+    return folder / name

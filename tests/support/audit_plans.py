@@ -1,7 +1,7 @@
-"""Plans that name nodes, for tests of the auditor: like `quota_builders`, plus who is where.
+"""Plans that name nodes, and the demand that they pass the audit or break a rule.
 
-Everything is in one queue `q` with plenty of quota, whose workloads may make lower priorities
-leave; the GPUs of nodes have the short name `gpu` that quota tests use.
+All workloads are in one queue `q` with plenty of quota and may preempt lower priorities; the GPUs
+of nodes have the short name `gpu`, as in tests of quota.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tests.support.quota_builders import admission, admit, job, plan, queue, running, snapshot
+from unisono.engine.audit import Rule, Violation, audit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan
@@ -19,6 +20,21 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
+
+
+def passes(snapshot: Snapshot, plan: Plan) -> None:
+    """Demand that the auditor finds nothing."""
+    found = audit(snapshot, plan)
+    assert not found, "\n".join(f"{each.rule}: {each.message}" for each in found)
+
+
+def breaks(rule: Rule, snapshot: Snapshot, plan: Plan) -> Violation:
+    """Demand that the auditor finds this rule broken, and return what it says."""
+    found = audit(snapshot, plan)
+    named = [each for each in found if each.rule == rule]
+    assert named, f"{rule} was not noticed, but {[each.rule for each in found]}"
+    return named[0]
+
 
 replace = msgspec.structs.replace
 BIG = queue("q", "99", preemption=PreemptionRules(within_queue="LowerPriority"))

@@ -6,6 +6,8 @@ auditor; only `cells_of` looks at the engine's own numbers, because comparing th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from unisono.engine.audit import audit
@@ -13,14 +15,16 @@ from unisono.engine.audit.quota_tree import Node, QuotaUsage, cohort_node, queue
 from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import CohortName, Instant, QueueName
-from unisono.engine.model.plan import Await, Plan, Preempt
+from unisono.engine.model.plan import Await, Plan, Preempt, evictions
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.quota.share import PER_MILLE, dominant_share
 from unisono.engine.state.apply_plan import apply_plan
+from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.quota_tree import Node as EngineNode
 from unisono.engine.state.quota_tree import available, potential
@@ -68,7 +72,7 @@ def check_tree(state: ClusterState) -> None:
                 "subtree": cell.subtree,
                 "available": available(cell),
                 "potential": potential(cell),
-                # At a root nobody is there to see or not to see.
+                # A root lends to no node above it.
                 "local": cell.local if node.parent is not None else 0,
             }
             expected = {
@@ -90,10 +94,10 @@ def check_share(node: EngineNode, name: Node, usage: QuotaUsage) -> None:
 
 
 def check_explanations(state: ClusterState) -> None:
-    """Demand a reason for everybody who waits."""
+    """Demand a reason for every pending workload."""
     for key in state.waiting:
         why = explanation(state, key)
-        assert why is not None, f"{key} waits, but nobody says why"
+        assert why is not None, f"{key} is pending without an explanation"
         assert why.blockers, f"{key} waits without a reason"
 
 
@@ -128,28 +132,28 @@ def _rooms(state: ClusterState) -> dict[tuple[Node, FlavorResource], int]:
 
 
 def settle(state: ClusterState, now: Instant) -> list[Plan]:
-    """Run cycles until nothing changes; nobody leaves. Return the plans that changed something."""
+    """Run cycles until nothing changes; return the plans that changed something."""
     made: list[Plan] = []
     while True:
         current = decided(state, now)
         if not carried_out(state, current):
             return made
         made.append(current)
-        assert len(made) < MOST_CYCLES, "the cycles do not end although nobody moves"
+        assert len(made) < MOST_CYCLES, "the cycles do not end although nothing changes"
 
 
 def awake(recorded: Snapshot) -> ClusterState:
-    """Restore a snapshot without what it says about who sleeps: everybody is examined anew."""
+    """Restore a snapshot without its verdicts: every pending workload is evaluated again."""
     return restore(msgspec.structs.replace(recorded, verdicts=(), asleep=()))
 
 
 def check_nothing_was_missed(state: ClusterState, now: Instant, *, grown: set[Node]) -> None:
-    """No lost wake-up: after a settled state, one that forgot who sleeps does nothing either.
+    """No lost wake-up: after a settled state, one without verdicts does nothing either.
 
-    One difference is on purpose: an admission wakes nobody (spec quota §5). It may make its queue
-    borrow and so expose it to a preemptor that found no victims before, and it may push the first
-    of several choices to another flavor, which leaves room for the second. In trees that have
-    `grown` since everybody was last awake, those two are no surprise.
+    One difference is on purpose: an admission wakes no workload (spec quota §5). It may make its
+    queue borrow and so expose it to a preemptor that found no victims before, and it may push the
+    first of several choices to another flavor, which leaves room for the second. In trees that have
+    `grown` since all workloads were last evaluated, those two are no surprise.
     """
     index = SnapshotIndex(snapshot(state))
     for made in settle(awake(snapshot(state)), now):
@@ -178,3 +182,41 @@ def check_snapshot(state: ClusterState, now: Instant) -> None:
     assert snapshot(restored) == recorded
     found, expected = plan(restored, now), plan(state, now)
     assert msgspec.json.encode(found) == msgspec.json.encode(expected)
+
+
+START = Instant(0)
+
+
+class Deeds(NamedTuple):
+    """Admissions and evictions in order, by the short names of the builders."""
+
+    started: list[str]
+    evicted: list[str]
+
+
+NOTHING = Deeds([], [])
+
+
+def deeds(made: list[Plan]) -> Deeds:
+    """Add up what plans do."""
+    return Deeds(
+        [admit.workload.removeprefix("ns/") for each in made for admit in each.admissions],
+        [out.workload.removeprefix("ns/") for each in made for out in evictions(each)],
+    )
+
+
+def at_rest(world: Snapshot) -> ClusterState:
+    """Return a cluster in which everything that could happen has happened."""
+    state = restore(world)
+    dry_run(state, world.now)
+    return state
+
+
+def hears(state: ClusterState, *changes: Change, now: Instant = START) -> Deeds:
+    """Apply changes, run cycles until nothing changes, and demand that no wake-up was lost."""
+    for change in changes:
+        state.apply(change)
+    done = deeds(dry_run(state, now))
+    late = deeds(settle(awake(snapshot(state)), now))
+    assert late == NOTHING, f"asleep it does {done}; awake it would still do {late}"
+    return done

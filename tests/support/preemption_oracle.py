@@ -1,7 +1,7 @@
 """Which victims are enough, and which of them could stay? By trying every subset.
 
 A second opinion for preemption on tiny instances. It knows the formulas of the quota tree and
-nothing of candidates, orders, attempts or reprieve: whoever holds quota may be taken away, and
+nothing of candidates, orders, attempts or reprieve: any admitted workload may be evicted, and
 then the preemptor fits or does not. Whether a victim was *allowed* is the auditor's business.
 """
 
@@ -46,17 +46,17 @@ def is_sufficient(question: Question, victims: Iterable[WorkloadKey]) -> bool:
 def needless(question: Question, victims: Iterable[WorkloadKey]) -> Keys:
     """Return the victims that could stay: a smaller part of the set, without them, is enough."""
     index = SnapshotIndex(question.snapshot)
-    everybody = frozenset(victims)
+    all_victims = frozenset(victims)
     return frozenset(
         spared
-        for part in _subsets(everybody)
-        if part != everybody and _fits(question, index, part)
-        for spared in everybody - part
+        for part in _subsets(all_victims)
+        if part != all_victims and _fits(question, index, part)
+        for spared in all_victims - part
     )
 
 
 def smallest_sets(question: Question) -> list[Keys]:
-    """Return every set of holders that is enough and of which nobody could stay."""
+    """Return every minimal set of victims: enough, and none of them could stay."""
     index = SnapshotIndex(question.snapshot)
     enough: list[Keys] = []
     for part in _subsets(frozenset(index.holdings)):  # small sets come first

@@ -33,7 +33,7 @@ def assembled(
 ) -> Assembly:
     """Return all controllers of an embedded cluster, with its cloud and its kubelet.
 
-    Where the cloud is not ours, somebody else has to fulfil claims, as Karpenter does.
+    Without our simulated cloud, NodeClaims must be fulfilled otherwise, as Karpenter does.
     """
     reader = OfferingsReader()
     made = embedded(view, settings, market=reader)

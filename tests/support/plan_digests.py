@@ -1,4 +1,6 @@
-"""Every plan of some simulations as digests, to compare engines: `python -m tests.support.decided`.
+"""Digests of every plan of some simulations, to compare engines.
+
+Run `python -m tests.support.plan_digests`.
 
 The first line says which engine made them. Each other line is a case: how many plans, and a digest
 of all their bytes, and of when every job started where.
