@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def compiled_copy() -> None:
-    """Compile the hot modules of the sources as they are, if nobody has."""
+    """Compile the hot modules of the sources as they are, unless that was done."""
     try:
         compiled.build()
     except compiled.CannotCompile as problem:

@@ -1,4 +1,4 @@
-// Looks a page over as somebody would who cannot see it, or not well; returns what is wrong with it.
+// Checks a page for users who see little or nothing; returns what is wrong with it.
 (() => {
   const wrong = [];
   const say = (what, element) => wrong.push(`${what}: ${(element.outerHTML || String(element)).slice(0, 160)}`);

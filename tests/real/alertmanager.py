@@ -1,4 +1,4 @@
-"""A real Alertmanager on loopback, and somebody who takes what it sends."""
+"""A real Alertmanager on loopback, and a receiver of its notifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks over everybody's shoulder: what the API itself says of gangs, nodes and quota, over time.
+"""An independent auditor: what the API itself says of gangs, nodes and quota, over time.
 
 It shares nothing with the controllers but the names on objects, reads with plain HTTP and keeps
 going while servers are down. It sees states, not events: twice a second, all pods at once.
@@ -167,7 +167,7 @@ class Auditor:
         for one in workloads:
             key = f"{namespace}/{one['metadata']['name']}"
             job = one["metadata"]["ownerReferences"][0]["name"]
-            if key not in self.evicted:  # who was sent back has pods of every try
+            if key not in self.evicted:  # an evicted gang has pods of every try
                 assert len(self.started[key]) == jobs[job], f"{job} was started twice"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 MODULE = Path(__file__).resolve().parent / "controlplane"
 
-# In order of use: whoever waits for the first build can start with the first two.
+# In order of use: a first build can start with the first two.
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",

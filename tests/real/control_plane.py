@@ -1,8 +1,8 @@
 """A real control plane on loopback: etcd, kube-apiserver, kube-controller-manager.
 
 Ready in seconds, on free ports, with everything it writes in one directory, and gone with the
-process that started it. There is no kubelet: pods never run, and who wants a pod's status to change
-patches it. There is no scheduler either, unless asked for: tests bind.
+process that started it. There is no kubelet: pods never run, and a test that needs a pod's status
+to change patches it. There is no scheduler either, unless asked for: tests bind.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ControlPlane:
     kubeconfig: Path
     etcd_url: str
     has_controllers: bool
-    servers: Servers | None = None  # the processes, for whoever wants to kill one
+    servers: Servers | None = None  # the processes, for tests that kill one
 
 
 @contextmanager
@@ -224,11 +224,11 @@ class Servers:
         return self._processes[name].pid
 
     def line(self, kubeconfig: Path) -> Line:
-        """Return a client with somebody's rights; it is there as long as the servers."""
-        who = kubeconfig.read_text()
-        if who not in self._lines:
-            self._lines[who] = Line(kubeconfig)
-        return self._lines[who]
+        """Return a client with an account's rights; it lives as long as the servers."""
+        account = kubeconfig.read_text()
+        if account not in self._lines:
+            self._lines[account] = Line(kubeconfig)
+        return self._lines[account]
 
     def kill(self, name: str) -> None:
         """End one at once: nothing here is worth an orderly end."""
@@ -292,7 +292,7 @@ def _end_of(log: Path) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody uses, and that no client is given by chance before a server has it.
+    """Return free ports that no client is given by chance before a server has it.
 
     They are below those that the kernel hands out, and each of several test processes has its own.
     """

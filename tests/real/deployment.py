@@ -1,4 +1,4 @@
-"""A cluster to which our manifests have been applied, once for all who want one.
+"""A cluster to which our manifests have been applied, once for all tests that need one.
 
 kubectl and the API server need twenty seconds of work for that, and a minute on a busy machine. So
 one is made for a whole run, and stopped; what its etcd wrote is where all others begin.
@@ -17,13 +17,13 @@ _CONDITIONS = ("get", "crd", "--no-headers", "-o", "custom-columns=C:.status.con
 
 
 def deployed_etcd(shared: Path) -> Path:
-    """Return etcd's files of such a cluster; whoever comes first makes it, others wait."""
+    """Return etcd's files of such a cluster; the first test makes them, others wait."""
     done = shared / "deployed-etcd"
     with (shared / "deployed.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
             made = shared / "deployed"
-            shutil.rmtree(made, ignore_errors=True)  # somebody was interrupted here
+            shutil.rmtree(made, ignore_errors=True)  # left by an interrupted run
             made.mkdir()
             _deploy(made)
             (made / "etcd").rename(done)

@@ -1,7 +1,7 @@
 """A proxy between our controllers and a real API server that does what networks and servers do.
 
-It ends TLS with the server's own certificate, so whoever is behind it cannot tell. By default it
-passes everything on; `fault` may answer, delay, hold or drop each request instead.
+It ends TLS with the server's own certificate, so clients cannot tell it from the server. By default
+it passes everything on; `fault` may answer, delay, hold or drop each request instead.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 
 
 class Dropped(Exception):
-    """The connection is cut; nobody knows what became of the request."""
+    """The connection is cut; the fate of the request is unknown."""
 
 
 # Returns an answer to give instead of the server's, or None to pass the request on.
@@ -195,7 +195,7 @@ class Proxy:
 
 
 def _abort(runner: web.AppRunner) -> None:
-    """Cut every connection: whoever was stopped or killed meanwhile never says goodbye."""
+    """Cut every connection: a client that was stopped or killed never closes its own."""
     assert runner.server is not None
     for one in runner.server.connections:
         if one.transport is not None:

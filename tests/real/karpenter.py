@@ -7,8 +7,8 @@
 
 A claim that cannot be had is deleted without another word. A claim that is deleted drains its node,
 then the node goes, then the claim's finalizer. Pods behind a gate do not exist for it. A node that
-nobody is on, and that nothing protects from disruption, goes after a while. It looks at everything
-again and again and keeps nothing but the time at which each step is due.
+has no pods, and that nothing protects from disruption, is removed after a while. It looks at
+everything again and again and keeps nothing but the time at which each step is due.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Karpenter:
             try:
                 await self._step(client, claim, nodes.get(node_name(claim)))
             except (Conflict, NotFound):
-                continue  # somebody was faster; it is looked at again
+                continue  # another write was faster; it is looked at again
 
     async def _step(self, client: Client, claim: Json, node: Json | None) -> None:
         name, metadata = claim["metadata"]["name"], claim["metadata"]
@@ -154,7 +154,7 @@ class Karpenter:
         await self._say(client, claim, "Registered")
 
     async def _initialize(self, client: Client, claim: Json, node: Json) -> None:
-        """GPUs are counted first, then whoever put the startup taints takes them away."""
+        """GPUs are counted first, then the startup taints are removed."""
         name, own = node["metadata"]["name"], claim["metadata"]["name"]
         if self.clock() < self._due[own]:
             return

@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # nor its base
-    """Give whole lanes to whoever has nothing left to do."""
+    """Give whole lanes to workers that have nothing left to do."""
 
     def _split_scope(self, nodeid: str) -> str:
         return lane_of(nodeid)
@@ -89,7 +89,7 @@ class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # nor its base
     def _reschedule(self, node: WorkerController) -> None:
         """Give a process its next lane when it begins the last test of this one, and no earlier.
 
-        It has to know what comes next to end a test; a lane that it has nobody else can begin.
+        It has to know what comes next to end a test; no other worker can begin a lane that it has.
         """
         has_more = self._pending_of(self.assigned_work[node]) > 1
         if not has_more or not self.workqueue:

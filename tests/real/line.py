@@ -1,6 +1,6 @@
 """A client of a cluster that stays connected, for tests that ask again and again.
 
-It lives in a thread of its own, since a connection belongs to one event loop; whoever asks waits.
+It lives in a thread of its own, since a connection belongs to one event loop; callers wait.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ QUEUE: Json = {
 
 
 def deployment(namespace: str, name: str) -> list[Json]:
-    """Return an operator of somebody else; nobody makes pods of it here."""
+    """Return an operator of another project; no controller makes its pods here."""
     labels = {"app": name}
     pod = {"containers": [{"name": "manager", "image": f"registry.example/{name}:1"}]}
     return [

@@ -83,7 +83,7 @@ class Stage:
         until("all jobs ended", have_ended, seconds=_SECONDS_TO_END, instead=self._state)
 
     def _state(self) -> str:
-        """Say who is at work and how far everybody is."""
+        """Return the processes at work and the state of all pods and workloads."""
         codes = [one.process.poll() for one in self.replicas]
         jobs = {
             one["metadata"]["name"]: one.get("status")
@@ -99,7 +99,7 @@ class Stage:
         return f"replicas {codes}\njobs {jobs}\nworkloads {workloads}"
 
     def judge(self) -> None:
-        """Fail unless everything was right, all the time; nobody had a bug or lacked a right."""
+        """Fail unless all was right throughout: no audit finding, no bug, no missing right."""
         try:
             self.until_all_ended()
         finally:
@@ -164,7 +164,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def queues(namespace: str) -> list[dict[str, Any]]:
-    """Return one flavor, one queue for everybody, and a way into it."""
+    """Return one flavor, one ClusterQueue for all namespaces, and a LocalQueue."""
     quota = {"cpu": "1000", "memory": "1000Gi", GPU: str(GPUS)}
     flavor = {
         "name": "any",

@@ -21,7 +21,7 @@ def test_the_cache_is_named_after_the_versions(
     assert "-etcd-v3." in place.name
 
 
-def test_whoever_has_the_programs_can_name_their_directory(
+def test_a_directory_of_programs_can_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))

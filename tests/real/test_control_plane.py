@@ -1,4 +1,4 @@
-"""The real control plane of the tests: it answers, and it never outlives whoever started it."""
+"""The real control plane of the tests answers, and ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def test_the_kubeconfig_is_private_and_works(control_plane: ControlPlane) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children of the dead")
-def test_it_dies_with_whoever_started_it(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_it_ends_with_the_process_that_started_it(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _STARTER, str(tmp_path)],
         cwd=ROOT,

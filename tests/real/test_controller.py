@@ -204,7 +204,7 @@ def _survived(plane: ControlPlane, flavor: dict[str, Any]) -> None:
     assert stored["resourceflavors.kueue.x-k8s.io"] == ["v1beta1", "v1beta2"]
 
 
-def test_who_else_is_at_work_is_respected_or_in_the_way(plane: ControlPlane) -> None:
+def test_other_controllers_are_respected_or_reported(plane: ControlPlane) -> None:
     put(plane, *older.deployment("jobset-system", "jobset-controller-manager"))
     put(plane, *older.deployment("volcano-system", "volcano-scheduler"))
     put(plane, *older.deployment("kueue-system", "kueue-controller-manager"))
@@ -236,9 +236,9 @@ def test_a_user_without_rights_is_told_which_are_missing(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
     role = {"apiVersion": "v1", "kind": "ServiceAccount"}
-    put(plane, {**role, "metadata": {"name": "nobody", "namespace": "default"}})
-    nobody = account(plane, "default", "nobody", tmp_path / "kubeconfig")
-    ended = unisono(nobody, "controller")
+    put(plane, {**role, "metadata": {"name": "powerless", "namespace": "default"}})
+    powerless = account(plane, "default", "powerless", tmp_path / "kubeconfig")
+    ended = unisono(powerless, "controller")
     assert ended.returncode == 1
     assert "workloads" in ended.stderr
     assert "forbidden" in ended.stderr
@@ -305,7 +305,7 @@ def _identity(obj: dict[str, Any]) -> tuple[str, str]:
 
 
 def _version(obj: dict[str, Any]) -> str:
-    """Return what changes when somebody changes it; the API server itself only writes statuses."""
+    """Return the part that users change; the API server itself only writes statuses."""
     metadata = obj["metadata"]
     return str(metadata.get("generation") or metadata["resourceVersion"])
 
@@ -375,7 +375,7 @@ def test_the_policy_of_the_cluster_counts_from_the_start(
 
 
 def _check_ledger(path: Path) -> None:
-    """Everything is in the ledger once, whoever led."""
+    """Everything is in the ledger once, under every leader."""
     store = LedgerStore(path, is_read_only=True)
     pods = list(store.within(PodRow, 0, 1 << 40))
     tries = list(store.within(WorkloadRow, 0, 1 << 40))

@@ -60,7 +60,7 @@ def _kubectl(plane: ControlPlane, *arguments: str) -> subprocess.CompletedProces
     )
 
 
-def test_everything_is_applied_but_what_somebody_else_has_brought(plane: ControlPlane) -> None:
+def test_applies_everything_except_what_others_installed(plane: ControlPlane) -> None:
     applied = _kubectl(plane, "apply", "--server-side", "-k", "deploy")
     assert [line for line in applied.stderr.splitlines() if "conflict" in line.lower()]
     assert applied.returncode == 1

@@ -13,7 +13,7 @@ from tests.real.control_plane import ControlPlane
 from tests.real.fault_proxy import proxied
 
 
-def test_whoever_was_stopped_meanwhile_does_not_keep_it(tmp_path: Path) -> None:
+def test_a_stopped_client_does_not_keep_the_proxy_alive(tmp_path: Path) -> None:
     """What is left open is a warning, and so a failure of whichever test comes next."""
     write_certificates(tmp_path)
     authority = tmp_path / "ca.crt"

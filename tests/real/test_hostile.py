@@ -29,8 +29,8 @@ _ROLES = "rbac.authorization.k8s.io"
 
 
 def tenant(stage: Stage) -> ControlPlane:
-    """Return the cluster as somebody sees it who may submit jobs in one namespace."""
-    who = {"kind": "ServiceAccount", "name": "student", "namespace": TENANT}
+    """Return the cluster for a user who may submit jobs in one namespace."""
+    subject = {"kind": "ServiceAccount", "name": "student", "namespace": TENANT}
     put(
         stage.plane,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TENANT}},
@@ -44,7 +44,7 @@ def tenant(stage: Stage) -> ControlPlane:
             "kind": "RoleBinding",
             "metadata": {"name": "student", "namespace": TENANT},
             "roleRef": {"apiGroup": _ROLES, "kind": "ClusterRole", "name": "unisono:batch-user"},
-            "subjects": [who],
+            "subjects": [subject],
         },
         {
             "apiVersion": "kueue.x-k8s.io/v1beta2",

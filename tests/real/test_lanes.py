@@ -104,7 +104,7 @@ def test_cannot_be_prepared(broken):
 
 
 @pytest.mark.slow
-def test_what_fails_is_written_down_whoever_ran_it(tmp_path: Path) -> None:
+def test_failures_are_recorded_for_every_worker(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(_SOME_FAIL)
     failures = tmp_path / "failures"
     command = [sys.executable, "-m", "pytest", "-p", "tests.real.lanes", "-n", "2"]

@@ -89,12 +89,12 @@ def test_a_server_is_restarted_mid_commit(stage: Stage, server: str) -> None:
     assert is_killed.wait(120)
     time.sleep(1)
     servers.again(server)
-    until("somebody leads", lambda: _leads_again(stage))
+    until("a replica leads", lambda: _leads_again(stage))
     stage.judge()
 
 
 def _leads_again(stage: Stage) -> bool:
-    """Do what a Deployment does: whoever ended because its lease ran out is started again."""
+    """Do what a Deployment does: restart a replica that ended because its lease ran out."""
     last = stage.replicas[-1]
     if last.process.poll() is None:
         return last.told("leading") is not None

@@ -146,7 +146,7 @@ def test_a_zone_without_machines_is_left_as_a_whole(stage: Stage, karpenter: Kar
     put(stage.plane, _POOL)
 
 
-# ---- nodes that somebody else brings -------------------------------------------------------------
+# ---- nodes from another provisioner --------------------------------------------------------------
 
 
 def _late(name: str) -> Json:
@@ -214,7 +214,7 @@ def test_nodes_in_the_making_and_nodes_that_others_take_do_not_count(stage: Stag
     _become(stage, "late-1", ready=True, gpus=8, taints=[])
     until("one counts", lambda: _told(stage, "1 of 2 pods fit"))
     put(stage.plane, _stranger(stage, "stranger"))
-    until("somebody else has it", lambda: stage.on_nodes() == 1)
+    until("another gang has it", lambda: stage.on_nodes() == 1)
     _become(stage, "late-2", ready=True, gpus=8, taints=[])
     until("the next one counts", lambda: _told(stage, "1 of 2 pods fit"))
     assert len(there(stage.plane, names.POD, stage.namespace)) == 1
@@ -240,7 +240,7 @@ def test_a_node_that_is_deleted_under_a_gang_is_replaced(stage: Stage) -> None:
     asked(stage.plane, lose)
     (other,) = {"lost-1", "lost-2", "lost-3"} - set(first)
     until("it is whole again", lambda: set(_running(stage)) == {stays, other})
-    assert _running(stage)[stays] == first[stays]  # nobody stopped the one that was well
+    assert _running(stage)[stays] == first[stays]  # the healthy one was not stopped
     assert stage.auditor.wrong == []
     assert stage.replicas[0].told("a step failed") is None
 

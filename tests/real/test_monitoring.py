@@ -139,7 +139,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    """Return who takes the notifications."""
+    """Return the receiver of notifications."""
     with receiving() as made:
         yield made
 
@@ -246,7 +246,7 @@ def test_a_ledger_asks_it_how_busy_gpus_were(folder: Path, prometheus: Prometheu
 def test_injected_conditions_fire_the_guides_alerts(
     folder: Path, prometheus: Prometheus, receiver: Receiver
 ) -> None:
-    """Scenarios 6 and 26; and whoever is to be told is told, also when it is over."""
+    """Scenarios 6 and 26; and receivers are notified, also when it is over."""
     nodes = ("g6e-48xlarge-1", "g6e-48xlarge-2")
     unisono("gpu", "inject", nodes[0], "0", "--memory", "0.98", folder=folder)
     unisono("gpu", "inject", nodes[1], "1", "--hot", "100", folder=folder)

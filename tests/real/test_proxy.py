@@ -122,7 +122,8 @@ def test_the_recipe_signs_people_in_and_passes_lines_on_at_once(tmp_path: Path) 
             async with _asked(port, trusting, looking) as reader:
                 head = await reader.readuntil(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 200 ")
-                # The answer goes on for as long as somebody looks; its first line is here already.
+                # The answer goes on for as long as a reader is connected; its first line is here
+                # already.
                 while not (line := (await reader.readline()).strip()).startswith(b"{"):
                     pass
                 assert "head" in json.loads(line)
@@ -131,7 +132,7 @@ def test_the_recipe_signs_people_in_and_passes_lines_on_at_once(tmp_path: Path) 
 
 
 @pytest.mark.skipif(_NGINX is None, reason="there is no nginx here (Debian: nginx-light)")
-def test_other_sites_cannot_sign_anybody_in_or_point_their_name_here(tmp_path: Path) -> None:
+def test_other_sites_cannot_sign_users_in_or_rebind_their_name(tmp_path: Path) -> None:
     async def main() -> None:
         async with asyncio.timeout(60), _proxied(tmp_path) as (port, trusting):
             end = f"{SIGNED_IN}\r\nConnection: close\r\n\r\n"

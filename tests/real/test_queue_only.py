@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 Json = dict[str, Any]
 HOME = "unisono-system"
-WHO = f"--as=system:serviceaccount:{HOME}:unisono"
+AS_UNISONO = f"--as=system:serviceaccount:{HOME}:unisono"
 SHAPE = "2x{gpu=8,cpu=32,memory=256Gi}"
 
 
@@ -55,7 +55,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 def may(plane: ControlPlane, verb: str, resource: str) -> bool:
     """Ask the server whether our account may do something in all namespaces."""
-    command = ("kubectl", "--kubeconfig", str(plane.kubeconfig), WHO, "auth", "can-i", verb)
+    command = ("kubectl", "--kubeconfig", str(plane.kubeconfig), AS_UNISONO, "auth", "can-i", verb)
     done = subprocess.run(
         [*command, resource, "--all-namespaces"],
         capture_output=True,
@@ -86,7 +86,9 @@ def test_it_may_create_nothing_that_runs(plane: ControlPlane, verb: str, resourc
     assert not may(plane, verb, resource)
 
 
-def test_it_admits_a_job_whose_pods_the_cluster_makes(plane: ControlPlane, tmp_path: Path) -> None:
+def test_it_admits_a_job_and_the_cluster_makes_its_pods(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
     assert may(plane, "create", "workloads.kueue.x-k8s.io")
     ours = account(plane, HOME, "unisono", tmp_path / "kubeconfig")
     pod = {

@@ -15,10 +15,10 @@ from unisono.kube.mapping import EVENT
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
-def test_the_reason_of_the_api_reaches_whoever_asks(plane: ControlPlane, tmp_path: Path) -> None:
+def test_the_reason_of_the_api_reaches_the_user(plane: ControlPlane, tmp_path: Path) -> None:
     ours = account(plane, "unisono-system", "unisono", tmp_path / "kubeconfig")
     place = "spec/tasks/0/template/spec/priorityClassName"
-    refused = poked_at(vcjob(task("w", 2)), place, "nobody-has-it")
+    refused = poked_at(vcjob(task("w", 2)), place, "missing-class")
 
     def told() -> list[str]:
         return [
@@ -32,7 +32,7 @@ def test_the_reason_of_the_api_reaches_whoever_asks(plane: ControlPlane, tmp_pat
         put(plane, refused)
         until("an event says it", lambda: bool(told()), instead=(tmp_path / "log").read_text)
     assert all(text.startswith("Error creating: pods ") for text in told())
-    assert all("no PriorityClass with name nobody-has-it was found" in text for text in told())
+    assert all("no PriorityClass with name missing-class was found" in text for text in told())
     why = unisono(plane, "why", "jobs.batch.volcano.sh/j", "-n", "default")
     assert why.returncode == 0, why.stderr
-    assert "no PriorityClass with name nobody-has-it" in " ".join(why.stdout.split())
+    assert "no PriorityClass with name missing-class" in " ".join(why.stdout.split())

@@ -62,7 +62,7 @@ def _pod(name: str, namespace: str, seconds: float, **labels: str) -> Json:
     }
 
 
-def test_a_gang_waits_for_a_node_that_somebody_else_has_taken(stage: Stage) -> None:
+def test_a_gang_waits_for_a_node_that_other_pods_use(stage: Stage) -> None:
     put(stage.plane, _pod("stranger", stage.namespace, seconds=80))
     until("kube-scheduler has placed it", lambda: len(_nodes(stage, "stranger")) == 1)
     stage.submit("whole", 4)
@@ -111,7 +111,7 @@ def test_a_gang_of_more_priority_takes_the_place_of_another_as_a_whole(stage: St
     stage.until_all_ended()
 
 
-def test_a_job_whose_pod_fails_is_whole_again(stage: Stage) -> None:
+def test_a_failed_pod_of_a_job_is_replaced(stage: Stage) -> None:
     job = gang("shaky", stage.namespace, 2, seconds=20)
     job["spec"]["backoffLimit"] = 3
     annotations = job["spec"]["template"]["metadata"]["annotations"]
@@ -135,7 +135,7 @@ def test_a_pod_group_starts_when_all_of_it_is_there(stage: Stage) -> None:
     for pod in pods:
         pod["spec"]["schedulerName"] = "scheduler-plugins-scheduler"
     put(stage.plane, group, pods[0])
-    until("somebody looked at it", lambda: bool(_conditions(_pods(stage, "member-0")[0])))
+    until("a scheduler looked at it", lambda: bool(_conditions(_pods(stage, "member-0")[0])))
     assert _nodes(stage, "member") == []
     put(stage.plane, pods[1])
     until("both have nodes", lambda: len(_nodes(stage, "member")) == 2)

@@ -1,6 +1,6 @@
 """What tenants may not write on a real cluster, said by its API server: the embedded API's rules.
 
-People here are impersonated, so that the server asks their roles and nobody else's. Everything is
+People here are impersonated, so that the server asks their roles only. Everything is
 a dry run on the server: it goes through admission and leaves nothing behind.
 """
 
@@ -61,7 +61,7 @@ def cluster(deployed: ControlPlane) -> ControlPlane:
         deployed,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}},
         bound("tenants", "unisono:batch-user", "tenant"),
-        # Nobody aggregates roles here, so that `edit` itself is empty.
+        # No controller aggregates roles here, so that `edit` itself is empty.
         role("editor", ("", ["pods"], ["create", "get", "patch"]), ("apps", ["*"], ["create"])),
         bound("editors", "editor", "editor"),
     )
@@ -71,11 +71,11 @@ def cluster(deployed: ControlPlane) -> ControlPlane:
     return deployed
 
 
-def tried(plane: ControlPlane, who: tuple[str, ...], obj: Json) -> str:
-    """Create an object as somebody, in a dry run; return why that was refused, or nothing."""
+def tried(plane: ControlPlane, account: tuple[str, ...], obj: Json) -> str:
+    """Create an object under an account, in a dry run; return why that was refused, or nothing."""
     text = {**obj, "metadata": {**obj["metadata"], "namespace": HOME}}
     done = subprocess.run(
-        ["kubectl", "--kubeconfig", str(plane.kubeconfig), *who, *_DRY],
+        ["kubectl", "--kubeconfig", str(plane.kubeconfig), *account, *_DRY],
         input=json.dumps(text),
         capture_output=True,
         text=True,
@@ -190,7 +190,7 @@ def test_tenants_write_no_decision_into_a_job(cluster: ControlPlane, kind: str) 
     assert tried(cluster, TENANT, named) == ""
 
 
-def test_whoever_may_create_pods_does_not_thereby_choose_nodes(cluster: ControlPlane) -> None:
+def test_the_right_to_create_pods_is_no_right_to_choose_nodes(cluster: ControlPlane) -> None:
     assert tried(cluster, EDITOR, pod()) == ""
     chosen = with_(pod(), "spec/nodeName", "n1")
     assert "chooses a node" in tried(cluster, EDITOR, chosen)
@@ -264,11 +264,11 @@ def test_an_operator_of_others_hands_decisions_on_to_what_it_makes(cluster: Cont
     owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "x", "uid": "1"}
     made = batch_job(ownerReferences=[{**owner, "controller": True}])
     made = with_(made, "spec/template/metadata/annotations", {WORD: "x"})
-    who = ("--as=jobset-operator",)
-    until("it has its rights", lambda: tried(cluster, who, made) == "")
+    operator = ("--as=jobset-operator",)
+    until("it has its rights", lambda: tried(cluster, operator, made) == "")
     other = with_(made, "metadata/ownerReferences/0/kind", "Job")
     other = with_(other, "metadata/ownerReferences/0/apiVersion", "batch/v1")
-    assert "controllers write" in tried(cluster, who, other)
+    assert "controllers write" in tried(cluster, operator, other)
 
 
 def test_a_kubelet_reports_its_static_pods(cluster: ControlPlane) -> None:
@@ -301,7 +301,9 @@ RULES = {
 def with_rules(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
     """Have rules about priority classes in force: a leader has read the Policy of the cluster."""
     labelled = batch_job(labels={CLASS: "urgent"})
-    assert tried(cluster, TENANT, labelled) == "", "without a Policy, every class is everybody's"
+    assert tried(cluster, TENANT, labelled) == "", (
+        "without a Policy, every class is open to all users"
+    )
     put(cluster, RULES, bound("alice", "unisono:batch-user", "alice"))
     folder = tmp_path_factory.mktemp("leader")
     ours = service_account(cluster, "unisono-system", "unisono", folder / "kubeconfig")

@@ -87,7 +87,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         process.communicate(timeout=20)
 
 
-def test_pages_show_gpus_queues_and_why_somebody_waits(cluster: Cluster) -> None:
+def test_pages_show_gpus_queues_and_why_workloads_wait(cluster: Cluster) -> None:
     async def story(tab: Tab) -> None:
         await cluster.open(tab, "")
         await tab.until(f"{TEXT}.includes('6 in use')")
@@ -118,7 +118,7 @@ def test_a_gang_says_the_same_as_why(cluster: Cluster) -> None:
     cluster.look(story)
 
 
-def test_nodes_show_who_holds_them_and_what_is_wrong(cluster: Cluster) -> None:
+def test_nodes_show_their_pods_and_problems(cluster: Cluster) -> None:
     nodes = json.loads(cluster.unisono("get", "nodes", "-o", "json"))["items"]
     names = sorted(one["metadata"]["name"] for one in nodes)
 

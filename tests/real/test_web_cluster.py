@@ -43,9 +43,9 @@ class Page:
         except urllib.error.HTTPError as error:
             return error.code, "", error.read().decode()
 
-    def show(self, who: str, page: str) -> dict[str, Any]:
-        """Return a page as somebody sees it, signed in by cookie."""
-        token = f"Bearer {self.tokens[who]}"
+    def show(self, user: str, page: str) -> dict[str, Any]:
+        """Return a page as a user sees it, signed in by cookie."""
+        token = f"Bearer {self.tokens[user]}"
         code, cookie, _ = self.ask("session", method="POST", Authorization=token)
         assert code == 200
         assert "HttpOnly; SameSite=Strict" in cookie
@@ -106,14 +106,14 @@ def _objects() -> Iterator[dict[str, Any]]:
     )
 
 
-def _bound(kind: str, role: str, who: str) -> dict[str, Any]:
+def _bound(kind: str, role: str, account: str) -> dict[str, Any]:
     return {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": who, "namespace": "team-a"}],
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "team-a"}],
     }
 
 
-def test_who_may_list_everything_sees_everything(page: Page) -> None:
+def test_a_user_who_may_list_everything_sees_everything(page: Page) -> None:
     assert {key.partition("/")[0] for key in page.show("root", "workloads")["order"]} == {
         "team-a",
         "team-b",

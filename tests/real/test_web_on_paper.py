@@ -33,7 +33,7 @@ Story = Callable[[Tab, Served], Awaitable[None]]
 
 
 def run(story: Story, folder: Path, shown: Sample | None = None) -> None:
-    """Tell a story in a browser; whatever it opens may complain of nothing, and ask nobody else."""
+    """Run a story in a browser; its pages may log no error and ask no other server."""
 
     async def main() -> None:
         async with served(shown or sample(NOW)) as there, browsing(folder) as tab:
@@ -58,7 +58,7 @@ def place(there: Served, page: str) -> str:
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_page_can_be_used_by_everybody(
+def test_every_page_is_accessible(
     width: int, colours: Literal["light", "dark"], tmp_path: Path
 ) -> None:
     async def story(tab: Tab, there: Served) -> None:
@@ -128,7 +128,7 @@ def test_what_happens_appears_without_reloading(tmp_path: Path) -> None:
         await tab.until("document.body.innerText.includes('None that matches')")
         there.cache.observe(WORKLOAD, None, objects.workload("latecomer"))
         await tab.until("document.querySelector('tbody tr')")
-        # Who types goes on typing, in the same document.
+        # A user who types continues in the same document.
         assert await tab.run("document.activeElement.id") == "search"
         assert await tab.run("document.activeElement.value") == "latecom"
         assert await tab.run("window.isTheSame && location.hash") == "#/workloads?q=latecom"

@@ -58,7 +58,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def port(plane: ControlPlane) -> int:
-    """Install, and have the API server come to loopback; nobody listens there yet."""
+    """Install, and have the API server come to loopback; nothing listens there yet."""
     checked = unisono(plane, "install", "--check")
     assert "missing   MutatingWebhookConfiguration unisono" in checked.stdout.splitlines()
     installed = unisono(plane, "install")
@@ -174,7 +174,7 @@ def test_a_replica_with_the_role_of_the_installation_is_trusted_and_holds_jobs_b
         assert trusted == before[0]["webhooks"][0]["clientConfig"]["caBundle"]
 
 
-def test_a_webhook_that_nobody_would_answer_is_in_the_way(plane: ControlPlane, port: int) -> None:
+def test_a_webhook_without_an_endpoint_is_reported(plane: ControlPlane, port: int) -> None:
     refused = unisono(plane, "install", "--without-crds", "--admission", "policy")
     assert refused.returncode == 1
     remedy = "first: kubectl delete mutatingwebhookconfiguration unisono"
@@ -232,7 +232,7 @@ def test_with_webhooks_alone_tenants_write_no_decision(
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
     part = pod(ownerReferences=[owner], annotations={WORD: "x"}, labels={CLASS: "urgent"})
     controller = controller_account("job-controller")
-    assert tried(alone, controller, part) == "", "nobody is asked about it"
+    assert tried(alone, controller, part) == "", "no webhook is asked about it"
     role = account(alone, _HOME, "unisono", tmp_path / "role")
     with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
         one.until_told("answering reviews")
@@ -256,4 +256,4 @@ def test_with_webhooks_alone_tenants_write_no_decision(
         assert "spec.tasks" in tried(alone, (), wrong)
         many = vcjob(*({**task("w", 1), "name": f"w{number}"} for number in range(MOST_TASKS)))
         assert tried(alone, TENANT, many) == "", "expressions have a budget"
-    assert tried(alone, TENANT, batch_job()) == "", "a job is no decision; nobody need be asked"
+    assert tried(alone, TENANT, batch_job()) == "", "a job is no decision; no webhook is asked"

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.findings import sound
+from tests.support.manifests import sound
 from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import order_key, pending_order, positions
 

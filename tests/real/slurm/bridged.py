@@ -202,7 +202,7 @@ def both(
 ) -> Iterator[Both]:
     """Run a Slurm and a cluster with the same nodes; with a mode also a bridge.
 
-    `prolog` is the text of a PrologSlurmctld of somebody else's. The cluster is an embedded one, or
+    `prolog` is the text of the site's own PrologSlurmctld. The cluster is an embedded one, or
     a real control plane to which our manifests were applied.
     """
     find()

@@ -138,7 +138,7 @@ def test_a_requeued_job_starts_again_and_keeps_its_gang(sides: Both) -> None:
     assert is_reserved(sides, number)
 
 
-def test_who_deletes_the_gang_cancels_the_job(sides: Both) -> None:
+def test_deleting_the_gang_cancels_the_job(sides: Both) -> None:
     slurm = sides.slurm
     number = slurm.submit("-N2", "--gres=gpu:1")
     slurm.until("it", number, "RUNNING")
