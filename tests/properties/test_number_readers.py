@@ -48,9 +48,9 @@ from unisono.provision.catalog import nodes
 from unisono.provision.lifecycle import budgets
 from unisono.runner.process import probes
 from unisono.runner.simulated import script, training_progress
-from unisono.slurm import file_names, gres, site
+from unisono.slurm import file_names, labels, site
 from unisono.slurm import times as slurm_times
-from unisono.slurm.bridge import cluster_view, requests
+from unisono.slurm.bridge import cluster_view, hooks
 from unisono.slurm.commands import scontrol
 from unisono.slurm.sbatch import arrays as slurm_arrays
 from unisono.slurm.sbatch import layout
@@ -244,7 +244,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         lambda text: slurm_arrays.read_array(f"0-{text}:{text}%{text}"),
         (slurm_arrays.BadArray,),
     ),
-    "a gres": (lambda text: gres.gres_of(f"gpu:{text}"), (ValueError,)),
+    "a gres": (lambda text: labels.gres_of(f"gpu:{text}"), (ValueError,)),
     "a moment of sbatch": (lambda text: slurm_times.parse_time(f"now+{text}", 0.0), (ValueError,)),
     "a limit of an array": (
         lambda text: scontrol.job_changes(
@@ -257,7 +257,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "cores of slurm": (site.cores_of, ()),
     "memory of slurm": (site.mib_of_quantity, ()),
     "a number of the bridge": (cluster_view._int, ()),
-    "a request of the bridge": (lambda text: requests._read(f"submit {text}"), ()),
+    "a request of the bridge": (lambda text: hooks._read(f"submit {text}"), ()),
 }
 
 

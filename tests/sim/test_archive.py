@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from unisono.sim.archive import load_outcome, save_outcome
-from unisono.sim.errors import BadTrace
 from unisono.sim.outcome import Capacity, Effort, Fragments, Outcome, Spans, make_outcome
-from unisono.sim.trace import Dropped, make_trace
+from unisono.sim.trace import BadTrace, Dropped, make_trace
 
 
 def whole_outcome() -> Outcome:

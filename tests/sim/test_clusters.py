@@ -10,8 +10,8 @@ from tests.support.simulations import published
 from unisono.cli.sim.cluster import cluster_nodes
 from unisono.engine.model.errors import InvalidManifest
 from unisono.sim.clusters import MODEL, capacity_of, read_cluster
-from unisono.sim.errors import BadTrace
 from unisono.sim.outcome import Capacity
+from unisono.sim.trace import BadTrace
 
 NODE = """\
 apiVersion: v1

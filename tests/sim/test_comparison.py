@@ -10,11 +10,10 @@ import pytest
 
 from tests.support.simulations import schedule
 from unisono.sim.comparison import Cell, Comparison, Row, cell_texts, compare, difference
-from unisono.sim.errors import BadTrace
 from unisono.sim.formatting import duration, number
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.outcome import Capacity, Outcome, make_outcome
-from unisono.sim.trace import REPLICAS, make_trace, perturbed, perturbed_replicas
+from unisono.sim.trace import REPLICAS, BadTrace, make_trace, perturbed, perturbed_replicas
 
 
 def waited(policy: str, wait: float, *, seed: int = 1) -> Outcome:

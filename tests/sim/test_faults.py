@@ -15,14 +15,13 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import amounts
-from unisono.sim.errors import BadTrace
 from unisono.sim.faults import MOST_INTERRUPTIONS, random_faults, scheduled_faults
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
 from unisono.sim.setup import POLICIES, Restarts
-from unisono.sim.trace import Trace, make_trace
+from unisono.sim.trace import BadTrace, Trace, make_trace
 
 EPOCH = 1_767_225_600.0  # 2026-01-01
 NODES = tuple(

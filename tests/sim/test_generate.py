@@ -9,14 +9,13 @@ import sys
 import numpy as np
 import pytest
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.generate.arrivals import POPULAR_S, arrivals, requests
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.generate.kueue_perf import kueue_perf
 from unisono.sim.generate.lublin import LONGEST_S, lublin
 from unisono.sim.random_source import random_source
 from unisono.sim.sources import open_trace
-from unisono.sim.trace import CANCELLED, FAILED
+from unisono.sim.trace import CANCELLED, FAILED, BadTrace
 
 
 def test_lublin_is_the_model() -> None:

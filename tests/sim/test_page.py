@@ -15,15 +15,20 @@ import pytest
 from tests.support.simulations import schedule
 from unisono.kinds.overriding import override
 from unisono.sim.comparison import compare
-from unisono.sim.errors import BadTrace
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.outcome import Capacity, Outcome, Spans, make_outcome
-from unisono.sim.page.gantt import Bar, bars
-from unisono.sim.page.overview import occupancy, overview
+from unisono.sim.page.gantt import ALL, Bar, Window, bars, windows_of
+from unisono.sim.page.overview import (
+    binned,
+    edges_of,
+    occupancy,
+    overview,
+    peaks,
+    shares_up_to,
+    wait_grid,
+)
 from unisono.sim.page.render import page
-from unisono.sim.page.series import binned, edges_of, peaks, shares_up_to, wait_grid
-from unisono.sim.page.windows import ALL, Window, windows_of
-from unisono.sim.trace import make_trace
+from unisono.sim.trace import BadTrace, make_trace
 
 
 def page_of(*outcomes: Outcome) -> str:

@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 
 from tests.support.simulations import published
-from unisono.sim.errors import BadTrace
 from unisono.sim.sources import Reading, open_trace
-from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, Dropped, Trace, make_trace
+from unisono.sim.trace import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    UNKNOWN,
+    BadTrace,
+    Dropped,
+    Trace,
+    make_trace,
+)
 from unisono.sim.traces.journal import read_journal, write_journal
 from unisono.sim.traces.mapped import PRESETS, parse_map, read_mapped
 from unisono.sim.traces.openb import read_openb, read_openb_fill

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.simulations import published
-from unisono.sim.errors import BadTrace
-from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, Dropped, Trace
+from unisono.sim.trace import CANCELLED, FAILED, FINISHED, UNKNOWN, BadTrace, Dropped, Trace
 from unisono.sim.traces.swf import read_header, read_swf
 
 HEADER = "; UnixStartTime: 843480031\n; MaxNodes: 50\n; MaxProcs: 100\n; Queue: 3 batch\n;\n"

@@ -119,8 +119,8 @@ def sidecars(pod: Json) -> Iterator[str]:
 def pause(container: Container, *, speed: float = 1.0) -> float:
     """Return how long a container that ended waits before it starts again, in seconds.
 
-    >>> from unisono.runner.containers import Container, Ended
-    >>> [pause(Container("c", Ended(0, 1, 1), restarts)) for restarts in (0, 1, 2, 9)]
+    >>> from unisono.runner.containers import Container, Terminated
+    >>> [pause(Container("c", Terminated(0, 1, 1), restarts)) for restarts in (0, 1, 2, 9)]
     [0.0, 10.0, 20.0, 300.0]
     """
     ended = container.last_end

@@ -2,7 +2,7 @@
 
 trace, outcome       what goes in and what comes out, as columns
 sources              traces by name: files (`traces/`) and generators (`generate/`)
-summary              what a trace holds
+report               comparisons and traces, for programs
 clusters             nodes from inventories and manifests
 setup, queue_layout  policies and queues to simulate with
 loop                 the simulated run: events in virtual time, the engine's decisions

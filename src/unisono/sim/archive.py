@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.outcome import Outcome
+from unisono.sim.trace import BadTrace
 
 SCHEMA = "unisono.outcome/v1"
 _ABOUT = "about"

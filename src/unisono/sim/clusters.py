@@ -18,9 +18,8 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts, is_gpu
 from unisono.kinds.snapshot.build import read_world
-from unisono.sim.errors import BadTrace
 from unisono.sim.outcome import Capacity
-from unisono.sim.trace import WHOLE_GPU, IntArray
+from unisono.sim.trace import WHOLE_GPU, BadTrace, IntArray
 from unisono.sim.traces.files import Sheet, read_bytes, read_sheet
 
 GPU = "nvidia.com/gpu"

@@ -17,10 +17,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.formatting import NOTHING, dollars, duration, number, percent
 from unisono.sim.measures import NAN, Measures, measure
 from unisono.sim.outcome import Outcome
+from unisono.sim.trace import BadTrace
 
 LOWER, HIGHER, NEITHER = -1, 1, 0
 

@@ -25,8 +25,8 @@ from unisono.engine.model.node import Node
 from unisono.engine.state.changes import NodeGone, NodeSet
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.digits import whole_number
-from unisono.sim.errors import BadTrace
 from unisono.sim.random_source import random_source
+from unisono.sim.trace import BadTrace
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")

@@ -16,8 +16,7 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.sim.errors import BadTrace
-from unisono.sim.trace import Trace
+from unisono.sim.trace import BadTrace, Trace
 
 
 def set_up(

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unisono.kinds.nearest import nearest
-from unisono.sim.errors import BadTrace
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.generate.kueue_perf import kueue_perf
 from unisono.sim.generate.lublin import lublin
-from unisono.sim.trace import Trace
+from unisono.sim.trace import BadTrace, Trace
 from unisono.sim.traces import openb, philly
 from unisono.sim.traces.files import column_names
 from unisono.sim.traces.journal import read_journal

@@ -14,8 +14,23 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 from unisono.sim.random_source import random_source
+
+
+class BadTrace(InvalidManifest):
+    """A trace, a list of nodes or an option that cannot be read: where, and what is wrong."""
+
+
+class BadRows(BadTrace):
+    """Some rows of a table cannot be read; the message is about the first of them."""
+
+    def __init__(self, path: str, problem: str, rows: list[int]) -> None:
+        """Say where and what, and which rows."""
+        super().__init__(path, problem)
+        self.rows = rows
+
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

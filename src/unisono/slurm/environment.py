@@ -11,8 +11,8 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from unisono.slurm.gres import GPU
 from unisono.slurm.host_list import fold
+from unisono.slurm.labels import GPU
 from unisono.slurm.sbatch.arrays import read_array
 from unisono.slurm.sbatch.layout import BadRequest, mib_of
 

@@ -1,4 +1,5 @@
-"""Jobs as Slurm's programs show them: one row per job, and one for the rest of an array.
+"""Jobs as Slurm's commands show them, in tables and JSON: one row per job, and one for an array's
+rest.
 
 A row is made of a SlurmJob as the API lists it. Tasks of an array that wait are folded into the row
 of their array, `48_[2-15%2]`, as in Slurm: they are objects of their own only so that they can be
@@ -7,11 +8,12 @@ placed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.environment import amounts_of
-from unisono.slurm.formats import elapsed
+from unisono.slurm.formats import elapsed, size_text
 from unisono.slurm.host_list import fold
 from unisono.slurm.labels import GRANTED_OPTION
 from unisono.slurm.sbatch.arrays import folded, read_array, tasks_text
@@ -296,3 +298,79 @@ def _joined(text: str) -> str:
         else:
             made.append(one)
     return tasks_text(made)
+
+
+_META = {"meta": {"plugin": {"type": "unisono", "name": "unisono"}, "Slurm": {"release": "22.05"}}}
+
+
+def jobs_json(rows: Sequence[Row]) -> str:
+    """Return jobs as `squeue --json` does."""
+    return json.dumps({**_META, "errors": [], "jobs": [job_form(row) for row in rows]}) + "\n"
+
+
+def jobs_yaml(rows: Sequence[Row]) -> str:
+    """Return the same in YAML."""
+    import yaml
+
+    text: str = yaml.safe_dump(json.loads(jobs_json(rows)), sort_keys=False)
+    return text
+
+
+def job_form(row: Row) -> dict[str, Any]:
+    """Return one job; times in seconds, memory in MiB, as Slurm has them."""
+    code, _, signal = str(row.status.get("exitCode") or "0:0").partition(":")
+    return {
+        "account": row.account.replace("(null)", ""),
+        "array_job_id": row.array_id if row.spec.get("task") or row.array else 0,
+        "array_task_id": (row.spec.get("task") or {}).get("index"),
+        "array_task_string": row.pending,
+        "batch_host": (row.status.get("nodes") or [""])[0],
+        "command": row.spec.get("command", ""),
+        "comment": row.options.get("comment", ""),
+        "cpus": row.cpus,
+        "current_working_directory": row.spec.get("workDir", ""),
+        "dependency": row.options.get("dependency", ""),
+        "eligible_time": int(row.time("eligibleTime") or row.submitted),
+        "end_time": int(row.time("endTime")),
+        "exit_code": int(code or 0),
+        "derived_exit_code": int(signal or 0),
+        "gres_detail": [],
+        "job_id": row.identity,
+        "job_state": row.state,
+        "name": row.spec.get("jobName", ""),
+        "node_count": row.node_count,
+        "nodes": row.nodes,
+        "partition": row.partition,
+        "priority": row.priority,
+        "qos": row.qos,
+        "restart_cnt": int(row.status.get("restarts") or 0),
+        "start_time": int(row.time("startTime") or row.time("expectedStart")),
+        "state_description": row.status.get("message") or "",
+        "state_reason": row.reason,
+        "submit_time": int(row.submitted),
+        "tasks": row.spec.get("tasks", 1),
+        "time_limit": (row.limit_seconds or 0) // 60 or None,
+        "tres_req_str": tres(row),
+        "user_id": row.spec.get("userId", 0),
+        "user_name": row.user,
+    }
+
+
+def tres(row: Row) -> str:
+    """Return what a job has or wants, as Slurm lists it."""
+    from unisono.slurm.site import mib_of_quantity
+
+    memory = 0
+    for group in row.spec.get("groups") or ():
+        containers: Any = ((group.get("template") or {}).get("spec") or {}).get("containers") or (
+            {},
+        )
+        asked = (containers[0].get("resources") or {}).get("requests") or {}
+        memory += mib_of_quantity(str(asked.get("memory", "0"))) * int(group["nodes"])
+    parts = [f"cpu={row.cpus}"]
+    if memory:
+        parts.append(f"mem={size_text(memory)}")
+    parts += [f"node={row.node_count}", f"billing={row.cpus}"]
+    if row.gpus:
+        parts.append(f"gres/gpu={row.gpus}")
+    return ",".join(parts)

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.formats import size_text
-from unisono.slurm.gres import GPU
-from unisono.slurm.labels import GPU_TYPE, feature_of, partition_of
+from unisono.slurm.labels import GPU, GPU_TYPE, feature_of, partition_of
 from unisono.slurm.site import cores_of, mib_of_quantity
 from unisono.slurm.times import read
 

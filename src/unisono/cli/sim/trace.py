@@ -13,7 +13,7 @@ from unisono.cli.sim.source import TRACES, add_reading, trace_of
 
 if TYPE_CHECKING:
     from unisono.sim.measures import Spread
-    from unisono.sim.summary import Summary
+    from unisono.sim.report import Summary
     from unisono.sim.trace import Trace
 
 NAME = "trace"
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what the trace holds."""
-    from unisono.sim.summary import summarise
+    from unisono.sim.report import summarise
 
     capacity = None
     if arguments.cluster:

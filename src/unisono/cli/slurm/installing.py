@@ -16,8 +16,7 @@ from unisono.runtime.errors import AnswerIsNo
 
 if TYPE_CHECKING:
     from unisono.slurm.conf import Conf
-    from unisono.slurm.install.check import Finding
-    from unisono.slurm.install.files import Plan
+    from unisono.slurm.install.files import Finding, Plan
 
 CONF = Path("/etc/slurm/slurm.conf")
 
@@ -71,7 +70,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write, then say what is there."""
-    from unisono.slurm.install.check import findings
+    from unisono.slurm.install.files import findings
 
     if arguments.place == "prolog":
         raise AnswerIsNo(
@@ -113,7 +112,7 @@ def _plan(arguments: argparse.Namespace, path: Path, conf: Conf) -> Plan:
 
 
 def _refuse_dangers(conf: Conf) -> None:
-    from unisono.slurm.install.check import dangers
+    from unisono.slurm.install.files import dangers
 
     found = list(dangers(conf, _read))
     if found:
@@ -128,8 +127,7 @@ def _refusal(found: Sequence[Finding]) -> AnswerIsNo:
 
 def _write(plan: Plan, conf: Conf) -> None:
     """Write every file, and the line in slurm.conf last: only then does anything count."""
-    from unisono.slurm.install.check import conflicts
-    from unisono.slurm.install.files import MADE_BY, files_of
+    from unisono.slurm.install.files import MADE_BY, conflicts, files_of
 
     wrong = list(conflicts(plan, conf, _read))
     if wrong:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.generate.arrivals import LONG_S, POPULAR_S, arrivals, requests
 from unisono.sim.random_source import RandomSource, random_source
 from unisono.sim.trace import (
     CANCELLED,
     FAILED,
     FINISHED,
+    BadTrace,
     FloatArray,
     IntArray,
     Trace,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unisono.sim.errors import BadTrace
-from unisono.sim.trace import FINISHED, Trace, make_trace
+from unisono.sim.trace import FINISHED, BadTrace, Trace, make_trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.generate.arrivals import arrivals, requests
 from unisono.sim.random_source import RandomSource, random_source
-from unisono.sim.trace import FINISHED, FloatArray, IntArray, Trace, make_trace
+from unisono.sim.trace import FINISHED, BadTrace, FloatArray, IntArray, Trace, make_trace
 
 SERIAL = 0.2927
 POWER_OF_TWO = 0.6686

@@ -1,5 +1,9 @@
 """Which jobs ran on which nodes in a window, as rectangles: time to the right, nodes downwards.
 
+A window is an interval that is worth a close look, the same for every policy: a whole run of many
+thousand jobs drawn at once is a grey wall. It holds a few hundred jobs: where the run begins, where
+the queue was longest, and where the longest wait ended.
+
 Every node is a band as high as it is large (in thousandths of GPUs or CPUs). Within its band a job
 takes the lowest free part that is large enough, or several that are not. Where nodes were not
 recorded, the whole cluster is one band.
@@ -17,7 +21,45 @@ import numpy as np
 
 from unisono.sim.measures import counts_gpus
 from unisono.sim.outcome import Outcome
-from unisono.sim.page.windows import Window
+
+JOBS = 250  # in a window, about; as many bars as can be told apart
+ALL = 400  # a run of no more jobs is shown whole
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An interval and why it is shown."""
+
+    title: str
+    start: float
+    end: float
+
+
+def windows_of(outcomes: Sequence[Outcome]) -> list[Window]:
+    """Return windows on the runs of one trace, without those that show the same."""
+    trace = outcomes[0].trace
+    first, last = run_of(outcomes)
+    if len(trace) <= ALL:
+        return [Window("the whole run", first, last)]
+    length = (last - first) * JOBS / len(trace)
+    found: list[Window] = []
+    for outcome in dict.fromkeys((outcomes[-1], outcomes[0])):
+        busiest = float(outcome.depth.time[int(outcome.depth.pending.argmax())])
+        wait = np.nan_to_num(outcome.start - trace.submit, nan=-1.0)
+        begun = float(outcome.start[int(wait.argmax())])
+        for title, at in (("longest queue", busiest), ("longest wait ends", begun)):
+            start = min(max(at - length / 2, first), last - length)
+            if all(abs(start - other.start) > length / 2 for other in found):
+                found.append(Window(f"{title} ({outcome.policy})", start, start + length))
+    return [*found, Window("the first jobs", first, first + length)]
+
+
+def run_of(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+    """Return the first submission and the last end of any of the runs."""
+    first = float(outcomes[0].trace.submit[0])
+    ends = [float(np.nanmax(outcome.run_intervals.end, initial=first)) for outcome in outcomes]
+    return first, max(*ends, first + 1.0)
+
 
 MOST_PIECES = 4000  # rectangles of a window; the longest are kept
 

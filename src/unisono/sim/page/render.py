@@ -25,15 +25,12 @@ from unisono.sim.comparison import (
     Row,
     difference,
 )
-from unisono.sim.errors import BadTrace
 from unisono.sim.formatting import duration, number
 from unisono.sim.measures import capacity, counts_gpus, sizes, waits
 from unisono.sim.outcome import Outcome
-from unisono.sim.page.gantt import bars, node_sizes
-from unisono.sim.page.overview import overview
-from unisono.sim.page.series import binned, edges_of, peaks, shares_up_to, wait_grid
-from unisono.sim.page.windows import Window, run_of, windows_of
-from unisono.sim.trace import FloatArray
+from unisono.sim.page.gantt import Window, bars, node_sizes, run_of, windows_of
+from unisono.sim.page.overview import binned, edges_of, overview, peaks, shares_up_to, wait_grid
+from unisono.sim.trace import BadTrace, FloatArray
 
 MOST_NODES = 2000  # nodes that are named at the side of a chart
 _MILLE = 1000

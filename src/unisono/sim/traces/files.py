@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unisono.sim.errors import BadRows, BadTrace
-from unisono.sim.trace import FloatArray, IntArray, Trace
+from unisono.sim.trace import BadRows, BadTrace, FloatArray, IntArray, Trace
 
 
 def read_bytes(path: Path) -> bytes:

@@ -19,13 +19,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.trace import (
     CANCELLED,
     FAILED,
     FINISHED,
     UNKNOWN,
     WHOLE_GPU,
+    BadTrace,
     Dropped,
     Trace,
     make_trace,

@@ -28,13 +28,13 @@ from pathlib import Path
 
 import numpy as np
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.trace import (
     CANCELLED,
     FAILED,
     FINISHED,
     UNKNOWN,
     WHOLE_GPU,
+    BadTrace,
     Dropped,
     FloatArray,
     IntArray,

@@ -13,9 +13,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.random_source import random_source
-from unisono.sim.trace import FAILED, FINISHED, UNKNOWN, Dropped, IntArray, Trace, make_trace
+from unisono.sim.trace import (
+    FAILED,
+    FINISHED,
+    UNKNOWN,
+    BadTrace,
+    Dropped,
+    IntArray,
+    Trace,
+    make_trace,
+)
 from unisono.sim.traces.files import Sheet, bare_name, read_rows
 
 COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.trace import (
     CANCELLED,
     FAILED,
     FINISHED,
     UNKNOWN,
+    BadTrace,
     Dropped,
     FloatArray,
     IntArray,

@@ -34,11 +34,10 @@ from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, ActionExecutor
 from unisono.slurm.bridge.cluster_view import ClusterView, Gang, cluster_view_of
 from unisono.slurm.bridge.decide import Timeouts, UnboundTimer, decide
 from unisono.slurm.bridge.gang import Settings
-from unisono.slurm.bridge.hooks import Answer, CannotListen, Question, listening
+from unisono.slurm.bridge.hooks import Answer, CannotListen, Question, listening, taken
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
 from unisono.slurm.bridge.mismatch import SORTS, mismatches
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME, avoided, sync
-from unisono.slurm.bridge.requests import taken
 from unisono.slurm.bridge.slurm_commands import SlurmCommands, SlurmRefused, SlurmUnreachable
 from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView, read_jobs, read_nodes
 from unisono.slurm.host_list import expand

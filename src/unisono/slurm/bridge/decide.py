@@ -17,11 +17,18 @@
 Between reconciliations only Slurm and Kubernetes keep state: the job's mark and the gang's
 annotations. The one exception is since when a job has nodes without a whole gang (`UnboundTimer`),
 which a restarted bridge counts anew. So the bridge may die between any two actions.
+
+Slurm evaluates dependencies only of jobs that are not held, and the gate holds all; so
+`is_satisfied` evaluates them to say when to create a gang. Once the job is released, Slurm
+evaluates them itself.
+
+    afterok:16(unfulfilled),afterany:17_*(unfulfilled)?after:18+5
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import re
+from collections.abc import Container, Iterator, Mapping
 
 import msgspec
 
@@ -40,7 +47,6 @@ from unisono.slurm.bridge.actions import (
     StartNow,
 )
 from unisono.slurm.bridge.cluster_view import ClusterView, Gang
-from unisono.slurm.bridge.dependencies import is_satisfied
 from unisono.slurm.bridge.gang import requested_nodes, shape_of
 from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob, SlurmView
@@ -64,7 +70,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 def retry_after(tries: int, timeouts: Timeouts) -> float:
     """Return how long a gang is deactivated after so many tries: doubled each time, bounded.
 
-    >>> [retry_after(tries, Terms()) for tries in (0, 1, 2, 20)]
+    >>> [retry_after(tries, Timeouts()) for tries in (0, 1, 2, 20)]
     [5.0, 10.0, 20.0, 300.0]
     """
     return min(timeouts.longest_retry_s, timeouts.first_retry_s * 2.0 ** min(tries, 30))
@@ -298,3 +304,57 @@ def _free(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
         is_replaced = gang is not None and gang.uid != pod.owner
         if is_replaced or not (is_there and is_on_it):
             yield DeletePod(pod)
+
+
+_TERM = re.compile(
+    r"(?P<type>[a-z]+)(?::(?P<job>\d+)(?:_(?P<task>\d+|\*))?(?:\+(?P<minutes>\d+))?)?(?:\(\w+\))?"
+)
+
+
+def is_satisfied(job: SlurmJob, jobs: Mapping[str, SlurmJob], now: float) -> bool:
+    """Say whether all dependencies of a job are satisfied."""
+    text = job.dependency
+    if not text:
+        return True
+    is_any = "?" in text
+    answers = [_is_so(term, job, jobs, now) for term in re.split(r"[,?]", text) if term]
+    return any(answers) if is_any else all(answers)
+
+
+def _is_so(term: str, job: SlurmJob, jobs: Mapping[str, SlurmJob], now: float) -> bool:
+    found = _TERM.fullmatch(term)
+    if found is None:
+        return False  # Slurm knows something that we do not; it waits until the term is gone
+    if found["type"] == "singleton":
+        return not any(
+            one.name == job.name and one.user == job.user and one.number < job.number
+            for one in jobs.values()
+            if not one.is_over
+        )
+    minutes = int(found["minutes"] or 0)
+    others = _others(found, job, jobs)
+    return all(_has_come(found["type"], one, minutes, now) for one in others)
+
+
+def _others(found: re.Match[str], job: SlurmJob, jobs: Mapping[str, SlurmJob]) -> list[SlurmJob]:
+    """Return the jobs that a term speaks of; those that Slurm has forgotten count as done."""
+    number, task = int(found["job"] or 0), found["task"]
+    if found["type"] == "aftercorr" and "_" in job.key:
+        task = job.key.partition("_")[2]
+    if task is not None and task != "*":
+        return [one for key, one in jobs.items() if key == f"{number}_{task}"]
+    return [one for one in jobs.values() if number in (one.array, one.number)]
+
+
+def _has_come(sort: str, other: SlurmJob, minutes: int, now: float) -> bool:
+    match sort:
+        case "after":
+            return other.state != PENDING and (other.is_over or now >= other.started + minutes * 60)
+        case "afterany" | "afterburstbuffer":
+            return other.is_over
+        case "afterok" | "aftercorr":
+            return other.state == "COMPLETED"
+        case "afternotok":
+            return other.is_over and other.state != "COMPLETED"
+        case _:
+            return False

@@ -46,7 +46,7 @@ def read_mark(comment: str) -> Mark:
 
     >>> read_mark("unisono:gate priority=7 | needs a=b").words
     {'priority': '7'}
-    >>> read_mark("please be quick").stand
+    >>> read_mark("please be quick").state
     ''
     """
     if not comment.startswith(PREFIX):

@@ -17,8 +17,7 @@ from unisono.slurm.commands.context import (
 from unisono.slurm.formats import clock
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
-from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.json_output import jobs_json, tres
+from unisono.slurm.jobs import Row, jobs_json, rows_of, tres
 from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
 from unisono.slurm.times import BadTime, parse_time, shown

@@ -15,8 +15,7 @@ from unisono.slurm.conf import minutes_of
 from unisono.slurm.file_names import output_files
 from unisono.slurm.formats import clock, size_text
 from unisono.slurm.host_list import BadHostList, expand, fold
-from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.json_output import tres
+from unisono.slurm.jobs import Row, rows_of, tres
 from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded, priorities
 from unisono.slurm.nodes import NodeRow, node_rows, partitions_of

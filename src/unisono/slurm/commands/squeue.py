@@ -210,11 +210,11 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         found = [row for row in found if _is_wanted(row, options, context)]
     chosen = _sorted(found, options)
     if "json" in options:
-        from unisono.slurm.json_output import jobs_json
+        from unisono.slurm.jobs import jobs_json
 
         return Outcome(jobs_json(chosen))
     if "yaml" in options:
-        from unisono.slurm.json_output import jobs_yaml
+        from unisono.slurm.jobs import jobs_yaml
 
         return Outcome(jobs_yaml(chosen))
     if "steps" in options:

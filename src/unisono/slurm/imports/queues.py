@@ -14,14 +14,16 @@ from dataclasses import dataclass
 
 from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, Record, hosts_of, minutes_of
-from unisono.slurm.gres import GPU, gres_of, resource_of
 from unisono.slurm.imports.report import Report
 from unisono.slurm.labels import (
+    GPU,
     GPU_TYPE,
     NODE_CLASS,
     feature_label,
+    gres_of,
     object_name,
     partition_label,
+    resource_of,
 )
 
 Json = dict[str, object]

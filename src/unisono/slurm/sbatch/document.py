@@ -7,15 +7,16 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from unisono.slurm.gres import GPU, resource_of
 from unisono.slurm.labels import (
     API_VERSION,
     DEPENDS_ON,
+    GPU,
     JOB_ID,
     KIND,
     label_part,
     object_name,
     partition_label,
+    resource_of,
 )
 from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.layout import BadRequest, Layout

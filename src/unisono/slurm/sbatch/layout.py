@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from unisono.kinds.digits import whole_number
-from unisono.slurm.gres import gres_of
+from unisono.slurm.labels import gres_of
 from unisono.slurm.lite_typing import NamedTuple
 
 UNAVAILABLE = "Requested node configuration is not available"

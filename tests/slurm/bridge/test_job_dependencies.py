@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.slurm.bridge.worlds import job
-from unisono.slurm.bridge.dependencies import is_satisfied
+from unisono.slurm.bridge.decide import is_satisfied
 
 NOW = 1_000_000.0
 JOBS = {
