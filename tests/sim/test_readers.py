@@ -264,7 +264,7 @@ def test_our_own_form_says_where_it_is_wrong(tmp_path: Path) -> None:
             read_journal(write(tmp_path, text, "x.jsonl"))
     with pytest.raises(BadTrace, match="line 1: is not the first line of a trace"):
         read_journal(write(tmp_path, job, "x.jsonl"))
-    with pytest.raises(BadTrace, match=r"this is unisono\.trace/v1"):
+    with pytest.raises(BadTrace, match=r"this version reads unisono\.trace/v1"):
         read_journal(write(tmp_path, '{"schema": "other"}', "x.jsonl"))
 
 

@@ -22,7 +22,7 @@ from unisono.kube.mapping import Kind
 from unisono.monitor.gpu_faults import Faults, fault_at, faults_of, problem_of
 
 CONDITION = "GPUProblem"
-_WELL = ("NoGPUProblem", "all GPUs are well")
+_WELL = ("NoGPUProblem", "all GPUs are healthy")
 
 
 class GpuFaults:

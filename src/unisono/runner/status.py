@@ -199,5 +199,5 @@ def lost(containers: Containers, now: float) -> Containers:
 
 def loss_of(node: str) -> Failure:
     """Return why a pod of a lost node failed."""
-    message = f"node {node} is gone or does not answer"
+    message = f"node {node} is gone or not ready"
     return Failure("NodeLost", message, "DeletionByTaintManager")

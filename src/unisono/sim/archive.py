@@ -50,7 +50,9 @@ def load_outcome(path: Path) -> Outcome:
         message = "is not the outcome of a simulation; `unisono sim run --save DIR` writes one"
         raise BadTrace(str(path), message) from trouble
     if about.get("schema") != SCHEMA:
-        raise BadTrace(str(path), f"the schema is {about.get('schema')}; this is {SCHEMA}")
+        raise BadTrace(
+            str(path), f"the schema is {about.get('schema')}; this version reads {SCHEMA}"
+        )
     try:
         return _unpack(Outcome, "", arrays, about)
     except (KeyError, msgspec.ValidationError) as trouble:

@@ -146,10 +146,15 @@ def compare(outcomes: Sequence[Outcome]) -> Comparison:
     for outcome in outcomes:
         first = replayed.setdefault(outcome.seed, outcome)
         if not _is_same_work(first, outcome):
-            raise BadTrace(outcome.policy, f"replayed other jobs than {first.policy}")
+            raise BadTrace(
+                outcome.policy,
+                f"replayed other jobs than {first.policy}; compare outcomes of one trace",
+            )
         by_seed = found.setdefault(outcome.policy, {})
         if outcome.seed in by_seed:
-            raise BadTrace(outcome.policy, f"there are two outcomes with seed {outcome.seed}")
+            raise BadTrace(
+                outcome.policy, f"has two outcomes with seed {outcome.seed}; keep one of them"
+            )
         by_seed[outcome.seed] = measure(outcome)
     return compare_measures(found)
 
@@ -160,7 +165,7 @@ def compare_measures(found: Mapping[str, Mapping[int, Measures]]) -> Comparison:
     seeds = sorted(found[policies[0]]) if policies else []
     for policy in policies:
         if sorted(found[policy]) != seeds:
-            raise BadTrace(policy, f"has other seeds than {policies[0]}; compare the same ones")
+            raise BadTrace(policy, f"has other seeds than {policies[0]}; compare the same seeds")
     columns = [[found[policy][seed] for seed in seeds] for policy in policies]
     rows = [_row(figure, columns) for figure in FIGURES]
     return Comparison(policies, len(seeds), tuple(row for row in rows if row is not None))

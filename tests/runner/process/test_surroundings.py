@@ -436,9 +436,7 @@ def test_devices_are_given_lowest_first_and_come_back() -> None:
     assert devices.of(here, "a", wants(2)) == {"nvidia.com/gpu": (0, 1)}
     assert devices.of(here, "b", wants(1)) == {"nvidia.com/gpu": (2,)}
     assert devices.of(here, "a", wants(2)) == {"nvidia.com/gpu": (0, 1)}
-    with pytest.raises(
-        CannotStartYet, match=r"2 nvidia\.com/gpu are wanted and 1 of 4 are free on n1"
-    ):
+    with pytest.raises(CannotStartYet, match=r"requests 2 nvidia\.com/gpu; 1 of 4 are free on n1"):
         devices.of(here, "c", wants(2))
     devices.release("a")
     assert devices.of(here, "c", wants(3)) == {"nvidia.com/gpu": (0, 1, 3)}

@@ -72,7 +72,7 @@ class Devices:
         total = min(Quantity.from_raw(amounts.get(resource, 0)).units, MAX_GPUS)
         free = [index for index in range(total) if index not in taken][:count]
         if len(free) < count:
-            why = f"{count} {resource} are wanted and {len(free)} of {total} are free on {name}"
+            why = f"requests {count} {resource}; {len(free)} of {total} are free on {name}"
             raise CannotStartYet(why, "UnexpectedAdmissionError")
         return tuple(free)
 

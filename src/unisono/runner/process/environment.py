@@ -81,7 +81,7 @@ def _value(
     for key, what in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if ref := source.get(key):
             return _key(ref, what, references)
-    raise CannotStartYet(f"the value of {variable['name']} comes from nothing that is supported")
+    raise CannotStartYet(f"env {variable['name']}: valueFrom has no supported source")
 
 
 def _key(ref: Json, what: str, references: References) -> str | None:

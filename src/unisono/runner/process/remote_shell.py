@@ -82,7 +82,9 @@ def _real(arguments: Sequence[str]) -> int:
     found = shutil.which("ssh", path=os.pathsep.join(path))
     if found is not None:
         os.execv(found, [found, *arguments])
-    sys.stderr.write(f"ssh: {' '.join(arguments)}: the host is no pod, and there is no ssh\n")
+    sys.stderr.write(
+        f"ssh: {' '.join(arguments)}: the host is not a pod, and ssh is not installed\n"
+    )
     return 255
 
 

@@ -351,7 +351,9 @@ def _enter(launch: Launch) -> None:
         if launch["tier"]:
             raise OSError(f"workingDir {launch['cwd']}: {error.strerror}") from error
         instead = f"{launch['directory']}/tmp"
-        os.write(1, f"unisono: there is no {launch['cwd']} here; working in {instead}\n".encode())
+        os.write(
+            1, f"unisono: workingDir {launch['cwd']} does not exist; using {instead}\n".encode()
+        )
         os.chdir(instead)
 
 

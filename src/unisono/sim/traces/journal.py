@@ -125,7 +125,9 @@ def _head(line: bytes, path: str) -> Head:
             f"{path}: line 1", f"is not the first line of a trace: {trouble}"
         ) from trouble
     if head.schema != SCHEMA:
-        raise BadTrace(f"{path}: line 1", f'the schema is "{head.schema}"; this is {SCHEMA}')
+        raise BadTrace(
+            f"{path}: line 1", f'the schema is "{head.schema}"; this version reads {SCHEMA}'
+        )
     return head
 
 

@@ -150,7 +150,7 @@ def _deadlocks(
                 slurm=sum(held.gpus for held in culprit.held),
                 kubernetes=0,
                 text=f"job {culprit.key} holds {','.join(culprit.on)} in Slurm while its pods "
-                f"cannot start in Kubernetes; {_waiting(waiting)} for it, for ever",
+                f"cannot start in Kubernetes; {_waiting(waiting)} for it",
             )
 
 
@@ -171,7 +171,7 @@ def _over_belief(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[M
                 node=name,
                 slurm=free,
                 kubernetes=real.gpus_free,
-                text=f"Slurm believes {free} GPUs free on {name}, Kubernetes has {real.gpus_free}",
+                text=f"Slurm counts {free} GPUs free on {name}, Kubernetes {real.gpus_free}",
             )
 
 
@@ -221,7 +221,7 @@ def _orphans(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Misma
             jobs=(key,),
             pods=tuple(f"{one.namespace}/{one.name}" for one in pods),
             kubernetes=len(pods),
-            text=f"{len(pods)} pods stand for job {key}, which {state}",
+            text=f"{len(pods)} pods belong to job {key}, which {state}",
         )
 
 

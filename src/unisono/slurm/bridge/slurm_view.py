@@ -164,7 +164,7 @@ def _answered(printed: str) -> Json:
     try:
         answer: Json = msgspec.json.decode(printed)
     except msgspec.DecodeError as error:
-        raise SlurmUnreachable(f"what Slurm printed is no JSON: {error}") from error
+        raise SlurmUnreachable(f"the output of Slurm is not JSON: {error}") from error
     if answer.get("errors"):
         raise SlurmUnreachable(f"Slurm answered with errors: {json.dumps(answer['errors'])}")
     return answer

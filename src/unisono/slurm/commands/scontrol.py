@@ -49,8 +49,8 @@ _ELSEWHERE = {
     "suspend": "pods cannot be suspended; use requeuehold, and release later",
     "resume": "nothing is ever suspended; use release",
     "top": "use update JobId=… Priority=… (operators), or Nice=…",
-    "create": "reservations stand in the Policy, and partitions in slurm.conf",
-    "delete": "reservations stand in the Policy; jobs are cancelled by scancel",
+    "create": "reservations are set in the Policy, partitions in slurm.conf",
+    "delete": "reservations are set in the Policy; use scancel for jobs",
     "reboot": "machines are managed outside; use update NodeName=… State=DRAIN",
     "shutdown": "use unisono down",
 }

@@ -108,7 +108,7 @@ def settings_of(plan: Plan) -> dict[str, str]:
 
 def lines_of(plan: Plan) -> list[str]:
     """Return the lines that slurm.conf includes."""
-    made = [f"# {MADE_BY}; it writes it anew, so put nothing of yours here."]
+    made = [f"# {MADE_BY}; every install overwrites it."]
     return made + [f"{key}={value}" for key, value in settings_of(plan).items()]
 
 

@@ -1,4 +1,4 @@
--- Written by `unisono slurm install`; it writes it anew, so put nothing of yours here.
+-- Written by `unisono slurm install`; every install overwrites it.
 -- While a job waits, its reservation is asked for; it holds no nodes until it has one.
 
 local HOOK = "@HOOK@"

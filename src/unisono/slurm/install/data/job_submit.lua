@@ -1,4 +1,4 @@
--- Written by `unisono slurm install`; it writes it anew, so put nothing of yours here.
+-- Written by `unisono slurm install`; every install overwrites it.
 -- Every job is held until it has a reservation for its whole gang. This runs under slurmctld's
 -- locks: it decides from what it is handed, and never waits.
 
