@@ -94,7 +94,7 @@ from unisono.kinds.policy.settings import Settings
 from unisono.kinds.registry import OUR_SCHEDULERS
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.slurm.listing import TURNS
+from unisono.slurm.listing import PUBLISHED_MAP
 
 # Repair goes before new admissions, and both before sentences about them.
 LANES: Mapping[str, int] = {
@@ -324,7 +324,7 @@ def _assembled(
         "slurm": (
             # Asked for each time: the scheduler may have built its state anew.
             SlurmJobOperator(queues, lambda key: account_and_qos(scheduler.state, key)),
-            PriorityOrders(scheduler, Key(ledger.namespace, TURNS)),
+            PriorityOrders(scheduler, Key(ledger.namespace, PUBLISHED_MAP)),
         ),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]

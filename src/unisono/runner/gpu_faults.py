@@ -48,12 +48,14 @@ class GpuFaults:
         if allocatable != status.get("allocatable"):
             changes["allocatable"] = allocatable
         conditions = status.get("conditions")
-        said = find(conditions, CONDITION)
-        is_news = (said or {}).get("reason") != reason if reason else is_true(conditions, CONDITION)
+        current = find(conditions, CONDITION)
+        is_news = (
+            (current or {}).get("reason") != reason if reason else is_true(conditions, CONDITION)
+        )
         if is_news:
-            new_lines = (reason, message) if reason else _WELL
+            condition = (reason, message) if reason else _WELL
             changes["conditions"] = with_condition(
-                conditions, CONDITION, "True" if reason else "False", *new_lines, now=now
+                conditions, CONDITION, "True" if reason else "False", *condition, now=now
             )
         if changes:
             yield Patch(Ref.to(node), {"status": changes}, "status", exact=True)

@@ -22,8 +22,8 @@ PROVIDER = "unisono:///"
 def run_mode_of(pod: Json, node: Json | None, default: RunMode) -> RunMode:
     """Return whether a pod is simulated or runs as processes."""
     for obj in (pod, node):
-        said = ((obj or {}).get("metadata", {}).get("annotations") or {}).get(RUNNER)
-        if said == "simulated":
+        mode = ((obj or {}).get("metadata", {}).get("annotations") or {}).get(RUNNER)
+        if mode == "simulated":
             return "simulated"
     return default
 

@@ -100,7 +100,7 @@ def _conditions(
     through = is_initialized(pod, containers)
     unready = _unready(pod, containers) if not ended else []
     why = ended or ("ContainersNotReady" if unready else "")
-    said = f"containers with unready status: [{' '.join(unready)}]" if unready else ""
+    unready_message = f"containers with unready status: [{' '.join(unready)}]" if unready else ""
     gates_open = all(
         is_true(old, gate["conditionType"]) for gate in pod["spec"].get("readinessGates") or ()
     )
@@ -120,9 +120,9 @@ def _conditions(
             "Ready",
             not why and gates_open,
             why or ("" if gates_open else "ReadinessGatesNotReady"),
-            said,
+            unready_message,
         ),
-        ("ContainersReady", not why, why, said),
+        ("ContainersReady", not why, why, unready_message),
         ("PodScheduled", True, "", ""),
     ]
     if failure is not None and failure.disruption:

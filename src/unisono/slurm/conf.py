@@ -209,10 +209,10 @@ def minutes_of(text: str) -> int | None:
     >>> minutes_of("7-00:00:00"), minutes_of("90"), minutes_of("1:30"), minutes_of("INFINITE")
     (10080, 90, 2, None)
     """
-    told = text.strip().upper()
-    if told in ("INFINITE", "UNLIMITED", "-1", ""):
+    plain = text.strip().upper()
+    if plain in ("INFINITE", "UNLIMITED", "-1", ""):
         return None
-    days, _, rest = told.rpartition("-")
+    days, _, rest = plain.rpartition("-")
     parts = [int(part) for part in rest.split(":")]
     if days:
         parts += [0] * (3 - len(parts))

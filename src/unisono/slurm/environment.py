@@ -25,7 +25,7 @@ _MEMORY = {
 }
 
 
-class Seat(NamedTuple):
+class AllocatedNode(NamedTuple):
     """A node of a job, and what the job has there."""
 
     node: str
@@ -34,23 +34,23 @@ class Seat(NamedTuple):
     gpus: int
 
 
-def seats_of(job: Json, nodes: Mapping[str, Sequence[str]]) -> list[Seat]:
+def allocated_nodes(job: Json, nodes: Mapping[str, Sequence[str]]) -> list[AllocatedNode]:
     """Return the nodes of a job in order; `nodes` has those of each group."""
-    found: list[Seat] = []
+    found: list[AllocatedNode] = []
     for group in job["spec"].get("groups") or ():
         cpus, gpus = amounts_of(group)
         tasks = int(group.get("tasks", 1))
-        found += [Seat(node, tasks, cpus, gpus) for node in nodes.get(group["name"], ())]
+        found += [AllocatedNode(node, tasks, cpus, gpus) for node in nodes.get(group["name"], ())]
     return found
 
 
-def environment(job: Json, seats: Sequence[Seat]) -> dict[str, str]:
+def environment(job: Json, allocated: Sequence[AllocatedNode]) -> dict[str, str]:
     """Return the variables of a job that runs on these nodes."""
     spec, options = job["spec"], job["spec"].get("options") or {}
     status = job.get("status") or {}
     identity = str(spec["jobId"])
     cluster = str(spec.get("cluster") or "unisono")
-    hosts = fold(seat.node for seat in seats)
+    hosts = fold(node.node for node in allocated)
     tasks = str(spec.get("tasks", 1))
     made = {
         "SLURM_JOB_ID": identity,
@@ -58,12 +58,12 @@ def environment(job: Json, seats: Sequence[Seat]) -> dict[str, str]:
         "SLURM_JOB_NAME": spec.get("jobName", ""),
         "SLURM_JOB_NODELIST": hosts,
         "SLURM_NODELIST": hosts,
-        "SLURM_JOB_NUM_NODES": str(len(seats)),
-        "SLURM_NNODES": str(len(seats)),
+        "SLURM_JOB_NUM_NODES": str(len(allocated)),
+        "SLURM_NNODES": str(len(allocated)),
         "SLURM_NTASKS": tasks,
         "SLURM_NPROCS": tasks,
-        "SLURM_TASKS_PER_NODE": repeated(seat.tasks for seat in seats),
-        "SLURM_JOB_CPUS_PER_NODE": repeated(seat.cpus for seat in seats),
+        "SLURM_TASKS_PER_NODE": repeated(node.tasks for node in allocated),
+        "SLURM_JOB_CPUS_PER_NODE": repeated(node.cpus for node in allocated),
         "SLURM_JOB_PARTITION": options.get("partition", ""),
         "SLURM_JOB_USER": spec.get("user", ""),
         "SLURM_JOB_UID": str(spec.get("userId", 0)),
@@ -81,7 +81,7 @@ def environment(job: Json, seats: Sequence[Seat]) -> dict[str, str]:
         "SLURM_EXPORT_ENV": "ALL",
         "SLURM_NODE_ALIASES": "(null)",
         "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
-        "SLURM_CPUS_ON_NODE": str(seats[0].cpus if seats else 1),
+        "SLURM_CPUS_ON_NODE": str(allocated[0].cpus if allocated else 1),
     }
     for variable, name in (
         ("SLURM_NTASKS_PER_NODE", "ntasks-per-node"),
@@ -93,9 +93,9 @@ def environment(job: Json, seats: Sequence[Seat]) -> dict[str, str]:
     ):
         if name in options:
             made[variable] = options[name]
-    if seats and seats[0].gpus:
-        devices = ",".join(map(str, range(seats[0].gpus)))
-        made |= {"SLURM_GPUS_ON_NODE": str(seats[0].gpus), "SLURM_JOB_GPUS": devices}
+    if allocated and allocated[0].gpus:
+        devices = ",".join(map(str, range(allocated[0].gpus)))
+        made |= {"SLURM_GPUS_ON_NODE": str(allocated[0].gpus), "SLURM_JOB_GPUS": devices}
         made["GPU_DEVICE_ORDINAL"] = devices
     for variable, name in _MEMORY.items():
         if name in options:

@@ -97,8 +97,8 @@ class Row:
     @property
     def command(self) -> str:
         """The file that was submitted; `(null)` if it was none."""
-        said = str(self.spec.get("command") or "")
-        return said if "/" in said else "(null)"
+        command = str(self.spec.get("command") or "")
+        return command if "/" in command else "(null)"
 
     @property
     def partition(self) -> str:

@@ -10,7 +10,7 @@ from unisono.slurm.labels import NAMESPACE
 
 Json = dict[str, Any]
 # The ConfigMap with the scheduler's numbers that Slurm's commands show.
-TURNS = "slurm-turns"
+PUBLISHED_MAP = "slurm-turns"
 # On a laptop with everything else of Slurm, on a cluster in the scheduler's own namespace: it may
 # write nowhere else.
 _PLACES = (NAMESPACE, "unisono-system")
@@ -38,9 +38,9 @@ def slim_jobs(listing: bytes) -> list[Json]:
     return jobs_of(listing)
 
 
-def turns(api: ApiClient) -> Json:
+def published_priorities(api: ApiClient) -> Json:
     """Return the numbers that the scheduler published: priorities, usage, shares."""
-    paths = (f"/api/v1/namespaces/{place}/configmaps/{TURNS}" for place in _PLACES)
+    paths = (f"/api/v1/namespaces/{place}/configmaps/{PUBLISHED_MAP}" for place in _PLACES)
     found = next((there for there in map(api.find, paths) if there), None)
     text = ((found or {}).get("data") or {}).get("turns") or "{}"
     made: Json = json.loads(text)
@@ -49,4 +49,4 @@ def turns(api: ApiClient) -> Json:
 
 def priorities(api: ApiClient) -> dict[str, int]:
     """Return priorities by the number of the job."""
-    return turns(api).get("priorities") or {}
+    return published_priorities(api).get("priorities") or {}

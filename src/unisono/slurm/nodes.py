@@ -147,8 +147,8 @@ class NodeRow:
             return "Not responding"
         if not self.is_drained:
             return ""
-        said = (self.metadata.get("annotations") or {}).get(REASON, "")
-        return said.split("|")[0] or "cordoned"
+        reason = (self.metadata.get("annotations") or {}).get(REASON, "")
+        return reason.split("|")[0] or "cordoned"
 
     @property
     def drained_by(self) -> str:

@@ -26,27 +26,27 @@ def parse_time(text: str, now: float) -> float:
     >>> parse_time("2026-01-31T12:00:00Z", 0.0)
     1769860800.0
     """
-    told = text.strip().lower()
-    later = _LATER.fullmatch(told)
+    plain = text.strip().lower()
+    later = _LATER.fullmatch(plain)
     if later is not None:
         unit = (later[2] or "second").rstrip("s")
         return now + int(later[1] or 0) * _UNITS[unit]
     today = time.localtime(now)
-    if told in ("today", "tomorrow"):
-        return now + (_DAY if told == "tomorrow" else 0)
-    hour = _HOURS.get(told)
+    if plain in ("today", "tomorrow"):
+        return now + (_DAY if plain == "tomorrow" else 0)
+    hour = _HOURS.get(plain)
     if hour is not None:
         return _next(today, (hour, 0, 0), now)
-    clock = _CLOCK.fullmatch(told)
+    clock = _CLOCK.fullmatch(plain)
     if clock is not None:
         return _next(today, _hours(clock), now)
-    date = _DATE.fullmatch(told)
+    date = _DATE.fullmatch(plain)
     if date is not None:
         numbers = [int(one or 0) for one in date.groups()[:6]]
         if date[7]:
             return _universal(*numbers)
         return _local(*numbers)
-    short = _SHORT_DATE.fullmatch(told)
+    short = _SHORT_DATE.fullmatch(plain)
     if short is not None:
         month, day, year, hours, minutes = (int(one or 0) for one in short.groups())
         return _local(2000 + year, month, day, hours, minutes, 0)

@@ -16,7 +16,7 @@ from unisono.cli.why.text import text as why_text
 from unisono.slurm.client import ApiClient, access_of
 from unisono.slurm.commands import sbatch, sinfo, sprio, squeue
 from unisono.slurm.commands.context import Context, Outcome
-from unisono.slurm.listing import TURNS
+from unisono.slurm.listing import PUBLISHED_MAP
 from unisono.slurm.states import is_over
 
 Json = dict[str, Any]
@@ -156,7 +156,7 @@ class _Story:
 
         def is_so() -> bool:
             for one in self._on.every("/configmaps"):
-                if one["metadata"]["name"] == TURNS:
+                if one["metadata"]["name"] == PUBLISHED_MAP:
                     told = json.loads(one["data"]["turns"]).get("factors") or {}
                     return str(self._identity("long")) in told
             return False

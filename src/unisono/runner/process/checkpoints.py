@@ -51,12 +51,12 @@ def checkpoint_contract(
     `own` is the directory of the pod on this machine, `kept` where that of jobs are.
     """
     workload = _workload(pod, view)
-    said = {} if workload is None else workload["metadata"].get("annotations") or {}
+    annotations = {} if workload is None else workload["metadata"].get("annotations") or {}
     keeper = checkpoint_owner(pod)
     namespace = pod["metadata"].get("namespace", "")
     checkpoints = f"{kept}/{namespace}/{keeper}" if keeper else f"{own}/checkpoints"
     progress = f"{own}/progress"
-    reached = progress_of(said)
+    reached = progress_of(annotations)
     env = {
         "UNISONO_CHECKPOINT_DIR": _CHECKPOINTS,
         "UNISONO_PROGRESS_FILE": f"{_PROGRESS}/{container}.json",
@@ -68,7 +68,7 @@ def checkpoint_contract(
         Mount(source=progress, target=_PROGRESS),
         Mount(source=checkpoints, target=_CHECKPOINTS),
     ]
-    own_place = said.get(CHECKPOINT_DIR) or _said(pod).get(CHECKPOINT_DIR, "")
+    own_place = annotations.get(CHECKPOINT_DIR) or _annotations(pod).get(CHECKPOINT_DIR, "")
     if own_place:
         env["UNISONO_CHECKPOINT_DIR"] = own_place
         volumes, mounts = volumes[:1], mounts[:1]
@@ -77,7 +77,7 @@ def checkpoint_contract(
 
 def checkpoint_owner(pod: Json) -> str:
     """Return the name that the pods of one job share over all attempts; empty if there is none."""
-    workload = str(_said(pod).get(names.WORKLOAD_ANNOTATION) or "")
+    workload = str(_annotations(pod).get(names.WORKLOAD_ANNOTATION) or "")
     if workload and not wrong_with_subdomain(workload):  # it is to be one part of a path
         return workload
     for owner in pod["metadata"].get("ownerReferences") or ():
@@ -86,12 +86,12 @@ def checkpoint_owner(pod: Json) -> str:
     return ""
 
 
-def _said(pod: Json) -> Mapping[str, str]:
+def _annotations(pod: Json) -> Mapping[str, str]:
     return pod["metadata"].get("annotations") or {}
 
 
 def _workload(pod: Json, view: View) -> Json | None:
-    name = _said(pod).get(names.WORKLOAD_ANNOTATION)
+    name = _annotations(pod).get(names.WORKLOAD_ANNOTATION)
     if not name or not view.has(names.WORKLOAD):
         return None
     return view.peek(names.WORKLOAD, name, pod["metadata"]["namespace"])

@@ -21,7 +21,7 @@ from unisono.runner.process import exec_socket
 
 _UNKNOWN_CODE = 137
 # A container that has just been started does not listen yet.
-_PATIENCE_SECONDS = 10.0
+_CONNECT_SECONDS = 10.0
 _AGAIN_SECONDS = 0.05
 
 
@@ -79,12 +79,12 @@ class Command:
 async def enter(pod: Json, container: str, command: Sequence[str], *, tty: bool) -> Command:
     """Start a command; raises OSError if the container does not run."""
     loop = asyncio.get_running_loop()
-    patience_ends = loop.time() + _PATIENCE_SECONDS
+    deadline = loop.time() + _CONNECT_SECONDS
     while True:
         try:
             return _entered(pod, container, command, tty=tty)
         except ConnectionRefusedError:
-            if not _is_running(pod, container) or loop.time() > patience_ends:
+            if not _is_running(pod, container) or loop.time() > deadline:
                 raise
         await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 _PREFIX = "\0unisono/"
-_PATIENCE_SECONDS = 2.0
+_RECEIVE_SECONDS = 2.0
 _MOST_BYTES = 1 << 20
 _DESCRIPTORS = 3
 
@@ -57,7 +57,7 @@ class ExecServer:
     def accept(self, listener: socket.socket) -> socket.socket | None:
         """Start a client's command; return the connection, which the client closes to end it."""
         client, _ = listener.accept()
-        client.settimeout(_PATIENCE_SECONDS)
+        client.settimeout(_RECEIVE_SECONDS)
         if _peer(client) not in self._askers:
             client.close()
             return None

@@ -172,15 +172,15 @@ class ProcessKubelet:
             return
         found.again_at = min(found.again_at, now + self._options.asks_after_s)
         uid = pod["metadata"]["uid"]
-        new_lines = filter(None, (self._machine.progress(uid, name) for name in running))
+        reported = filter(None, (self._machine.progress(uid, name) for name in running))
         reports = [
-            report for line, at in new_lines if (report := progress.read(line, at)) is not None
+            report for line, at in reported if (report := progress.read(line, at)) is not None
         ]
         before = progress.progress_of(pod["metadata"].get("annotations"))
         if reports and (before is None or progress.furthest(reports).step != before.step):
             reached = progress.of_rank(before, progress.furthest(reports))
-            said = {progress.PROGRESS: reached.text()}
-            yield Patch(Ref.to(pod), {"metadata": {"annotations": said}}, exact=False)
+            annotations = {progress.PROGRESS: reached.text()}
+            yield Patch(Ref.to(pod), {"metadata": {"annotations": annotations}}, exact=False)
 
     def _next(
         self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float

@@ -182,14 +182,14 @@ def check_of(probe: Json, container: Json, address: str) -> Check:
     )
 
 
-def _port(said: object, container: Json) -> int:
+def _port(named_port: object, container: Json) -> int:
     """Return a port by number or by name; 0, on which nothing listens, if there is none."""
-    if isinstance(said, int):
-        return said
+    if isinstance(named_port, int):
+        return named_port
     for port in container.get("ports") or ():
-        if port.get("name") == said:
+        if port.get("name") == named_port:
             return int(port["containerPort"])
-    return whole_number(said, _LAST_PORT) or 0
+    return whole_number(named_port, _LAST_PORT) or 0
 
 
 def is_probed(container: Json) -> bool:

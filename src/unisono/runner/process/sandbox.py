@@ -384,8 +384,8 @@ def _place(one: Mapping[str, Any], source: str, target: str) -> None:
         return
     mount(source, target, None, _BIND | _RECURSIVE)
     if one.get("read_only"):
-        new_lines = os.statvfs(target).f_flag
-        kept = sum(asked for seen, asked in _KEPT_FLAGS if new_lines & seen)
+        mount_flags = os.statvfs(target).f_flag
+        kept = sum(asked for seen, asked in _KEPT_FLAGS if mount_flags & seen)
         mount("none", target, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 

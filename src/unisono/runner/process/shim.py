@@ -185,11 +185,11 @@ class Shim:
         os.chdir(request["cwd"] or launch["cwd"])
         os.execve(_program(request["argv"][0], env.get("PATH", os.defpath)), request["argv"], env)
 
-    def _answer(self, heard: bytes) -> None:
+    def _answer(self, signals: bytes) -> None:
         """Do what signals ask for."""
-        if STOP in heard and self._status is None:
+        if STOP in signals and self._status is None:
             self._signal(STOP)
-        if KILL in heard:
+        if KILL in signals:
             self._end_all()
         self._reap()
 
@@ -283,14 +283,14 @@ def _owner(launch: Launch) -> sandbox.Owner | None:
 def _be_first(launch: Launch, output: int) -> NoReturn:
     """Be the init process of a sandbox: forward signals, reap orphans, exit with the container."""
     passed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-    heard = {*passed, signal.SIGCHLD, signal.SIGQUIT, signal.SIGCONT, signal.SIGWINCH}
-    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+    signals = {*passed, signal.SIGCHLD, signal.SIGQUIT, signal.SIGCONT, signal.SIGWINCH}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     main = os.fork()
     if main == 0:
         _become(launch, output)
     os.closerange(0, 1024)  # the log ends when the container does, whatever we hold
     while True:
-        number = signal.sigwait(heard)
+        number = signal.sigwait(signals)
         if number != signal.SIGCHLD:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(main, number)

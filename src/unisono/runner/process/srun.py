@@ -123,9 +123,11 @@ def placed(options: Mapping[str, str], environment: Mapping[str, str]) -> list[T
     >>> [one.node for one in placed({"ntasks": "3", "nodes": "2"}, env)]
     [0, 0, 1]
     """
-    seats = [int(one) for one in environment["UNISONO_SLURM_TASKS"].split()]
-    hosts = expand(environment.get("SLURM_JOB_NODELIST", "")) or [str(n) for n in range(len(seats))]
-    nodes = list(range(len(seats)))
+    task_counts = [int(one) for one in environment["UNISONO_SLURM_TASKS"].split()]
+    hosts = expand(environment.get("SLURM_JOB_NODELIST", "")) or [
+        str(n) for n in range(len(task_counts))
+    ]
+    nodes = list(range(len(task_counts)))
     if options.get("nodelist"):
         wanted = set(expand(options["nodelist"]))
         nodes = [node for node in nodes if hosts[node] in wanted]
@@ -146,12 +148,12 @@ def placed(options: Mapping[str, str], environment: Mapping[str, str]) -> list[T
     elif each:
         total = each * len(nodes)
     elif options.get("nodes") or options.get("nodelist") or options.get("relative"):
-        total = sum(max(1, seats[node]) for node in nodes)
+        total = sum(max(1, task_counts[node]) for node in nodes)
     else:
         total = int(environment.get("SLURM_NTASKS") or len(nodes))
     if total < len(nodes):
         nodes = nodes[:total]
-    shares = _shares(total, nodes, seats, options, each)
+    shares = _shares(total, nodes, task_counts, options, each)
     kind = options.get("distribution") or environment.get("SLURM_DISTRIBUTION") or ""
     if kind.startswith("cyclic"):
         return _cyclic(nodes, shares)
@@ -162,10 +164,14 @@ def placed(options: Mapping[str, str], environment: Mapping[str, str]) -> list[T
 
 
 def _shares(
-    total: int, nodes: Sequence[int], seats: Sequence[int], options: Mapping[str, str], each: int
+    total: int,
+    nodes: Sequence[int],
+    task_counts: Sequence[int],
+    options: Mapping[str, str],
+    each: int,
 ) -> list[int]:
     """Return how many tasks each node gets: as the job has seats, else evenly."""
-    own = [seats[node] for node in nodes]
+    own = [task_counts[node] for node in nodes]
     if each:
         return [min(each, max(0, total - each * place)) for place in range(len(nodes))]
     if sum(own) == total:

@@ -63,17 +63,20 @@ class Script:
 
 def script_of(pod: Json, container: Json, attempt: int, *, is_init: bool = False) -> Script:
     """Return how a run of a container goes; attempts count from 0."""
-    said = _Annotations(pod, container["name"], is_init=is_init)
+    annotations = _Annotations(pod, container["name"], is_init=is_init)
     run_s, exit_code = _of_command(pod, container, is_init=is_init)
-    run_s = said.seconds("run-seconds", run_s)
-    exit_code = said.whole("exit-code", exit_code)
-    fail_after = said.seconds("fail-after", math.inf)
-    if not _fails(pod, said, attempt):
+    run_s = annotations.seconds("run-seconds", run_s)
+    exit_code = annotations.whole("exit-code", exit_code)
+    fail_after = annotations.seconds("fail-after", math.inf)
+    if not _fails(pod, annotations, attempt):
         exit_code = 0
     elif fail_after < run_s:
         run_s, exit_code = fail_after, exit_code or 1
     return Script(
-        run_s, exit_code, said.seconds("ready-seconds", 0.0), said.seconds("stop-seconds", 0.0)
+        run_s,
+        exit_code,
+        annotations.seconds("ready-seconds", 0.0),
+        annotations.seconds("stop-seconds", 0.0),
     )
 
 
@@ -129,9 +132,9 @@ def _ended_at(pod: Json) -> str:
     return max(ends, default="~")
 
 
-def _fails(pod: Json, said: _Annotations, attempt: int) -> bool:
-    times = said.seconds("fail-times", math.inf)
-    only = said.text("fail-index")
+def _fails(pod: Json, annotations: _Annotations, attempt: int) -> bool:
+    times = annotations.seconds("fail-times", math.inf)
+    only = annotations.text("fail-index")
     return attempt < times and (only is None or index_of(pod) in re.split(r"[,\s]+", only))
 
 

@@ -72,14 +72,14 @@ class TrainingProgress:
             return
         reached = before.step if before is not None else _saved(pod, view)
         step, every = reached + int((now - begun) / slowest), _whole(pod, CHECKPOINTS)
-        new_lines = Progress(
+        progress = Progress(
             step,
             timestamp(now),
             checkpoint_step=step // every * every if every else 0,
             paces=(round(self._pace(pod, view), 3),),
         )
-        said = {PROGRESS: of_rank(before, new_lines).text()}
-        yield Patch(Ref.to(pod), {"metadata": {"annotations": said}}, exact=False)
+        annotations = {PROGRESS: of_rank(before, progress).text()}
+        yield Patch(Ref.to(pod), {"metadata": {"annotations": annotations}}, exact=False)
         yield Again(now + whole)
 
     def _pace(self, pod: Json, view: View) -> float:

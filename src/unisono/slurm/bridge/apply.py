@@ -139,7 +139,7 @@ class ActionExecutor:
 
         It has the partition's time limit; after that the next reconciliation makes another one.
         """
-        said = await self._slurm(
+        output = await self._slurm(
             "sbatch",
             "--parsable",
             f"--job-name={PLACEHOLDER_NAME}",
@@ -152,7 +152,7 @@ class ActionExecutor:
             "--output=/dev/null",
             stdin="#!/bin/sh\nexec sleep infinity\n",
         )
-        number = said.strip().partition(";")[0]
+        number = output.strip().partition(";")[0]
         mark = Mark(PLACEHOLDER, text=f"{gpus} GPUs of {node} are used by pods")
         await self._update(number, f"AdminComment={mark.written()}")
 

@@ -50,7 +50,7 @@ _LEAST_POLL_S, _POLL_FACTOR = 1.0, 10.0
 _REQUESTS_EVERY_S = 0.1
 # Other actions are done in batches, so that a thousand new jobs do not delay one that could start;
 # explanations are written when nothing else is due.
-_MOST_MADE, _MOST_TOLD = 50, 5
+_MOST_CREATED, _MOST_EXPLAINED = 50, 5
 
 
 class LogsEvents(Protocol):
@@ -180,18 +180,18 @@ class Bridge:
         self.counters.is_slurm_there = True
         self._slurm_view, cluster_view, now = slurm_view, self.cluster_view(), self._clock.now()
         decided = list(decide(slurm_view, cluster_view, self._options.timeouts, self._unbound, now))
-        made = [one for one in decided if isinstance(one, actions.MakeGang)]
-        told = [one for one in decided if isinstance(one, actions.Explain)]
+        created = [one for one in decided if isinstance(one, actions.MakeGang)]
+        explained = [one for one in decided if isinstance(one, actions.Explain)]
         urgent = [one for one in decided if not isinstance(one, actions.MakeGang | actions.Explain)]
         for action in urgent:
             await self._act(action, slurm_view)
         async with asyncio.TaskGroup() as group:
-            for new in made[:_MOST_MADE]:
+            for new in created[:_MOST_CREATED]:
                 group.create_task(self._act(new, slurm_view))
-        if not urgent and not made:
-            for one in told[:_MOST_TOLD]:
+        if not urgent and not created:
+            for one in explained[:_MOST_EXPLAINED]:
                 await self._act(one, slurm_view)
-        if len(made) > _MOST_MADE or (told and (urgent or made)):
+        if len(created) > _MOST_CREATED or (explained and (urgent or created)):
             self._wake.set()  # more to do
         await self._sync(slurm_view, cluster_view)
         self._count(slurm_view, cluster_view, now)

@@ -184,7 +184,7 @@ def requested_nodes(job: SlurmJob) -> tuple[str, ...]:
 
 def _annotations(job: SlurmJob, settings: Settings, tries: int) -> dict[str, str]:
     mark = read_mark(job.comment)
-    said = {
+    values = {
         "account": job.account,
         "user": job.user,
         "qos": job.qos,
@@ -194,7 +194,7 @@ def _annotations(job: SlurmJob, settings: Settings, tries: int) -> dict[str, str
         "priority": mark.words.get("priority", "") if job.user in settings.operators else "",
         "time-limit": str(job.limit_minutes) if job.limit_minutes is not None else "",
     }
-    kept = {f"{PREFIX}{word}": text for word, text in said.items() if text}
+    kept = {f"{PREFIX}{key}": text for key, text in values.items() if text}
     return {**kept, NAME: job.name, SHAPE: shape_of(job), TRIES: str(tries)}
 
 
@@ -246,7 +246,7 @@ def _affinity(
 def _may_hold(job: SlurmJob, node: SlurmNode) -> bool:
     """Say whether Slurm would ever put this job on a node."""
     features = set(node.features)
-    asks = [word for word in job.features.split("&") if word.isidentifier()]
+    asks = [key for key in job.features.split("&") if key.isidentifier()]
     return (
         _is_in(job, node)
         and node.name not in job.excluded

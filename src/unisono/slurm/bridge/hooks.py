@@ -35,7 +35,7 @@ from unisono.slurm.bridge.marks import GATE, HOLD, PREFIX
 
 _MOST_BYTES = 65_536
 # How long a connected client may take to send its question.
-_PATIENCE_S = 5.0
+_QUESTION_TIMEOUT_S = 5.0
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ async def listening(path: Path, respond: Responds, owner: int | None = None) -> 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
             try:
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(_QUESTION_TIMEOUT_S):
                     line = await reader.readuntil(b"\n")
                 writer.write(msgspec.json.encode(await _answer(line, respond)) + b"\n")
                 await writer.drain()

@@ -13,7 +13,7 @@ from pathlib import Path
 from unisono.engine.model.errors import UnisonoError
 
 # slurmctld answers within milliseconds; one that is restarting takes seconds.
-PATIENCE_S = 20.0
+ANSWER_TIMEOUT_S = 20.0
 _SILENT = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -59,10 +59,12 @@ class SlurmCommands:
                 f"there is no program {program}; is Slurm installed here?"
             ) from error
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 printed, complained = await process.communicate(stdin.encode())
         except TimeoutError as error:
-            raise SlurmUnreachable(f"{program} did not answer within {PATIENCE_S:g} s") from error
+            raise SlurmUnreachable(
+                f"{program} did not answer within {ANSWER_TIMEOUT_S:g} s"
+            ) from error
         finally:
             if process.returncode is None:
                 process.kill()

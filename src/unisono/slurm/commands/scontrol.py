@@ -151,20 +151,20 @@ def _free(api: ApiClient, job: Json) -> None:
 
 def _update(words: Sequence[str], options: Mapping[str, str], context: Context) -> Outcome:
     pairs = [word.partition("=")[::2] for word in words]
-    said = {key.lower(): value for key, value in pairs}
+    assignments = {key.lower(): value for key, value in pairs}
     api = context.connect(options)
-    if "nodename" in said:
-        for name in expand(said["nodename"]):
+    if "nodename" in assignments:
+        for name in expand(assignments["nodename"]):
             path = f"/api/v1/nodes/{name}"
             found = api.find(path)
             if found is None:
                 raise Refused(f"Invalid node name specified for node {name}")
             try:
-                api.patch(path, node_changes(said, context.user, context.now))
+                api.patch(path, node_changes(assignments, context.user, context.now))
             except BadRequest as trouble:
                 raise Refused(str(trouble)) from None
         return Outcome()
-    word = said.get("jobid") or said.get("job") or ""
+    word = assignments.get("jobid") or assignments.get("job") or ""
     one = called(word)
     found_jobs = find(api, one).jobs if one is not None else []
     if not found_jobs:
@@ -174,7 +174,7 @@ def _update(words: Sequence[str], options: Mapping[str, str], context: Context) 
             raise Refused("Job has already finished")
         path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
         try:
-            changes = job_changes(said, job, context.now)
+            changes = job_changes(assignments, job, context.now)
         except BadRequest as trouble:
             raise Refused(str(trouble)) from None
         if changes:
@@ -195,12 +195,12 @@ _CHANGED_OPTIONS = {
 _TURN = ("account", "qos", "nice", "priority")
 
 
-def job_changes(said: Mapping[str, str], job: Json, now: float) -> Json:
+def job_changes(assignments: Mapping[str, str], job: Json, now: float) -> Json:
     """Return the patch of a job; raise BadRequest for what cannot be changed."""
     options: Json = {}
     annotations: Json = {}
     spec: Json = {}
-    for key, value in said.items():
+    for key, value in assignments.items():
         if key in ("jobid", "job"):
             continue
         if key in ("timelimit", "time"):
@@ -260,11 +260,11 @@ def _must_wait(job: Json) -> None:
         raise BadRequest("Job is no longer pending execution")
 
 
-def node_changes(said: Mapping[str, str], user: str, now: float) -> Json:
+def node_changes(assignments: Mapping[str, str], user: str, now: float) -> Json:
     """Return the patch of a node that is drained or resumed; a reason is a must, as in Slurm."""
-    state = said.get("state", "").upper()
+    state = assignments.get("state", "").upper()
     if state in ("DRAIN", "DOWN", "FAIL"):
-        reason = said.get("reason", "")
+        reason = assignments.get("reason", "")
         if not reason:
             raise BadRequest("You must specify a reason when DRAINING a node. Request denied")
         note = f"{reason.replace('|', '/')}|{user}|{written(now)}"

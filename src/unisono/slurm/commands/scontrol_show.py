@@ -164,13 +164,13 @@ def _shown_nodes(api: ApiClient, which: str, *, one_line: bool) -> Outcome:
 
 def _shown_partitions(api: ApiClient, which: str, *, one_line: bool) -> Outcome:
 
-    said = partitions_of(api.find(MAP), _nodes(api))
-    if which and which not in said:
+    partitions = partitions_of(api.find(MAP), _nodes(api))
+    if which and which not in partitions:
         return Outcome("", f"Partition {which} not found\n", 1)
     return Outcome(
         "".join(
             partition_text(name, nodes, keys, one_line=one_line)
-            for name, (nodes, keys) in said.items()
+            for name, (nodes, keys) in partitions.items()
             if not which or name == which
         )
     )
@@ -185,9 +185,9 @@ def _config(api: ApiClient, context: Context) -> Outcome:
 
     stored = api.find(MAP) or {}
     conf = read_conf((stored.get("data") or {}).get("slurm.conf") or "")
-    said = {value.name or key: value.text for key, value in conf.settings.items()}
-    told = {"ClusterName": "unisono", "SLURM_VERSION": VERSION.split()[-1], **said}
-    lines = [f"{key:<23} = {told[key]}" for key in sorted(told, key=str.lower)]
+    written = {value.name or key: value.text for key, value in conf.settings.items()}
+    settings = {"ClusterName": "unisono", "SLURM_VERSION": VERSION.split()[-1], **written}
+    lines = [f"{key:<23} = {settings[key]}" for key in sorted(settings, key=str.lower)]
     head = f"Configuration data as of {shown(context.now)}"
     return Outcome("\n".join([head, *lines, "", f"Slurmctld(primary) at {context.host} is UP", ""]))
 
@@ -206,28 +206,28 @@ def _reservations(api: ApiClient, context: Context) -> Outcome:
 _PERIODS = {"Daily": 86_400, "Weekly": 7 * 86_400}
 
 
-def _reservation(said: Json, now: float) -> str:
+def _reservation(reservation: Json, now: float) -> str:
     """Write one reservation; of one that comes again, the time that is now or comes next."""
     from unisono.kinds.scalar import duration_ms, instant_ms  # slow to load, and needed here only
 
-    start = instant_ms(str(said.get("start"))) / 1000
-    lasts = duration_ms(str(said["duration"])) / 1000 if said.get("duration") else 0.0
-    if said.get("end"):
-        lasts = instant_ms(str(said["end"])) / 1000 - start
-    period = _PERIODS.get(str(said.get("repeat")))
+    start = instant_ms(str(reservation.get("start"))) / 1000
+    lasts = duration_ms(str(reservation["duration"])) / 1000 if reservation.get("duration") else 0.0
+    if reservation.get("end"):
+        lasts = instant_ms(str(reservation["end"])) / 1000 - start
+    period = _PERIODS.get(str(reservation.get("repeat")))
     if period and now >= start + lasts:
         start += (int((now - start - lasts) // period) + 1) * period
     state = "ACTIVE" if start <= now < start + lasts else "INACTIVE"
-    nodes = said.get("nodes") or "all"
+    nodes = reservation.get("nodes") or "all"
     names = "ALL" if isinstance(nodes, str) else fold(nodes)
-    flags = ["MAINT"] if said.get("maintenance") else []
-    flags += [str(said["repeat"]).upper()] if said.get("repeat") else []
+    flags = ["MAINT"] if reservation.get("maintenance") else []
+    flags += [str(reservation["repeat"]).upper()] if reservation.get("repeat") else []
     return (
-        f"ReservationName={said.get('name')} StartTime={shown(start)} "
+        f"ReservationName={reservation.get('name')} StartTime={shown(start)} "
         f"EndTime={shown(start + lasts)} Duration={clock(lasts)}\n"
         f"   Nodes={names} Flags={','.join(flags)} State={state}\n"
-        f"   Users={','.join(said.get('users') or ()) or '(null)'} "
-        f"Accounts={','.join(said.get('accounts') or ()) or '(null)'}\n\n"
+        f"   Users={','.join(reservation.get('users') or ()) or '(null)'} "
+        f"Accounts={','.join(reservation.get('accounts') or ()) or '(null)'}\n\n"
     )
 
 
@@ -350,29 +350,29 @@ def _longest(text: str | None) -> str:
 
 
 def partition_text(
-    name: str, nodes: Sequence[NodeRow], said: Mapping[str, str], *, one_line: bool = False
+    name: str, nodes: Sequence[NodeRow], settings: Mapping[str, str], *, one_line: bool = False
 ) -> str:
     """Return a partition as `scontrol show partition` prints it."""
     lines = [
         f"PartitionName={name}",
-        f"AllowGroups=ALL AllowAccounts={said.get('allowaccounts') or 'ALL'} "
-        f"AllowQos={said.get('allowqos') or 'ALL'}",
-        f"AllocNodes=ALL Default={said.get('default', 'NO').upper()} "
-        f"QoS={said.get('qos') or 'N/A'}",
-        f"DefaultTime={said.get('defaulttime') or 'NONE'} DisableRootJobs=NO "
+        f"AllowGroups=ALL AllowAccounts={settings.get('allowaccounts') or 'ALL'} "
+        f"AllowQos={settings.get('allowqos') or 'ALL'}",
+        f"AllocNodes=ALL Default={settings.get('default', 'NO').upper()} "
+        f"QoS={settings.get('qos') or 'N/A'}",
+        f"DefaultTime={settings.get('defaulttime') or 'NONE'} DisableRootJobs=NO "
         "ExclusiveUser=NO GraceTime=0 Hidden=NO",
-        f"MaxNodes={said.get('maxnodes') or 'UNLIMITED'} "
-        f"MaxTime={_longest(said.get('maxtime'))} MinNodes={said.get('minnodes') or 0} "
+        f"MaxNodes={settings.get('maxnodes') or 'UNLIMITED'} "
+        f"MaxTime={_longest(settings.get('maxtime'))} MinNodes={settings.get('minnodes') or 0} "
         "LLN=NO MaxCPUsPerNode=UNLIMITED",
         f"Nodes={fold(node.name for node in nodes)}",
-        f"PriorityJobFactor={said.get('priorityjobfactor') or 1} "
-        f"PriorityTier={said.get('prioritytier') or 1} RootOnly=NO ReqResv=NO OverSubscribe=NO",
+        f"PriorityJobFactor={settings.get('priorityjobfactor') or 1} "
+        f"PriorityTier={settings.get('prioritytier') or 1} RootOnly=NO ReqResv=NO OverSubscribe=NO",
         "OverTimeLimit=NONE PreemptMode=OFF",
-        f"State={said.get('state') or 'UP'} TotalCPUs={sum(node.cpus for node in nodes)} "
+        f"State={settings.get('state') or 'UP'} TotalCPUs={sum(node.cpus for node in nodes)} "
         f"TotalNodes={len(nodes)} SelectTypeParameters=NONE",
         "JobDefaults=(null)",
-        f"DefMemPerNode={said.get('defmempernode') or 'UNLIMITED'} "
-        f"MaxMemPerNode={said.get('maxmempernode') or 'UNLIMITED'}",
+        f"DefMemPerNode={settings.get('defmempernode') or 'UNLIMITED'} "
+        f"MaxMemPerNode={settings.get('maxmempernode') or 'UNLIMITED'}",
         f"TRES=cpu={sum(node.cpus for node in nodes)},"
         f"mem={size_text(sum(node.memory_mib for node in nodes))},node={len(nodes)},"
         f"billing={sum(node.cpus for node in nodes)}",

@@ -11,7 +11,7 @@ from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.labels import JOBS
-from unisono.slurm.listing import decoded, turns
+from unisono.slurm.listing import decoded, published_priorities
 from unisono.slurm.states import STARTED
 from unisono.slurm.times import dated
 
@@ -33,7 +33,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     if "help" in options:
         return Outcome("Usage: sdiag [-a] [--json]\n")
     api = context.connect(options)
-    told = turns(api)
+    published = published_priorities(api)
     cycles = _cycles(api)
     rows = [Row(job, context.now) for job in decoded(api.call("GET", JOBS))]
     jobs = [row for row in rows if not row.array]
@@ -50,12 +50,16 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         import json
 
         statistics = {f"jobs_{name}": count for name, count in counts.items()}
-        statistics |= {"schedule_cycle_total": told.get("cycles", 0)}
-        statistics |= {"schedule_queue_length": told.get("queue", 0)}
+        statistics |= {"schedule_cycle_total": published.get("cycles", 0)}
+        statistics |= {"schedule_queue_length": published.get("queue", 0)}
         statistics |= {f"schedule_cycle_{name}": value for name, value in cycles.items()}
         return Outcome(json.dumps({"errors": [], "statistics": statistics}) + "\n")
     at = f"{dated(context.now)} ({int(context.now)})"
-    since = f"{dated(told['at'] / 1000)} ({told['at'] // 1000})" if told.get("at") else "Unknown"
+    since = (
+        f"{dated(published['at'] / 1000)} ({published['at'] // 1000})"
+        if published.get("at")
+        else "Unknown"
+    )
     lines = [
         _LINE,
         f"sdiag output at {at}",
@@ -67,9 +71,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         *(f"Jobs {name + ':':<11}{count}" for name, count in counts.items()),
         "",
         "Main schedule statistics (microseconds):",
-        f"\tTotal cycles: {told.get('cycles', 0)}",
+        f"\tTotal cycles: {published.get('cycles', 0)}",
         *(f"\t{name.title()} cycle:   {value}" for name, value in cycles.items()),
-        f"\tLast queue length: {told.get('queue', counts['pending'])}",
+        f"\tLast queue length: {published.get('queue', counts['pending'])}",
     ]
     return Outcome("\n".join(lines) + "\n")
 

@@ -55,7 +55,7 @@ class Line(NamedTuple):
     """Nodes of a partition that have something in common."""
 
     partition: str
-    said: Mapping[str, str]
+    settings: Mapping[str, str]
     nodes: list[NodeRow]
 
     def alike(self, what: Callable[[NodeRow], object]) -> str:
@@ -133,7 +133,7 @@ def _lines(
     states = {one.lower() for one in options.get("states", "").split(",") if one}
     lines: list[Line] = []
     chosen_nodes: dict[str, NodeRow] = {}
-    for name, (nodes, said) in partitions.items():
+    for name, (nodes, settings) in partitions.items():
         if wanted and name not in wanted:
             continue
         chosen = [
@@ -152,7 +152,7 @@ def _lines(
         if not groups and not (named or states or reasons or by == "node"):
             groups[""] = []
         order = sorted(groups, key=_rank) if by == "state" else list(groups)
-        lines += [Line(name, said, groups[key]) for key in order]
+        lines += [Line(name, settings, groups[key]) for key in order]
     if by == "all":
         return [Line("", {}, list(chosen_nodes.values()))]
     if reasons:
@@ -177,12 +177,16 @@ def _rank(state: str) -> int:
 
 
 def _partition(line: Line) -> str:
-    return f"{line.partition}*" if line.said.get("default", "").upper() == "YES" else line.partition
+    return (
+        f"{line.partition}*"
+        if line.settings.get("default", "").upper() == "YES"
+        else line.partition
+    )
 
 
 def _limit(key: str, default: str) -> Callable[[Line], str]:
     def shows(line: Line) -> str:
-        minutes = minutes_of(line.said.get(key, ""))
+        minutes = minutes_of(line.settings.get(key, ""))
         return elapsed(minutes * 60) if minutes is not None else default
 
     return shows
@@ -204,7 +208,7 @@ def _cpu_counts(line: Line) -> str:
 LETTERS: Mapping[str, Known] = {
     "P": Known("PARTITION", _partition),
     "R": Known("PARTITION", lambda line: line.partition),
-    "a": Known("AVAIL", lambda line: (line.said.get("state") or "up").lower()),
+    "a": Known("AVAIL", lambda line: (line.settings.get("state") or "up").lower()),
     "l": Known("TIMELIMIT", _limit("maxtime", "infinite")),
     "L": Known("DEFAULTTIME", _limit("defaulttime", "n/a")),
     "D": Known("NODES", lambda line: str(len(line.nodes))),
@@ -230,12 +234,12 @@ LETTERS: Mapping[str, Known] = {
     "w": Known("WEIGHT", lambda line: "1"),
     "d": Known("TMP_DISK", lambda line: "0"),
     "z": Known("S:C:T", lambda line: line.alike(lambda node: f"{node.cpus}:1:1")),
-    "s": Known("JOB_SIZE", lambda line: f"1-{line.said.get('maxnodes') or 'infinite'}".lower()),
+    "s": Known("JOB_SIZE", lambda line: f"1-{line.settings.get('maxnodes') or 'infinite'}".lower()),
     "r": Known("ROOT", lambda line: "no"),
-    "h": Known("OVERSUBS", lambda line: (line.said.get("oversubscribe") or "NO").upper()),
-    "g": Known("GROUPS", lambda line: (line.said.get("allowgroups") or "all").lower()),
-    "p": Known("PRIO_TIER", lambda line: line.said.get("prioritytier") or "1"),
-    "I": Known("PRIO_JOB_FACTOR", lambda line: line.said.get("priorityjobfactor") or "1"),
+    "h": Known("OVERSUBS", lambda line: (line.settings.get("oversubscribe") or "NO").upper()),
+    "g": Known("GROUPS", lambda line: (line.settings.get("allowgroups") or "all").lower()),
+    "p": Known("PRIO_TIER", lambda line: line.settings.get("prioritytier") or "1"),
+    "I": Known("PRIO_JOB_FACTOR", lambda line: line.settings.get("priorityjobfactor") or "1"),
     "O": Known("CPU_LOAD", lambda line: "0.00"),
     "M": Known("PREEMPT_MODE", lambda line: "OFF"),
 }

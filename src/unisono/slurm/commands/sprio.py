@@ -11,7 +11,7 @@ from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.labels import JOBS
-from unisono.slurm.listing import decoded, turns
+from unisono.slurm.listing import decoded, published_priorities
 
 LONG = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
 NORMAL = "%.15i %9r %.8u %10y %10a %10b %10f %10j %10p %10q %20t"
@@ -50,8 +50,8 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     if "help" in options:
         return Outcome("Usage: sprio [OPTIONS]; unisono's documentation lists them\n")
     api = context.connect(options)
-    told = turns(api)
-    weights = told.get("weights")
+    published = published_priorities(api)
+    weights = published.get("weights")
     if weights is None:
         raise Refused(
             "without a SchedulingPolicy jobs are ordered by priority class and age; create one"
@@ -61,8 +61,8 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     else:
         jobs = {str(job["spec"]["jobId"]): job for job in decoded(api.call("GET", JOBS))}
         lines = [
-            _line(identity, parts, jobs[identity], told, context)
-            for identity, parts in (told.get("factors") or {}).items()
+            _line(identity, parts, jobs[identity], published, context)
+            for identity, parts in (published.get("factors") or {}).items()
             if identity in jobs
         ]
         lines = _chosen(lines, options)
@@ -73,11 +73,11 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     return Outcome(table(columns, lines, heads="noheader" not in options, after=after))
 
 
-def _line(identity: str, parts: list[Any], job: Any, told: Any, context: Context) -> Line:
+def _line(identity: str, parts: list[Any], job: Any, published: Any, context: Context) -> Line:
     *numbers, tres = parts
     named = dict(zip(_PARTS, numbers, strict=True))
-    priority = int((told.get("priorities") or {}).get(identity, 0))
-    return Line(Row(job, context.now), priority, named, tres, told["weights"])
+    priority = int((published.get("priorities") or {}).get(identity, 0))
+    return Line(Row(job, context.now), priority, named, tres, published["weights"])
 
 
 def _chosen(lines: list[Line], options: Mapping[str, str]) -> list[Line]:

@@ -33,10 +33,10 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print a report; of yesterday, if no time is given."""
     given = parse_arguments("sreport", arguments, _OPTIONS)
     words = [word for word in given.words if "=" not in word]
-    said = dict(word.lower().partition("=")[::2] for word in given.words if "=" in word)
+    time_range = dict(word.lower().partition("=")[::2] for word in given.words if "=" in word)
     if "help" in given.options or len(words) < 2:
         return Outcome(_USAGE, code=0 if "help" in given.options else 1)
-    start, end = _window(said, context.now)
+    start, end = _window(time_range, context.now)
     api = context.connect(given.options)
     rows = [Row(job, context.now) for job in decoded(api.call("GET", JOBS))]
     rows = [row for row in rows if not row.array]
@@ -67,15 +67,15 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     return Outcome(_text(table, title, what, given.options))
 
 
-def _window(said: Mapping[str, str], now: float) -> tuple[float, float]:
+def _window(time_range: Mapping[str, str], now: float) -> tuple[float, float]:
     midnight = now - now % _DAY
     try:
-        start = parse_time(said["start"], now) if "start" in said else midnight - _DAY
+        start = parse_time(time_range["start"], now) if "start" in time_range else midnight - _DAY
         end = (
-            parse_time(said["end"], now)
-            if "end" in said
+            parse_time(time_range["end"], now)
+            if "end" in time_range
             else midnight
-            if "start" not in said
+            if "start" not in time_range
             else now
         )
     except BadTime as text:

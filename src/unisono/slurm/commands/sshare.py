@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
-from unisono.slurm.listing import turns
+from unisono.slurm.listing import published_priorities
 
 _OPTIONS = options_table(
     Option("accounts", "A"),
@@ -62,11 +62,11 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     options = given.options
     if "help" in options:
         return Outcome("Usage: sshare [OPTIONS]; unisono's documentation lists them\n")
-    told = turns(context.connect(options))
-    if told.get("weights") is None:
+    published = published_priorities(context.connect(options))
+    if published.get("weights") is None:
         raise Refused("there are no shares without a SchedulingPolicy; create one")
-    shares = [Share(*one) for one in told.get("shares") or ()]
-    is_classic = bool(told["weights"].get("classic"))
+    shares = [Share(*one) for one in published.get("shares") or ()]
+    is_classic = bool(published["weights"].get("classic"))
     columns = _columns(options, is_classic=is_classic)
     lines = [_cells(one, is_classic=is_classic) for one in _chosen(shares, options, context.user)]
     heads = "noheader" not in options

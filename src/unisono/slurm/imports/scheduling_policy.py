@@ -255,7 +255,7 @@ def _flags(conf: Conf, report: Report) -> Json:
 def _accounts(dump: Dump, report: Report) -> list[Json]:
     made: list[Json] = []
     allowed: dict[str, Sequence[str]] = {}  # of accounts; parents come first
-    seats = Counter(user.name for block in dump.accounts.values() for user in block.users)
+    memberships = Counter(user.name for block in dump.accounts.values() for user in block.users)
     for block in dump.accounts.values():
         above = allowed.get(block.parent, ())
         own = allowed[block.name] = _allowed(block.keys.get("qos", ""), above)
@@ -268,7 +268,7 @@ def _accounts(dump: Dump, report: Report) -> list[Json]:
         users = [
             {
                 "name": user.name,
-                **_home(user, block.name, seats),
+                **_home(user, block.name, memberships),
                 **_association(user.keys, f"user {user.name}", own, report),
             }
             for user in block.users
@@ -283,9 +283,9 @@ def _accounts(dump: Dump, report: Report) -> list[Json]:
     return made
 
 
-def _home(user: Member, account: str, seats: Counter[str]) -> Json:
+def _home(user: Member, account: str, memberships: Counter[str]) -> Json:
     """Mark the default account of a user with several; a single one needs no mark."""
-    is_default = user.keys.get("defaultaccount") == account and seats[user.name] > 1
+    is_default = user.keys.get("defaultaccount") == account and memberships[user.name] > 1
     return {"default": True} if is_default else {}
 
 

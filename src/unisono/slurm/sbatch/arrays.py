@@ -79,12 +79,12 @@ def read_array(text: str, most: int = MOST_TASKS) -> Array:
     >>> read_array("0-15:4,20%2")
     Array(parts=(range(0, 13, 4), range(20, 21)), limit=2)
     """
-    told, percent, limit = text.partition("%")
+    plain, percent, limit = text.partition("%")
     at_once = whole_number(limit)
     if percent and at_once is None:
         raise BadArray("Invalid job array specification")
     parts: list[range] = []
-    for part in told.split(","):
+    for part in plain.split(","):
         found = _PART.fullmatch(part.strip())
         if found is None:
             raise BadArray("Invalid job array specification")

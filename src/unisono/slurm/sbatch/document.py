@@ -165,10 +165,10 @@ def limit_text(text: str) -> str:
     >>> limit_text("1:30"), limit_text("2-0"), limit_text("UNLIMITED"), limit_text("45")
     ('2', '2880', '0', '45')
     """
-    told = text.strip().upper()
-    if told in ("UNLIMITED", "INFINITE", "-1", "0"):
+    plain = text.strip().upper()
+    if plain in ("UNLIMITED", "INFINITE", "-1", "0"):
         return "0"
-    shape = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", told)
+    shape = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", plain)
     if shape is None:
         raise BadRequest("Invalid --time specification")
     days, first, second, third = (int(one or 0) for one in shape.groups())

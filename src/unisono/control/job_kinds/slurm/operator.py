@@ -38,7 +38,7 @@ from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.slurm import ENDED
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.slurm.environment import seats_of
+from unisono.slurm.environment import allocated_nodes
 
 # How long the record of a job that ended is kept: what sacct can still tell.
 KEPT_SECONDS = 7 * 24 * 3600
@@ -135,16 +135,18 @@ class SlurmJobOperator:
         if old:
             return  # their end brings us back
         nodes = _nodes(workload)
-        seats = seats_of(job, nodes)
+        allocated = allocated_nodes(job, nodes)
         paid = {**(job.get("status") or {}), **self._payer(job, workload)}
         known = {**job, "status": paid}  # pods are made before that is written
-        wanted = pods_of(known, seats, injections(workload, view, self._queues, names.SCHEDULER))
+        wanted = pods_of(
+            known, allocated, injections(workload, view, self._queues, names.SCHEDULER)
+        )
         missing = [pod for pod in wanted if pod["metadata"]["name"] not in current]
         if missing:
             if view.get(names.SERVICE, subdomain(job), job["metadata"]["namespace"]) is None:
                 yield Create(service_of(job))
             yield Together([Create(pod) for pod in missing])
-        hosts = [seat.node for seat in seats]
+        hosts = [node.node for node in allocated]
         if batch is None or phase_of(batch) != "Running":
             yield from _write(job, {"state": "CONFIGURING", "reason": "None", "nodes": hosts})
             return

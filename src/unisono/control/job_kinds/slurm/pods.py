@@ -16,7 +16,7 @@ from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.pods import pod_from
 from unisono.control.jobs.workload import owner_reference
 from unisono.kinds.digits import whole_number
-from unisono.slurm.environment import Seat, environment
+from unisono.slurm.environment import AllocatedNode, environment
 from unisono.slurm.file_names import output_files
 from unisono.slurm.labels import GRANTED_OPTION
 
@@ -55,15 +55,17 @@ exec "$UNISONO_SLURM/script" "$@"
 _WAIT = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 
 
-def pods_of(job: Json, seats: Sequence[Seat], sets: Mapping[str, Injection]) -> list[Json]:
+def pods_of(
+    job: Json, allocated: Sequence[AllocatedNode], sets: Mapping[str, Injection]
+) -> list[Json]:
     """Return all pods of a job that was admitted."""
     made: list[Json] = []
     number = 0
-    hosts = [f"{_host(job, place)}.{subdomain(job)}" for place in range(len(seats))]
+    hosts = [f"{_host(job, place)}.{subdomain(job)}" for place in range(len(allocated))]
     for group in job["spec"]["groups"]:
         # One for each node that it has: the number in the manifest is only what was asked for.
-        for place in range(min(int(group["nodes"]), len(seats) - number)):
-            made.append(_pod(job, group, number, place, seats, hosts, sets))
+        for place in range(min(int(group["nodes"]), len(allocated) - number)):
+            made.append(_pod(job, group, number, place, allocated, hosts, sets))
             number += 1
     return made
 
@@ -111,7 +113,7 @@ def _pod(
     group: Json,
     number: int,
     place: int,
-    seats: Sequence[Seat],
+    allocated: Sequence[AllocatedNode],
     hosts: Sequence[str],
     sets: Mapping[str, Injection],
 ) -> Json:
@@ -136,7 +138,7 @@ def _pod(
         "terminationGracePeriodSeconds": api.KILL_WAIT,
     }
     first, *others = spec["containers"]
-    spec["containers"] = [_container(job, first, number, seats, hosts), *others]
+    spec["containers"] = [_container(job, first, number, allocated, hosts), *others]
     if number == 0:
         _mount_script(job, spec)
         run = (job["metadata"].get("annotations") or {}).get("unisono.dev/run-seconds")
@@ -148,14 +150,14 @@ def _pod(
 
 
 def _container(
-    job: Json, written: Json, number: int, seats: Sequence[Seat], hosts: Sequence[str]
+    job: Json, written: Json, number: int, allocated: Sequence[AllocatedNode], hosts: Sequence[str]
 ) -> Json:
     made = dict(written)
-    variables = environment(job, seats)
+    variables = environment(job, allocated)
     variables |= {
         "SLURM_NODEID": str(number),
         "UNISONO_SLURM_PODS": " ".join(hosts),
-        "UNISONO_SLURM_TASKS": " ".join(str(seat.tasks) for seat in seats),
+        "UNISONO_SLURM_TASKS": " ".join(str(node.tasks) for node in allocated),
     }
     if number == 0:
         variables |= _for_batch(job)

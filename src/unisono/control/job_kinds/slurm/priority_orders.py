@@ -24,9 +24,9 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.labels import NAMESPACE
-from unisono.slurm.listing import TURNS
+from unisono.slurm.listing import PUBLISHED_MAP
 
-PLACE = Key(NAMESPACE, TURNS)
+PLACE = Key(NAMESPACE, PUBLISHED_MAP)
 _LEAST_SECONDS = 2.0
 # So many jobs more make it a second less often.
 _JOBS_A_SECOND = 100

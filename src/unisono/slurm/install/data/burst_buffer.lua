@@ -10,10 +10,10 @@ function slurm_bb_setup(job, uid, pool, size, path) return slurm.SUCCESS end
 function slurm_bb_data_in(job, path)
    -- The number of a job is all that reaches a shell here.
    local process = io.popen(string.format("%s stage %d", HOOK, tonumber(job)))
-   local said = process and process:read("*l") or nil
+   local text = process and process:read("*l") or nil
    if process then process:close() end
-   if said == "ok" then return slurm.SUCCESS end
-   return slurm.ERROR, said or "the bridge does not answer"
+   if text == "ok" then return slurm.SUCCESS end
+   return slurm.ERROR, text or "the bridge does not answer"
 end
 
 function slurm_bb_paths(job, path, file) return slurm.SUCCESS end

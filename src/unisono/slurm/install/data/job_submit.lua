@@ -26,9 +26,8 @@ local function is_operator(uid)
    return false
 end
 
--- Tells the bridge; it reads and removes the file. Users may not write marks, so what they want is
--- written here.
-local function tell(...)
+-- Writes a request for the bridge, which reads and removes the file: users may not write marks.
+local function request(...)
    local file = io.open(REQUESTS, "a")
    if file then
       file:write(string.format(...), "\n")
@@ -46,7 +45,7 @@ function slurm_job_submit(job, partitions, uid)
       if code ~= slurm.SUCCESS then return code end
    end
    if job.name == PLACEHOLDER and is_operator(uid) then return slurm.SUCCESS end
-   tell("submitted")
+   request("submitted")
    if MODE == "stage" then
       if job.user_id ~= 0 then -- Slurm gives root no burst buffers
          job.burst_buffer = "#BB_LUA unisono"
@@ -69,17 +68,17 @@ function slurm_job_modify(job, record, partitions, uid)
       local code = site.modify(job, record, partitions, uid)
       if code ~= slurm.SUCCESS then return code end
    end
-   local stand = string.match(record.admin_comment or "", "^unisono:(%a+)")
-   if MODE ~= "gate" or stand == nil or job.admin_comment ~= nil then
+   local state = string.match(record.admin_comment or "", "^unisono:(%a+)")
+   if MODE ~= "gate" or state == nil or job.admin_comment ~= nil then
       return slurm.SUCCESS -- not a job of the gate, or the bridge itself
    end
    if is_set(job.priority) then
       if job.priority == 0 then
-         tell("hold %d", record.job_id)
-      elseif job.priority == RELEASE and stand == "hold" then
-         tell("release %d", record.job_id)
+         request("hold %d", record.job_id)
+      elseif job.priority == RELEASE and state == "hold" then
+         request("release %d", record.job_id)
          job.priority = 0
-      elseif job.priority == RELEASE and stand == "gate" then
+      elseif job.priority == RELEASE and state == "gate" then
          slurm.log_user("this job waits for its reservation; it is released when it has one")
          return slurm.ERROR
       end
