@@ -10,8 +10,8 @@ from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Delete, Patch, Together
-from unisono.control.admission.placement import placement_of
-from unisono.control.conditions import find
+from unisono.control.admission.placement import is_of_earlier_leader, placement_of
+from unisono.control.conditions import find, is_true
 from unisono.control.gangs.controller import GangController
 from unisono.control.job_kinds.batch.operator import JobOperator
 from unisono.kube.form import Key
@@ -319,6 +319,35 @@ def test_nothing_is_bound_while_other_nodes_are_looked_for() -> None:
         assert isinstance(written, Patch)
         assert placement_of(written.changes["status"]["conditions"])[0] == "Committed"
         assert isinstance(steps.send(workload(world)), Together)
+
+    told(story)
+
+
+def test_an_admission_that_an_earlier_leader_wrote_late_is_taken_back() -> None:
+    """Its nodes were given to another gang before the write arrived (seed 70446)."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("j", seconds=600))
+        await world.settle()
+        late = workload(world)
+        conditions = late["status"]["conditions"]
+        for one in conditions:
+            if one["type"] == names.PLACEMENT:
+                one |= {"reason": "Committing", "status": "False"}
+        await world.store.landed()
+        world.pump()
+        key = Key("default", late["metadata"]["name"])
+        await world.set_status(names.WORKLOAD, key.name, late["status"])
+        await world.store.landed()
+        world.pump()
+        for epoch, written in ((1, False), (2, True)):
+            gangs = GangController(came_late=lambda one: is_of_earlier_leader(one, epoch))  # noqa: B023
+            steps = gangs.reconcile(key, world.view, world.clock.now())
+            first = next(steps, None)
+            is_evicted = isinstance(first, Patch) and is_true(
+                first.changes["status"]["conditions"], "Evicted"
+            )
+            assert is_evicted is written
 
     told(story)
 

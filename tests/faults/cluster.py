@@ -93,6 +93,7 @@ class Cluster:
         self.down_s: Sequence[float] = _DOWN_S  # how long whoever dies stays away
         self.broken: list[str] = []  # promises that were
         self.is_late = False  # what changes now was asked for long ago
+        self._epoch = 0
         self._is_checked = is_checked
         self._workers = workers
         self._uid = 0
@@ -146,7 +147,8 @@ class Cluster:
 
     def _control_plane(self) -> Program:
         def controllers(view: View) -> Sequence[Any]:
-            self.assembly: Assembly = embedded(view, DEFAULTS)
+            self._epoch += 1  # each start is another leader
+            self.assembly: Assembly = embedded(view, DEFAULTS, epoch=self._epoch)
             return self.assembly.controllers
 
         return Program(

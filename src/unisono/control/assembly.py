@@ -336,7 +336,7 @@ def _assembled(
         (
             scheduler,
             Explainer(scheduler, None if is_alone else Sentences()),
-            GangController(owners.is_made_elsewhere),
+            GangController(owners.is_made_elsewhere, scheduler.came_late),
             Ownerless(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
             *((JobOperator(), OrphanedPods(), NodeKeeper()) if is_alone else ()),

@@ -123,3 +123,26 @@ def test_a_job_that_is_suspended_leaves_nothing_behind() -> None:
         assert world.every(POD) == []
 
     told(story)
+
+
+def test_a_cluster_that_is_created_late_for_a_suspended_job_is_deleted() -> None:
+    """The request of a dead leader came after its successor had suspended the job."""
+
+    async def story(world: World) -> None:
+        await world.create(*queue_of(4), gpu_node("n1", 4), ray_job(labels=IN_QUEUE))
+        await world.settle()
+        (cluster,) = world.every(api.CLUSTER)
+        (workload,) = world.every(WORKLOAD)
+        await world.client.patch(
+            WORKLOAD, workload["metadata"]["name"], "default", {"spec": {"active": False}}
+        )
+        await world.settle()
+        owners = cluster["metadata"]["ownerReferences"]
+        metadata = {"name": "late", "namespace": "default", "ownerReferences": owners}
+        spec = {**cluster["spec"], "suspend": False}
+        await world.create({**cluster, "metadata": metadata, "spec": spec, "status": {}})
+        await world.settle()
+        assert world.every(api.CLUSTER) == []
+        assert world.every(POD) == []
+
+    told(story)

@@ -102,6 +102,15 @@ def stamped(workload: Json, epoch: int) -> Json | None:
     }
 
 
+def is_of_earlier_leader(workload: Json, epoch: int) -> bool:
+    """Say whether a gang begins by the decision of a leader before the one of this epoch.
+
+    Later phases keep the epoch of a gang that was committed before, which no leader marks.
+    """
+    phase, parts = placement_of((workload.get("status") or {}).get("conditions"))
+    return phase in (PLANNED, COMMITTING) and number_of(parts, "epoch") < epoch
+
+
 def fenced(workload: Json, now: float) -> Json:
     """Return the status patch that changes nothing but the state that a write names.
 

@@ -120,13 +120,19 @@ class GangController:
         names.POD: _read_of_pod,
     }
 
-    def __init__(self, is_made_elsewhere: Callable[[Json], bool] = lambda workload: False) -> None:
-        """Begin with nobody sent anywhere.
+    def __init__(
+        self,
+        is_made_elsewhere: Callable[[Json], bool] = lambda workload: False,
+        came_late: Callable[[Json], bool] = lambda workload: False,
+    ) -> None:
+        """Begin without any pod on its way.
 
-        `is_made_elsewhere` says that nobody of us makes the pods of a workload. It may take its
-        time with them, and need not have any: its quota is its own.
+        `is_made_elsewhere` says that no controller of ours makes the pods of a workload. It may
+        take its time with them, and need not have any: its quota is its own. `came_late` says that
+        an admission was written by an earlier leader after this one had taken over.
         """
         self._is_made_elsewhere = is_made_elsewhere
+        self._came_late = came_late
         # Where pods were sent whose binding the view does not show yet, by workload and uid: given
         # another place, one of them would leave its own to somebody else. Who starts anew reads
         # the pods after all that the one before wrote, and needs no memory of it.
@@ -178,6 +184,10 @@ class GangController:
         self, workload: Json, phase: str, about: Mapping[str, str], view: View, now: float
     ) -> Steps:
         """Take an admitted gang a step further: to its nodes, or back if it has lost one."""
+        if self._came_late(workload):
+            why = "an earlier leader decided it, and the write came after that leader had ended"
+            yield from self._roll_back(workload, "LateDecision", why, now)
+            return
         slots = self._slots(workload, view)
         coming = nodes_to_come(workload)
         lost = [

@@ -570,6 +570,14 @@ class Scheduler:
             return
         self.state.apply(MarketSet(market))
 
+    def came_late(self, workload: Json) -> bool:
+        """Say whether an earlier leader admitted a gang, and its write came after we took over.
+
+        Its nodes may belong to another gang by now. Gangs that were on their way at that time bear
+        our mark, so an older one can only be such a write (ADR 0028).
+        """
+        return self._has_taken_over and placement.is_of_earlier_leader(workload, self._epoch)
+
     def _take_over(self, view: View, now: Instant) -> Steps:
         """Put our mark on every gang that is on its way, before anything is decided."""
         if self._has_taken_over:

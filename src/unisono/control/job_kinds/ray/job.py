@@ -90,6 +90,9 @@ class RayJobOperator:
             yield from self._clear(job, view)
         elif phase in ENDED:
             yield from self._tidy(job, view, now)
+        elif job["spec"].get("suspend") and (late := _made(job, view)):
+            # A request of an earlier leader came when the job was suspended already.
+            yield from _delete(late)
         elif job["spec"].get("suspend") or not is_let_go(job, api.JOB, self._queues, view):
             return
         elif phase in ("", "Suspended"):
