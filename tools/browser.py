@@ -119,7 +119,7 @@ class Tab:
     async def go(self, address: str) -> None:
         """Open an address as a new document."""
         await self.run("window.isLeaving = true")
-        # Nobody answers this when the page moves to another process, so nobody waits for it.
+        # Without waiting: there is no answer when the page moves to another process.
         self._number += 1
         blank = {"id": self._number, "method": "Page.navigate", "params": {"url": "about:blank"}}
         await self._socket.send_json(blank)
@@ -144,7 +144,7 @@ class Tab:
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    # Who is asked while a page moves to another process may never answer.
+                    # A page that moves to another process may never answer.
                     with contextlib.suppress(PageTrouble, TimeoutError):
                         if found := await asyncio.wait_for(self.run(_plain(script)), _ONE_LOOK_S):
                             return found

@@ -1,9 +1,9 @@
 """Write `deploy/`: the manifests of an installation as files for kustomize (`make deploy`).
 
 `unisono install` applies the same objects from the same functions; a test compares these files with
-them. The base only queues; each operator is a component with a role of its own, and so is whoever
-brings machines. Definitions are written as compact JSON, one directory per group: they are large,
-nobody reads them, and whoever has a group from upstream leaves its directory out.
+them. The base only queues; each operator and each provisioner of machines is a component with its
+own role. Definitions are written as compact JSON, one directory per group: they are large and not
+meant for reading, and a cluster with upstream's definitions of a group leaves its directory out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ KEPT = ("README.md",)
 
 _HEADER = "# Made by `make deploy`; edit src/unisono/cli/install/manifests.py instead.\n"
 _WANTED = Wanted(namespace=HOME, operators=())
-# Of whoever follows the examples; somebody else writes a patch.
+# Values of the examples; other names need a patch.
 _PROXY = "ingress-nginx"
 _WEB_TLS = "unisono-web-tls"
 _CONTAINER = "/spec/template/spec/containers/0"

@@ -30,7 +30,7 @@ def resources(wanted: Wanted) -> dict[str, Json]:
     selector = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": _REPORT}}}
     policy = _made(wanted, "networking.k8s.io/v1", "NetworkPolicy", _REPORT)
     return {
-        # A report is made of a file: nobody is asked, and nobody may ask.
+        # A report is made of a file: the pod needs no connections, and accepts none.
         "network-policy.yaml": policy
         | {"spec": {**selector, "policyTypes": ["Ingress", "Egress"]}},
         "claim.yaml": _made(wanted, "v1", "PersistentVolumeClaim", _CLAIM)
@@ -100,7 +100,7 @@ def _pod(wanted: Wanted) -> Json:
         "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [beside]}},
         "volumes": [_VOLUME],
         "initContainers": [_container(wanted, "files", files)],
-        # For whoever has no way to the volume: `kubectl logs`.
+        # For users without access to the volume: `kubectl logs`.
         "containers": [_container(wanted, "text", week)],
     }
 

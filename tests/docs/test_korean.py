@@ -1,4 +1,4 @@
-"""Korean pages are twins of English ones: the same headings, blocks and tables."""
+"""Korean pages mirror the English ones: the same headings, blocks and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.page import ROOT, blocks, name_of, pages
 
-# Guides for the five documents that the project began with, for those who come, and who operate.
+# The five walkthroughs, the migration guides and operations.
 BOTH = (
     "gang-quota.md",
     "queues-and-gangs.md",

@@ -106,7 +106,7 @@ def test_what_is_not_run_says_why(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", pages(), ids=name_of)
-def test_whoever_reads_a_block_knows_which_file_it_is(path: Path) -> None:
+def test_the_text_names_the_file_of_a_block(path: Path) -> None:
     """The name behind the language is for us; most readers of Markdown do not show it."""
     text = _text(path)
     for block in blocks(text):

@@ -1,7 +1,7 @@
 """Compiled copies of the package in the user's cache: built once for every state of the sources.
 
-A copy's name is a digest of all that decides what is in it. It is built under another name and then
-renamed, by whoever holds the lock, so that a copy is either whole or not there.
+A copy's name is a digest of everything that its content depends on. It is built under another name
+and then renamed, under a lock, so that a copy is either whole or not there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NATIVE = HERE / "native.py"
 MODULES = HERE / "modules.txt"
 
 _KEPT = 2  # the newest: of this state of the sources, and of the one to compare it with
-_IN_USE_S = 3600  # whoever asked for a copy may import from it for so long
+_IN_USE_S = 3600  # a process may import from its copy for so long
 _UNFINISHED = ".building-"
 
 
@@ -61,7 +61,7 @@ def build() -> Path:
     if not place.is_dir():
         check_tools()
         with _locked(place.parent):
-            if not place.is_dir():  # nobody else made it while we waited
+            if not place.is_dir():  # no other process made it meanwhile
                 _make(place)
     os.utime(place)
     return place
@@ -82,7 +82,7 @@ def check_tools() -> None:
 
 def _make(place: Path) -> None:
     cache = place.parent
-    for left in cache.glob(f"{_UNFINISHED}*"):  # by one that was killed: nobody else has the lock
+    for left in cache.glob(f"{_UNFINISHED}*"):  # of a killed process: we have the lock
         shutil.rmtree(left, ignore_errors=True)
     unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=cache))
     try:
@@ -115,7 +115,7 @@ def _cache() -> Path:
 
 
 def _digest() -> str:
-    """Return a name for what is compiled, by what, for whom."""
+    """Return a name for the sources, the tools and the Python that they are compiled for."""
     found = hashlib.sha256()
     tools = [f"{name} {_version(name)}" for name in ("mypy", "numpy", "msgspec")]
     settings = [f"{name}={os.environ.get(name, '')}" for name in ("CC", "CFLAGS", "LDFLAGS")]
@@ -152,7 +152,7 @@ def _locked(cache: Path) -> Iterator[None]:
 
 
 def _forget_old(cache: Path) -> None:
-    """Remove all but the newest copies, and those somebody may be running."""
+    """Remove all but the newest copies and those that may be in use."""
     copies = [path for path in cache.iterdir() if not path.name.startswith(".")]
     last_used = {path: path.stat().st_mtime for path in copies}
     newest_first = sorted(copies, key=lambda path: (-last_used[path], path.name))
@@ -162,5 +162,5 @@ def _forget_old(cache: Path) -> None:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits; stdout is for the answer."""
+    """Print progress on stderr; stdout is for the answer."""
     print(f"compiled: {text}", file=sys.stderr, flush=True)

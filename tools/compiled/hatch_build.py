@@ -64,7 +64,7 @@ def _is_asked_for() -> bool:
 
 
 def _cache_module() -> ModuleType:
-    """Load the file beside this one: here nobody knows of a package `tools`."""
+    """Load the file beside this one: in a build there is no package `tools`."""
     path = Path(__file__).resolve().with_name("cache.py")
     spec = importlib.util.spec_from_file_location("unisono_compiled_cache", path)
     assert spec is not None

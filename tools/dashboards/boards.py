@@ -75,7 +75,7 @@ FLEET = Board(
                     width=6,
                     least=0,
                     most=100,
-                    description="Counts pods that are over or wait for a node, too, so it may be"
+                    description="Counts pods that ended or wait for a node, too, so it may be"
                     " more than 100; the panel beside it does not.",
                 ),
                 Panel(
@@ -167,7 +167,7 @@ FLEET = Board(
 QUEUES = Board(
     "unisono-queues",
     "Unisono / Queues and quota",
-    "What queues may use, what they use, borrow and lend, and who waits.",
+    "Quota, usage, borrowing, lending and pending workloads of queues.",
     (
         Section(
             "Quota",
@@ -188,7 +188,11 @@ QUEUES = Board(
                 ),
                 Panel("Borrowed", [Query(_gpus("borrowed"), "{{queue}}")], width=8),
                 Panel("Lent", [Query(_gpus("lent"), "{{queue}}")], width=8),
-                Panel("Wanted by those who wait", [Query(_gpus("pending"), "{{queue}}")], width=8),
+                Panel(
+                    "Requested by pending jobs",
+                    [Query(_gpus("pending"), "{{queue}}")],
+                    width=8,
+                ),
             ),
         ),
         Section(
@@ -219,13 +223,13 @@ QUEUES = Board(
 GANGS = Board(
     "unisono-gangs",
     "Unisono / Gangs and waits",
-    "Who waits, for what, how long; and how long it took those who started.",
+    "Pending workloads: reasons and waits; and the waits of started workloads.",
     (
         Section(
             "Waiting",
             (
                 Panel(
-                    "Who waits longest",
+                    "Longest waits",
                     [Query(f"topk(20, unisono_gang_pending_seconds{{{_QUEUE}}})")],
                     kind="table",
                     unit="s",
@@ -253,7 +257,7 @@ GANGS = Board(
             ),
         ),
         Section(
-            "Waits of those who started",
+            "Waits of started workloads",
             (
                 Panel(
                     "In all",
@@ -278,7 +282,7 @@ GANGS = Board(
 WORKLOAD = Board(
     "unisono-workload",
     "Unisono / Workload detail",
-    "One gang: its pods, what its GPUs do, and whether one of them holds the others up.",
+    "One gang: its pods, its GPU metrics, and stragglers.",
     (
         Section(
             "Gang",
@@ -325,7 +329,7 @@ WORKLOAD = Board(
 CAPACITY = Board(
     "unisono-capacity",
     "Unisono / Capacity and cost",
-    "Nodes, what they cost, what is idle, and how broken up the free GPUs are.",
+    "Nodes, their cost, idle nodes, and the fragmentation of free GPUs.",
     (
         Section(
             "Capacity",
@@ -338,7 +342,7 @@ CAPACITY = Board(
                     ],
                 ),
                 Panel(
-                    "Free GPUs that pods of a size cannot use",
+                    "Fragmented GPUs, by pod size",
                     [Query("unisono_fragmentation_ratio", "{{flavor}} pods of {{size}}")],
                     unit="percentunit",
                     least=0,
@@ -350,14 +354,14 @@ CAPACITY = Board(
             "Cost",
             (
                 Panel(
-                    "All nodes, an hour",
+                    "All nodes, per hour",
                     [Query("unisono_hourly_cost_usd")],
                     kind="stat",
                     unit="currencyUSD",
                     width=6,
                 ),
                 Panel(
-                    "Idle nodes, an hour",
+                    "Idle nodes, per hour",
                     [
                         Query(
                             "sum(unisono_node_price_usd_per_hour and on (node)"
@@ -369,7 +373,7 @@ CAPACITY = Board(
                     width=6,
                 ),
                 Panel(
-                    "Idle for how long",
+                    "Idle time of nodes",
                     [Query("unisono_node_idle_seconds", "{{node}}")],
                     unit="s",
                 ),
@@ -383,7 +387,7 @@ CAPACITY = Board(
 RELIABILITY = Board(
     "unisono-reliability",
     "Unisono / Reliability",
-    "Errors of devices, restarts, preemptions, and the scheduler's own pace.",
+    "Device errors, restarts, preemptions, and the speed of the scheduler.",
     (
         Section(
             "Devices",
@@ -427,7 +431,7 @@ RELIABILITY = Board(
             "Workloads",
             (
                 Panel(
-                    "Began again, an hour",
+                    "Restarts per hour",
                     [
                         Query(
                             "sum by (reason) (increase(unisono_workload_restarts_total[1h]))",
@@ -436,7 +440,7 @@ RELIABILITY = Board(
                     ],
                 ),
                 Panel(
-                    "Preempted, an hour",
+                    "Preemptions per hour",
                     [
                         Query(
                             "sum by (queue, reason) (increase(unisono_preemptions_total[1h]))",
@@ -451,7 +455,7 @@ RELIABILITY = Board(
             "Scheduler",
             (
                 Panel(
-                    "How long decisions take",
+                    "Duration of scheduling cycles",
                     [
                         Query(
                             f"histogram_quantile({quantile}, sum by (le)"

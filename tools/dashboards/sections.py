@@ -23,37 +23,37 @@ def ranks(gang: str) -> Section:
         "Ranks",
         (
             Panel(
-                "How long a step takes",
+                "Step time",
                 [Query(f"unisono_rank_step_seconds{{{gang}}}", legend)],
                 unit="s",
                 least=0,
                 description=told,
             ),
             Panel(
-                "Who holds the others up",
+                "Stragglers",
                 [Query(f"unisono_straggler_score{{{gang}}}", legend)],
-                description=f"Over 3 a rank is unusually slow among its own. {told}",
+                description=f"Over 3 a rank is unusually slow in its gang. {told}",
             ),
         ),
     )
 
 
 GPU_TIME = Section(
-    "GPU time and money",
+    "GPU time and cost",
     (
         Panel(
-            "What becomes of all GPUs",
+            "GPU time by state",
             [Query(_by("state", "unisono_gpu_capacity_seconds_total"), "{{state}}")],
             least=0,
         ),
         Panel(
-            "What GPUs do for queues",
+            "GPU time by queue",
             [Query(_by("queue, state", "unisono_gpu_seconds_total"), "{{queue}} {{state}}")],
             least=0,
             description="Lost seconds were counted before, as busy or idle.",
         ),
         Panel(
-            "Dollars an hour, by queue",
+            "Cost per hour, by queue",
             [
                 Query(
                     f"{_by('queue, class', 'unisono_cost_usd_total')} * 3600", "{{queue}} {{class}}"
@@ -61,7 +61,7 @@ GPU_TIME = Section(
             ],
             unit="currencyUSD",
             least=0,
-            description="Overhead is what nobody held.",
+            description="Overhead is the cost of GPUs that no pod held.",
         ),
     ),
 )
@@ -70,7 +70,7 @@ MACHINES = Section(
     "Machines",
     (
         Panel(
-            "Purchases, an hour",
+            "Purchases per hour",
             [
                 Query(
                     "sum by (nodepool, result) (increase(unisono_provision_plans_total[1h]))",
@@ -80,7 +80,7 @@ MACHINES = Section(
             least=0,
         ),
         Panel(
-            "From a purchase to its machines",
+            "Purchase until machines are ready",
             [
                 Query(_quantile(quantile, "unisono_provision_duration_seconds"), name)
                 for quantile, name in ((0.5, "median"), (0.95, "p95"))
@@ -88,7 +88,7 @@ MACHINES = Section(
             unit="s",
         ),
         Panel(
-            "Machines that were asked for",
+            "NodeClaims by state",
             [Query("unisono_nodeclaims > 0", "{{nodepool}} {{state}}")],
             least=0,
         ),
@@ -115,7 +115,7 @@ BROKEN = Panel(
 )
 
 LEAVING = Panel(
-    "Until room is free after a preemption",
+    "Preemption until quota is free",
     [
         Query(_quantile(quantile, "unisono_preemption_latency_seconds"), name)
         for quantile, name in ((0.5, "median"), (0.95, "p95"))

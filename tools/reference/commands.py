@@ -14,13 +14,13 @@ _HEAD = """\
 
 <!-- written by `make reference`; edit the parsers instead -->
 
-One program, `unisono`. Exit codes: 0 done, 1 the answer is no (and the output says why), 2 the
+One program, `unisono`. Exit codes: 0 done, 1 refused or negative (and the output says why), 2 the
 input is wrong, 3 something outside failed, 130 interrupted. Only the result goes to stdout.
 `NO_COLOR` and pipes switch colours off. `unisono completion bash|zsh|fish` prints completions.
 
-The benchmarks are no command: they need the tests' worlds and public traces, which nobody who runs
-a cluster wants to install. In a clone, `make bench` runs them all at small sizes and
-`make bench ARGS=NAME` some at the sizes we promise something about.
+The benchmarks are no command: they need the tests' worlds and public traces, which are not
+installed with the program. In a clone, `make bench` runs them all at small sizes and
+`make bench ARGS=NAME` some at the sizes of our promises.
 
 | command | does |
 | --- | --- |

@@ -18,7 +18,7 @@ _HOUR = 3600
 def facts(
     team: str, pods: int, gpus: int, number: int, nodes: int, now: float, dice: random.Random
 ) -> list[Blocker]:
-    """Return why somebody waits, and perhaps until when."""
+    """Return why a gang waits, and perhaps until when."""
     found: list[Blocker] = []
     wanted = pods * gpus
     if pods == 1 or number % 3:

@@ -212,7 +212,7 @@ class _Maker:
             return False
         began = self._now - self._dice.randint(120, 5 * _HOUR)
         waited = self._dice.randint(5, 2400)
-        team, user, name = self._who(number)
+        team, user, name = self._owner(number)
         times = {"QuotaReserved": began - 3, "Admitted": began - 2, "PodsReady": began + 20}
         if number < 2:
             del times["PodsReady"]
@@ -245,7 +245,7 @@ class _Maker:
             one[1] -= fits * gpus
         return [(one[0], fits) for one, fits in found]
 
-    def _who(self, number: int) -> tuple[str, str, str]:
+    def _owner(self, number: int) -> tuple[str, str, str]:
         team = _TEAMS[self._dice.randrange(len(_TEAMS))]
         return team, self._dice.choice(_USERS), f"{self._dice.choice(_TASKS)}-{number + 100}"
 
@@ -253,7 +253,7 @@ class _Maker:
         pods, gpus = self._dice.choices(_SIZES, _WEIGHTS)[0]
         ended = self._now - self._dice.randint(60, 3 * _HOUR)
         began = ended - self._dice.randint(300, 2 * _HOUR)
-        team, user, name = self._who(number)
+        team, user, name = self._owner(number)
         times = {
             "QuotaReserved": began - 2,
             "Admitted": began - 1,
@@ -275,7 +275,7 @@ class _Maker:
 
     def _wait(self, number: int) -> None:
         pods, gpus = self._dice.choices(_SIZES[3:], _WEIGHTS[3:])[0]
-        team, user, name = self._who(number)
+        team, user, name = self._owner(number)
         created = self._now - self._dice.randint(30, 2 * _HOUR)
         made = gangs.gang(name, team, user, pods, gpus, "h100", created, {}, self._limit())
         made["spec"]["priority"] = self._dice.choice((0, 0, 0, 100))
@@ -329,7 +329,7 @@ class _Maker:
     def _earlier(self) -> Iterator[tuple[str, WorkloadRow]]:
         names = [name for _, name in self._into.objects[NODE]]
         for number in range(min(400, self._count * 4)):
-            team, user, name = self._who(number + 2000)
+            team, user, name = self._owner(number + 2000)
             began = int(self._now - self._dice.randint(2 * _HOUR, 30 * _HOUR))
             ended = began + self._dice.randint(600, 4 * _HOUR)
             if ended > self._now - 6 * _HOUR * (number % 2):

@@ -18,7 +18,7 @@ _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTAL
 _FIELD = re.compile(r"^\s+\w+\s+(\[\]|\*)?(\w+)\s+`json:\"(\w+)", re.MULTILINE)
 
 
-_MOST_WORDS = 20  # the 65 signals that can stop a container are nobody's reading
+_MOST_WORDS = 20  # a list of the 65 signals that can stop a container would not be read
 
 
 def add_words(definitions: dict[str, Json], directory: Path) -> None:

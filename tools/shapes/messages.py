@@ -18,7 +18,7 @@ def _messages() -> dict[str, str]:
 
 
 def with_messages(node: T) -> T:
-    """Return a schema (or anything that holds one) whose rules have messages."""
+    """Return a schema (or anything that holds one) with messages for its rules."""
     if isinstance(node, dict):
         made = {key: with_messages(value) for key, value in node.items()}
         if isinstance(node.get(RULES), list):

@@ -119,7 +119,7 @@ def facts(published: Mapping[str, Any], *, typed: bool) -> Json:
     if published.get("x-kubernetes-int-or-string") or published.get("format") == "int-or-string":
         return dict(QUANTITY if "pattern" in published else INT_OR_STRING)
     unknown = set(published) - set(_KEPT) - _DROPPED
-    assert not unknown, f"nobody knows what {sorted(unknown)} mean here: {published}"
+    assert not unknown, f"unknown keywords {sorted(unknown)}: {published}"
     kept: Json = {key: published[key] for key in _KEPT if key in published}
     for key, usual in _IS_DEFAULT_ANYWAY.items():
         if kept.get(key) == usual:
