@@ -1,6 +1,6 @@
 """Pictures of the web page for the README: `python -m tools.screenshots [DIR]`.
 
-The page is the real one, served by the real listener, and shows a cluster on paper (`sample`) at a
+The page is the real one, served by the real listener, and shows a sample cluster (`sample`) at a
 fixed time, so the pictures are of the same cluster every time. Needs Chromium.
 """
 
@@ -52,7 +52,7 @@ async def show(tab: Tab, there: Served, page: str) -> None:
 
 
 def a_gang(there: Served) -> str:
-    """Return the page of a gang that waits with a date."""
+    """Return the page of a pending gang with a planned start."""
     there.dashboard.refresh()
     one = next(one for one in there.dashboard.waiting if one.waits.start and one.pods > 1)
     return f"/workloads/{one.namespace}/{one.name}"

@@ -1,4 +1,4 @@
-"""The documents tell the truth about what is here: links lead somewhere, targets exist."""
+"""Links of the documents lead somewhere, and make targets that they name exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages that the code writes are current, and name everything."""
+"""The generated pages of the reference are current and complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every module of the package must be: pending_reason, in a layer, and imported."""
+"""What every module of the package must be: documented, in a layer, and imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents name everything there is: facts, changes, settings, kinds, warnings, pages.
+"""The reference documents every fact, change, setting, kind, warning and page.
 
 The pages are read as text. A fact's section must also say what the code says of it: its stage, its
 reason, and for the examples below the very sentence that a user would see.

@@ -1,4 +1,4 @@
-"""What SECURITY.md says of tests and roles is so."""
+"""The tests and roles that SECURITY.md names exist."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stands between two fences."""
+    """The text between two fences."""
 
     line: int
     language: str
@@ -33,7 +33,7 @@ class Block:
 
 @dataclass(slots=True)
 class Command:
-    """One command of a console block and what it is shown to print."""
+    """One command of a console block and its expected output."""
 
     line: int
     text: str

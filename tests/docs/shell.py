@@ -141,7 +141,7 @@ class Shell:
 
     @contextlib.contextmanager
     def _inside(self) -> Iterator[None]:
-        """Be in the page's folder, with its environment."""
+        """Run in the page's folder, with its environment."""
         before = dict(os.environ)
         os.environ.update(self.environment)
         try:

@@ -1,4 +1,4 @@
-"""The static site: every page is there, links and anchors lead somewhere, nothing leaves it."""
+"""The static site has every page, links resolve, and nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
