@@ -19,6 +19,7 @@ from unisono.apiserver.controllers import custom_resources
 from unisono.apiserver.controllers.disruption_budgets import DisruptionBudgetController
 from unisono.apiserver.controllers.event_expiry import expire_events
 from unisono.apiserver.controllers.garbage_collector import GarbageCollector
+from unisono.apiserver.controllers.pod_gc import remove_ended_pods
 from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
 from unisono.apiserver.discovery.groups import verbs_of
 from unisono.apiserver.errors import ApiError, method_not_allowed
@@ -101,9 +102,10 @@ class Api:
             None  # once somebody runs pods whose containers can be entered
         )
 
-    def tidy(self) -> None:
-        """Do what has to be done now and then."""
-        expire_events(self._server, self._writer)
+    def tidy(self) -> int:
+        """Remove what must not pile up; return how many objects, to be called again soon if any."""
+        expired = expire_events(self._server, self._writer)
+        return expired + remove_ended_pods(self._server, self._writer)
 
     def forget(self) -> None:
         """Let go of what is only kept for quick looking."""

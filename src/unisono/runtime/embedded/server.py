@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
 _HOST = "127.0.0.1"
 _HOUSEKEEPING_SECONDS = 30.0
+# While there is more to remove than one round takes.
+_MORE_HOUSEKEEPING_SECONDS = 1.0
 # What a disk says that has no room, or may not be written to.
 _DISK_TROUBLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 _POLICIES = "/apis/unisono.dev/v1/policies/unisono"
@@ -309,14 +311,15 @@ async def _tidying(api: Api, instance: Instance) -> AsyncIterator[None]:
     """Keep the house while the block lasts; end it if the house is somebody else's."""
 
     async def tidy() -> None:
+        pause = _HOUSEKEEPING_SECONDS
         while True:
-            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+            await asyncio.sleep(pause)
             if not api.store.is_in_place():
                 raise InstanceError(
                     f"{instance.database} was removed or replaced while it was in use; what was "
                     "written since is in none of the files there: restore the folder from a backup"
                 )
-            api.tidy()
+            pause = _MORE_HOUSEKEEPING_SECONDS if api.tidy() else _HOUSEKEEPING_SECONDS
 
     try:
         async with asyncio.TaskGroup() as tasks:
