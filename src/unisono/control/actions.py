@@ -112,7 +112,7 @@ class Read(msgspec.Struct, frozen=True):
     """Ask the API for an object as it is now, and let the view show it; None if it is gone.
 
     The view is enough for nearly everything, as whatever it missed will wake the controller again.
-    This is for what cannot be undone, and for a write of which nobody knows what became.
+    This is for what cannot be undone, and for a write whose outcome is unknown.
     """
 
     kind: Kind

@@ -191,7 +191,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
 }
 
 
-# Kinds of jobs that we run where nobody else does; a real cluster runs Jobs itself.
+# Kinds of jobs that we run where no upstream operator does; a real cluster runs Jobs itself.
 OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow", "slurm")
 
 
@@ -215,7 +215,7 @@ def embedded(
 ) -> Assembly:
     """Return the controllers of an embedded cluster: we schedule everything and run every kind.
 
-    `epoch` counts those who led before, this one included; `decides` may also record decisions.
+    `epoch` counts the leaders so far, this one included; `decides` may also record decisions.
     `report` and `keep_refusal` are the scheduler's (`scheduler/loop.py`).
     """
     return _assembled(
@@ -247,8 +247,9 @@ def cluster(
     """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
 
     Stock kube-scheduler is at work there, so pods of queued jobs are held back by a gate. Kinds
-    whose operator is not among `operators` are run by somebody else. In `home` accounts are kept.
-    `api_checks_classes` if policies of the API refuse priority classes that are not for an author.
+    whose operator is not among `operators` are run by an upstream operator. `home` is the namespace
+    of the usage ledger. `api_checks_classes` if policies of the API refuse priority classes that an
+    author may not use.
     """
     ledger = Key(home, LEDGER.name)
     return _assembled(

@@ -1,4 +1,4 @@
-"""Operators of others that run on a cluster, found by their Deployments.
+"""Upstream operators that run on a cluster, found by their Deployments.
 
 Where one runs, ours for the same kinds steps aside; the queueing of those kinds stays ours, through
 their `suspend`. Kueue is different: it would write to the very queues and workloads that we do, so
@@ -15,7 +15,7 @@ from unisono.control.conditions import seconds
 
 KUEUE = "kueue"
 
-# What an image is called, and whose work it does: names of `assembly.OPERATORS`, or Kueue.
+# Names of images, and the operator each stands for: names of `assembly.OPERATORS`, or Kueue.
 _BY_IMAGE = {
     "kueue": KUEUE,
     "jobset": "jobset",
@@ -40,12 +40,12 @@ _BY_NAME = {
 
 # And the Leases of those that may run without one: outside of the cluster, or under another kind.
 _BY_LEASE = {"c1f6bfd2.kueue.x-k8s.io": KUEUE, "ray-operator-leader": "ray"}
-# Whoever has not renewed its lease for so long is gone: four times what is usual.
+# A holder that has not renewed its lease for so long is gone: four times what is usual.
 _LEASE_S = 60.0
 
 
 class Upstream(NamedTuple):
-    """One that runs: whose work it does, and where."""
+    """An upstream operator that runs: which, and where."""
 
     operator: str
     deployment: str  # namespace/name, or `lease namespace/name`

@@ -110,7 +110,7 @@ def _raised(obj: Json) -> Json:
     words = (spec.get("flavorFungibility") or {}).values()
     if not _OLD_NAMES.intersection(spec) and not _OLD_WORDS.intersection(words):
         return obj
-    raised = deepcopy(obj)  # the view's objects belong to everybody
+    raised = deepcopy(obj)  # objects of the view are shared
     raise_version("clusterqueues", raised)
     return raised
 

@@ -59,7 +59,7 @@ def _plain(taints: Sequence[Json]) -> list[tuple[str, str]]:
 
 
 def is_usable(node: Json) -> bool:
-    """Say whether new pods may come to a node: it is ready, and nobody closed it."""
+    """Say whether new pods may come to a node: it is ready and not cordoned or quarantined."""
     spec = node.get("spec") or {}
     if "deletionTimestamp" in node["metadata"] or spec.get("unschedulable"):
         return False
@@ -69,7 +69,7 @@ def is_usable(node: Json) -> bool:
 
 
 def is_ready(node: Json) -> bool:
-    """Say whether a node is ready, or nobody said anything about it."""
+    """Say whether a node is ready, or has no condition Ready yet."""
     ready = find((node.get("status") or {}).get("conditions"), "Ready")
     return ready is None or ready["status"] == "True"
 

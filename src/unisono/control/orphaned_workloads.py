@@ -1,19 +1,19 @@
-"""Workloads that no job stands behind: its job is gone, or there never was one.
+"""Workloads without a job: their job is gone, or there never was one.
 
-    whose Workload            what becomes of it
-    a job's that is gone      it ends: Finished with reason OwnerNotFound, as in Kueue, and its
+    the Workload was made     what becomes of it
+    for a job that is gone    it ends: Finished with reason OwnerNotFound, as in Kueue, and its
                               quota is free. Pods that were left behind on purpose
                               (`--cascade=orphan`) keep it until they are over; once it is
                               evicted, they are deleted.
-    somebody's own, without   it lives as long as its maker wants and need not have any pods. Told
-    any job                   to leave, it gives its quota back as soon as none of them is left.
-    a job's of a kind that    left to the controller of that kind, as in Kueue
+    by hand, without a job    it stays until its author deletes it, and need not have any pods. Once
+                              evicted, it gives its quota back as soon as none of them is left.
+    for a job of a kind that  left to the controller of that kind, as in Kueue
     we do not know
 
 A job is the same job only by its uid: one of that name that came later has a Workload of its own.
 The garbage collector of an orphaning deletion strips `ownerReferences`; then the label with the
-job's uid, and the name that the Workload got from it, say whose it was. Nothing is ended before the
-API itself has said that the job is gone, as the view of a kind may be behind the one of Workloads.
+job's uid, and the name that the Workload got from it, name its job. Nothing is ended before the API
+itself has said that the job is gone, as the view of a kind may be behind the one of Workloads.
 """
 
 from __future__ import annotations
@@ -68,21 +68,21 @@ class Owner(NamedTuple):
     uid: str
 
 
-# "maker": there is no job, and never was. "others": somebody else's controller stands behind it.
-# "pods": a group that is nothing but its pods. "lost": there was a job, and nobody can say which.
-Stands = Owner | Literal["maker", "others", "pods", "lost"]
+# "none": there is no job, and never was. "foreign": an owner of a kind that is not ours.
+# "pods": a group that is nothing but its pods. "lost": there was a job, and it is not known which.
+Ownership = Owner | Literal["none", "foreign", "pods", "lost"]
 
 
 class Owners:
-    """Says who stands behind a Workload, from what is written on it alone."""
+    """Finds the owner of a Workload, from what is written on it alone."""
 
     def __init__(self, kinds: Collection[Kind]) -> None:
         """Take the kinds of jobs, and of groups of pods, whose Workloads are made by us."""
         self.kinds = tuple(kinds)
         self._by_sort = {(_group(kind), kind.kind): kind for kind in kinds}
 
-    def of(self, workload: Json) -> Stands:
-        """Return whose a Workload is."""
+    def of(self, workload: Json) -> Ownership:
+        """Return the owner of a Workload, or why there is none."""
         metadata = workload["metadata"]
         annotations = metadata.get("annotations") or {}
         uid = (metadata.get("labels") or {}).get(JOB_UID_LABEL, "")
@@ -90,16 +90,16 @@ class Owners:
             gang = Gang.read(text)
             if gang.kind is None:
                 return "pods"
-            return Owner(gang.kind, gang.name, uid) if gang.kind in self.kinds else "others"
+            return Owner(gang.kind, gang.name, uid) if gang.kind in self.kinds else "foreign"
         references = metadata.get("ownerReferences") or ()
         for one in references:
             sort = (one["apiVersion"].rpartition("/")[0], one["kind"])
             if one.get("controller") and sort in self._by_sort:
                 return Owner(self._by_sort[sort], one["name"], one["uid"])
         if references:
-            return "others"
+            return "foreign"
         if not uid:
-            return "lost" if annotations.get(REPLACES) else "maker"
+            return "lost" if annotations.get(REPLACES) else "none"
         return next(self._named(metadata["name"], uid), "lost")
 
     def _named(self, workload: str, uid: str) -> Iterator[Owner]:
@@ -111,8 +111,8 @@ class Owners:
                 yield Owner(kind, name, uid)
 
     def is_made_elsewhere(self, workload: Json) -> bool:
-        """Say whether nobody of us makes the pods of a Workload: perhaps it never has any."""
-        return self.of(workload) in ("maker", "others")
+        """Say whether no controller of ours makes the pods of a Workload; it may have none."""
+        return self.of(workload) in ("none", "foreign")
 
 
 def _group(kind: Kind) -> str:
@@ -144,20 +144,20 @@ class Ownerless:
     """Ends Workloads whose job is gone, and lets go of evicted ones that never had one."""
 
     name = "ownerless"
-    is_thorough = True
+    ignores_own_writes = True
 
     def __init__(self, owners: Owners, view: View) -> None:
-        """Take what knows whose a Workload is."""
+        """Take what finds the owner of a Workload."""
         self._owners = owners
         kinds = tuple(kind for kind in owners.kinds if view.has(kind))
         self.watches: Sequence[Kind] = (names.WORKLOAD, names.POD, *kinds)
-        self.minds: Mapping[Kind, Reads] = {
+        self.reads: Mapping[Kind, Reads] = {
             names.WORKLOAD: _read_of_workload,
             names.POD: _read_of_pod,
             **dict.fromkeys(kinds, _read_of_job),
         }
-        # Since when a Workload has been without its job, and those whose last pod is waited for.
-        # Who starts anew looks at every Workload, and finds both again.
+        # Since when a Workload has been without its job; and Workloads that wait for their last pod
+        # to end. A restarted controller looks at every Workload, and finds both again.
         self._since: dict[Key, float] = {}
         self._outlived: set[str] = set()
 
@@ -179,7 +179,7 @@ class Ownerless:
                 yield from map(own_key, index)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """See who stands behind a Workload."""
+        """End a Workload without a job, or release its quota."""
         workload = view.get(names.WORKLOAD, key.name, key.namespace)
         self._outlived.discard(f"{key.namespace}/{key.name}")
         since = self._since.pop(key, None)
@@ -189,9 +189,9 @@ class Ownerless:
         if is_true(conditions, "Finished"):
             return
         match self._owners.of(workload):
-            case "others" | "pods":
+            case "foreign" | "pods":
                 return
-            case "maker":
+            case "none":
                 yield from self._give_back(workload, view, now)
                 return
             case "lost":
@@ -233,7 +233,7 @@ class Ownerless:
         yield from let_go(workload)
 
     def _give_back(self, workload: Json, view: View, now: float) -> Steps:
-        """Give the quota of a Workload back that was told to leave and has nothing that runs."""
+        """Release the quota of an evicted Workload that has no pod left."""
         status = workload.get("status") or {}
         evicted = find(status.get("conditions"), "Evicted")
         if evicted is None or evicted["status"] != "True" or not status.get("admission"):

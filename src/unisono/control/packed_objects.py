@@ -1,4 +1,4 @@
-"""Objects of a view as bytes, unpacked when somebody looks.
+"""Objects of a view as bytes, unpacked when they are read.
 
 A pod as a dictionary takes 9 KB, as bytes less than one. A view of ten thousand pods is looked at
 a few at a time, so the dictionaries of the last thousand are kept and no more. Of what a watch
@@ -23,11 +23,11 @@ from unisono.kube.form import Dicts, Identity, Key, Meta
 from unisono.kube.trouble import BadAnswer
 
 MOST_UNPACKED = 1024
-# Of an object as JSON. Read, it takes ten times as much, in every version that somebody looked at;
-# so a larger one is read anew each time. Jobs and pods have some kilobytes.
+# Of an object as JSON. Unpacked, it takes ten times as much, in every version that was read; so a
+# larger one is unpacked anew each time. Jobs and pods have some kilobytes.
 MOST_KEPT_BYTES = 32 * 1024
 
-# Who wrote which field: a third of many an object, and no controller reads it.
+# The writers of fields: a third of many an object, and no controller reads it.
 _UNREAD = "managedFields"
 
 
@@ -51,7 +51,7 @@ class Stored(Protocol):
         """Its uid."""
 
 
-# This version of an object, if somebody in this process has it.
+# This version of an object, if a store in this process has it.
 Storing = Callable[[Identity], Stored | None]
 
 _identify = msgspec.json.Decoder(_Identified).decode
@@ -63,11 +63,11 @@ class Packed:
     __slots__ = ("identity", "is_neat", "problem", "raw")
 
     def __init__(self, identity: Identity, raw: bytes, *, is_neat: bool) -> None:
-        """Take the bytes and who it is; neat ones hold nothing that nobody reads."""
+        """Take identity and bytes; neat ones hold no field that is never read."""
         self.identity = identity
         self.raw = raw
         self.is_neat = is_neat
-        self.problem: Problem | None = None  # None until somebody asked
+        self.problem: Problem | None = None  # None until it was asked for
 
 
 # Where an object is not what its readers rely on, and why; two empty texts if it is.
@@ -91,7 +91,7 @@ class Packing:
         self._unpacked: OrderedDict[Packed, Json] = OrderedDict()
 
     def decode(self, raw: bytes | msgspec.Raw) -> Packed:
-        """Read who an object is; the rest is read when somebody looks."""
+        """Read the identity of an object; the rest is read when it is needed."""
         try:
             meta = _identify(raw).metadata
         except msgspec.DecodeError as error:
@@ -122,11 +122,11 @@ class Packing:
         return packed
 
     def unpack(self, packed: Packed) -> Json:
-        """Return the object; nobody may change it."""
+        """Return the object, which must not be changed."""
         found = self._unpacked.get(packed)
         if found is None:
             found = self._form.decode(packed.raw)
-            # Whoever writes down who it is then holds the same texts as everybody.
+            # Readers that keep its identity then share the same strings.
             metadata, identity = found["metadata"], packed.identity
             metadata["name"], metadata["uid"] = identity.key.name, identity.uid
             if not packed.is_neat:
@@ -136,7 +136,7 @@ class Packing:
         return found
 
     def _shown(self, obj: Json) -> Json:
-        """Return an object that can be let go: whatever is wrong with its status keeps nobody."""
+        """Return an object without its status if it is being deleted and that cannot be read."""
         if self._judge is None or "deletionTimestamp" not in obj["metadata"]:
             return obj
         return {**obj, "status": {}} if self._judge(obj)[0] else obj
@@ -157,7 +157,7 @@ class Packing:
         self._unpacked[packed] = obj
 
     def forget(self) -> None:
-        """Let go of all that is unpacked: nobody works, and the bytes are there."""
+        """Drop all that is unpacked while no controller works; the bytes stay."""
         self._unpacked.clear()
 
     def index(self, of: Callable[[Json], Iterable[str]]) -> Callable[[Packed], Iterable[str]]:

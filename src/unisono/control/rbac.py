@@ -1,18 +1,18 @@
 """What the controllers may do on a real cluster: the least that they need, as data.
 
 One table says what each controller writes (`WRITES`), by the part of an installation that brings
-it: queueing, which is always there; an operator, for one family of jobs; who brings machines.
+it: queueing, which is always there; an operator, for one family of jobs; a provider of machines.
 `unisono install` makes one role of each part, and `unisono controller` asks the API whether it has
 all of its own. Tests run every controller with exactly its row.
 
     part       its controllers run where
     queueing   always; they make Workloads and nothing that runs: they hold, admit, bind and evict
-    OPERATORS  `--operators` names them and nobody else runs those jobs; they make pods
+    OPERATORS  `--operators` names them and no upstream operator runs; they make pods
     MACHINES   `--machines` names them
 
 What is followed is read in all namespaces, because jobs are everywhere; but ConfigMaps are read
 only in the namespace of the installation, where the controllers keep notes of their own, and
-Secrets nowhere: whoever runs jobs that need ssh keys grants `KEYS` where those jobs are.
+Secrets nowhere: for jobs that need ssh keys, an operator grants `KEYS` in their namespaces.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _TEMPLATE = Kind("v1", "PodTemplate")
 
 # Words of the table below, and what they mean on a kind:
 #
-#     create, patch, delete   that verb; whoever creates also gets, to know its own work again
+#     create, patch, delete   that verb; with create comes get, to recognise its own objects
 #     status                  patch the subresource of that name
 #     bind                    create the subresource `binding`
 #     owner                   update the subresource `finalizers`: without it, a cluster that checks
-#                             (OwnerReferencesPermissionEnforcement) lets nobody make what belongs
-#                             to such an object and holds it back when it is deleted
+#                             (OwnerReferencesPermissionEnforcement) refuses dependents that block
+#                             the deletion of such an object
 Writes = Mapping[Kind, str]
 _WORKLOAD = "create patch delete status"
 
@@ -62,7 +62,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
     QUEUEING: {
         "scheduler": {names.WORKLOAD: "patch status", names.POD: "bind"},
         "explainer": {names.WORKLOAD: "status", names.POD: "status"},
-        # A pod's gate is lifted, or it is bound; one that is in nobody's place is deleted.
+        # A pod's gate is lifted, or it is bound; a surplus pod is deleted.
         "gangs": {names.WORKLOAD: "patch status", names.POD: "patch delete bind"},
         **_queued(names.JOB),
         **_queued(names.JOB_SET),
@@ -184,7 +184,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
 # Controllers whose ConfigMaps are in the namespace of the installation, and nowhere else.
 AT_HOME = frozenset({"usage-ledger", "class-rules", "slurm-turns", "purchases"})
 
-# What only an operator looks at. ConfigMaps are looked at at home, whoever is there.
+# What only an operator reads. ConfigMaps are always read in the installation's namespace.
 _READ_BY: Mapping[str, Sequence[Kind]] = {
     "jobset": (names.SERVICE,),
     "volcano": (volcano.JOB, volcano.POD_GROUP, volcano.COMMAND),
@@ -210,11 +210,11 @@ class Right(NamedTuple):
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-# In the namespace of the installation: who leads.
+# In the namespace of the installation: the leader's lease.
 _LEASE = Right("coordination.k8s.io", "leases", ("get", "create", "update"))
 # Where jobs get ssh keys (MPI, Volcano's plugin `ssh`); bound by hand, namespace by namespace.
 KEYS: Sequence[Right] = (Right("", "secrets", ("get", "create")),)
-# With the web page: whose token somebody shows, and what they may see.
+# With the web page: the user of a token, and what that user may see.
 WEB: Sequence[Right] = (
     Right("authentication.k8s.io", "tokenreviews", ("create",)),
     Right("authorization.k8s.io", "subjectaccessreviews", ("create",)),
@@ -222,7 +222,7 @@ WEB: Sequence[Right] = (
 _ALWAYS: Sequence[Right] = (
     Right("", "events", ("create", "patch")),
     Right("apps", "deployments", ("list",)),  # to see which operators of others run
-    # to see whether the API itself asks who names a priority class
+    # to see whether the API itself checks priority classes
     Right("admissionregistration.k8s.io", "validatingadmissionpolicybindings", ("get",)),
 )
 

@@ -6,7 +6,7 @@
     the workload was deactivated        it is active again
     a check failed, pods came late      at once; `requeueAt` keeps the time, if there is one
 
-Whoever was preempted, or lost a node, is never on hold.
+A workload that was preempted, or lost a node, is never on hold.
 """
 
 from __future__ import annotations

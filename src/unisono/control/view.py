@@ -1,11 +1,11 @@
 """What controllers look at: the objects of the cluster as far as we know them.
 
 The view may be late, but never behind our own writes: what a write returned is in it at once. The
-objects belong to everybody, so nobody changes one.
+objects are shared and must not be changed.
 
-An object whose status is not what its readers rely on (`packed`) is shown as it is to whoever asks
-for that (`raw`). Whoever works on it gets an exception, which the driver tells its owner; whoever
-looks for objects does not find it. So it stops no work but that on itself.
+An object whose status breaks what its readers rely on (`packed_objects`) is returned as it is by
+`raw` alone. `get` raises an exception, which the driver turns into an event; the other methods
+leave it out. So it stops no work but that on itself.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Shelf:
 
     packing: Packing
     store: Store[Packed]
-    is_followed: bool = True  # else it stays empty: nobody would tell us what becomes of an object
+    is_followed: bool = True  # else it stays empty: no watch would report what becomes of an object
 
     @staticmethod
     def of(kind: Kind, indexes: Mapping[str, Index]) -> Shelf:
@@ -84,7 +84,7 @@ class View:
     """All caches together."""
 
     def __init__(self, shelves: Mapping[Kind, Shelf]) -> None:
-        """Take one shelf per kind that anybody watches."""
+        """Take one shelf per watched kind."""
         self._shelves = shelves
 
     # ---- looking -----------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class View:
         return shelf.packing.unpack(packed) if packed is not None else None
 
     def find(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
-        """Return one object of a kind that perhaps nobody watches, or None."""
+        """Return one object of a kind that may not be watched, or None."""
         return self.get(kind, name, namespace) if kind in self._shelves else None
 
     def all(self, kind: Kind) -> Iterator[Json]:
@@ -142,7 +142,7 @@ class View:
         return [packing.unpack(one) for one in found if not packing.problem(one)[0]]
 
     def has(self, kind: Kind) -> bool:
-        """Say whether anybody watches a kind."""
+        """Say whether a kind is watched."""
         return kind in self._shelves
 
     def is_any(self, kind: Kind) -> bool:
@@ -150,11 +150,11 @@ class View:
         return len(self._shelves[kind].store) > 0
 
     def kinds(self) -> Iterable[Kind]:
-        """Return the kinds that somebody watches."""
+        """Return the watched kinds."""
         return self._shelves.keys()
 
     def forget(self) -> None:
-        """Let go of what was unpacked; whoever looks next unpacks it again."""
+        """Drop what was unpacked; the next read unpacks it again."""
         for shelf in self._shelves.values():
             shelf.packing.forget()
 

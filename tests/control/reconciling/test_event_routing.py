@@ -17,7 +17,7 @@ from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps, and_again
 from unisono.control.controller import Reads, own_key
 from unisono.control.reconciling.driver import Driver, Outcome
-from unisono.control.reconciling.event_routing import Hearing, Task
+from unisono.control.reconciling.event_routing import EventRouter, Task
 from unisono.control.reconciling.workers import Crashes
 from unisono.control.view import Difference, Shelf, View
 from unisono.kube.client import Client
@@ -35,7 +35,7 @@ class Listener:
 
     def __init__(self, name: str, reads: Reads | None = None, **says: Any) -> None:
         self.name = name
-        self.minds: Mapping[Kind, Reads] = {names.POD: reads} if reads is not None else {}
+        self.reads: Mapping[Kind, Reads] = {names.POD: reads} if reads is not None else {}
         self.asked = 0
         for attribute, value in says.items():
             setattr(self, attribute, value)
@@ -61,7 +61,7 @@ def phase(obj: Json) -> object:
 
 
 def woken(*listeners: Listener, of: Difference, by: Task | None = None) -> list[Task]:
-    return list(Hearing(listeners).concerned(names.POD, of, NOBODY, by))
+    return list(EventRouter(listeners).tasks_for(names.POD, of, NOBODY, by))
 
 
 def test_a_change_elsewhere_in_an_object_is_not_heard() -> None:
@@ -84,35 +84,35 @@ def test_who_works_on_what_is_not_there_hears_of_nothing_else() -> None:
     view = View({names.NODE_CLAIM: claims})
     cloud = Listener("cloud", idle_without=names.NODE_CLAIM)
     cloud.watches = (names.POD, names.NODE_CLAIM)
-    hearing, ends = Hearing([cloud]), Difference(pod("Running"), pod("Failed", 2))
+    router, ends = EventRouter([cloud]), Difference(pod("Running"), pod("Failed", 2))
     key = Key("default", "p")
-    assert not list(hearing.concerned(names.POD, ends, view))
+    assert not list(router.tasks_for(names.POD, ends, view))
     first = Difference(None, pod("", 1))
-    assert list(hearing.concerned(names.NODE_CLAIM, first, view)) == [Task("cloud", key)]
+    assert list(router.tasks_for(names.NODE_CLAIM, first, view)) == [Task("cloud", key)]
     list(view.upsert(names.NODE_CLAIM, {**pod("", 1), **API_OF_CLAIMS}))
-    assert list(hearing.concerned(names.POD, ends, view)) == [Task("cloud", key)]
+    assert list(router.tasks_for(names.POD, ends, view)) == [Task("cloud", key)]
 
 
 def test_some_kinds_may_be_heard_of_for_their_owners_and_others_for_themselves() -> None:
-    jobs = Listener("jobs", follows=names.JOB, by_owner=(names.POD,))
+    jobs = Listener("jobs", owner_kind=names.JOB, dependent_kinds=(names.POD,))
     jobs.watches = (names.JOB, names.POD, names.NODE)
-    hearing, of_a_job = Hearing([jobs]), Difference(None, pod("Running", owner="j"))
-    assert list(hearing.concerned(names.POD, of_a_job, NOBODY)) == [
+    router, of_a_job = EventRouter([jobs]), Difference(None, pod("Running", owner="j"))
+    assert list(router.tasks_for(names.POD, of_a_job, NOBODY)) == [
         Task("jobs", Key("default", "j"))
     ]
-    assert list(hearing.concerned(names.NODE, of_a_job, NOBODY)) == [
+    assert list(router.tasks_for(names.NODE, of_a_job, NOBODY)) == [
         Task("jobs", Key("default", "p"))
     ]
 
 
 def test_who_goes_by_name_is_asked_once() -> None:
-    by_name, by_content = Listener("a", is_by_name=True), Listener("b")
+    by_name, by_content = Listener("a", routes_by_name=True), Listener("b")
     woken(by_name, by_content, of=Difference(pod("Pending"), pod("Running", 2)))
     assert (by_name.asked, by_content.asked) == (1, 2)
 
 
 def test_followers_look_at_owners_old_and_new() -> None:
-    follower = Listener("jobs", phase, follows=names.JOB)
+    follower = Listener("jobs", phase, owner_kind=names.JOB)
     moved = Difference(pod("Pending", owner="old"), pod("Running", 2, owner="new"))
     assert woken(follower, of=moved) == [
         Task("jobs", Key("default", "new")),
@@ -123,12 +123,12 @@ def test_followers_look_at_owners_old_and_new() -> None:
 
 
 def test_the_thorough_are_not_woken_by_themselves() -> None:
-    thorough, other = Listener("thorough", is_thorough=True), Listener("other")
+    thorough, other = Listener("thorough", ignores_own_writes=True), Listener("other")
     difference = Difference(None, pod("Running"))
     own = Task("thorough", Key("default", "p"))
     assert woken(thorough, other, of=difference, by=own) == [Task("other", own.key)]
     assert own in woken(thorough, other, of=difference, by=Task("thorough", Key("default", "q")))
-    follower = Listener("job", follows=names.JOB, is_thorough=True)
+    follower = Listener("job", owner_kind=names.JOB, ignores_own_writes=True)
     theirs = Task("job", Key("default", "train"))
     assert woken(follower, of=Difference(None, pod("Pending", owner="train")), by=theirs) == []
 
@@ -197,10 +197,10 @@ class Failing(Listener):
 
 def test_others_hear_of_a_change_on_which_one_controller_fails() -> None:
     reported: list[tuple[Task, Exception]] = []
-    hearing = Hearing(
+    router = EventRouter(
         (Failing("first"), Listener("second")), lambda task, error: reported.append((task, error))
     )
-    tasks = [*hearing.concerned(names.POD, Difference(None, pod("Pending")), NOBODY)]
+    tasks = [*router.tasks_for(names.POD, Difference(None, pod("Pending")), NOBODY)]
     assert tasks == [Task("second", Key("default", "p"))]
     ((task, error),) = reported
     assert task == Task("first", Key("default", "p"))

@@ -256,7 +256,7 @@ def test_quota_of_a_workload_that_cannot_be_read_after_a_restart_stays_taken(
             assert not is_admitted(world, "next")
             assert _usage(world) == used
             (said,) = {one.message for one in world.notes if one.reason == "Quarantined"}
-            assert "ClusterQueue cq goes on counting what it was admitted with" in said
+            assert "its quota in ClusterQueue cq stays reserved" in said
             # Rebuilding the state for another reason changes nothing about it.
             world.assembly.scheduler._begin_anew(world.view)
             await world.create(job("third", pods=1))

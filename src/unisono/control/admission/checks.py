@@ -3,7 +3,7 @@
     QuotaReserved ──every check of its queue is listed, Pending──▶ … ──all Ready──▶ Admitted
                                                                 └──Retry, Rejected──▶ evicted
 
-Here the list is kept and the end is written; what a check says is for whoever performs it (machines
+Here the list is kept and the end is written; a check's own controller sets its state (machines
 of an autoscaler: `provision/requesting.py`; others: programs of other people). Retry and Rejected
 are the engine's to judge.
 """
@@ -168,7 +168,7 @@ class Checks:
 
 
 def admit(workload: Json, now: float) -> Steps:
-    """Write that everybody agrees; the clock of its pods starts here."""
+    """Write that every check is Ready; the timeout of its pods starts here."""
     queue = workload["status"]["admission"]["clusterQueue"]
     conditions = admitted(workload["status"]["conditions"], queue, now)
     yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")

@@ -1,10 +1,14 @@
-"""A running gang that is told to give up pods: how that stands on its Workload (placement §8.7).
+"""Gangs that change their size while they run: shrinking ones, and slices of growing jobs.
 
-    told ──its job wants fewer pods──▶ surplus pods end ──all gone──▶ a smaller admission
+    shrink decided ──its job wants fewer pods──▶ surplus pods end ──all gone──▶ smaller admission
 
-What it keeps is in the message of a condition, so that whoever comes after a crash goes on from
-there. The job's controller makes the job smaller, and `jobs/scaling.py` gives quota and places back
-once the pods are gone; what the Workload asks for stays as it was.
+How many pods it keeps is in the message of a condition, so that a restarted controller goes on from
+there. The job's controller makes the job smaller, and `jobs/scaling.py` releases quota and places
+once the pods are gone; what the Workload asks for stays as it was (placement §8.7).
+
+A job that grows has two Workloads for a while: what it has, and a slice that asks for all of it. As
+long as both hold something, the slice counts for what is new only: the first goes on holding the
+rest, also while machines for the new pods are on their way (quota §15).
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from unisono.kinds.kueue.workload_rules import REPLACES
 
 
 def pods_to_keep(workload: Json) -> Mapping[str, int]:
-    """Return how many pods of each set a gang keeps; nothing if nobody told it to give up any."""
+    """Return how many pods of each set a shrinking gang keeps; empty if it is not shrinking."""
     found = find((workload.get("status") or {}).get("conditions"), names.SHRINKING)
     if found is None or found["status"] != "True":
         return {}

@@ -1,4 +1,4 @@
-"""Queues and flavors that nobody wrote, as a Workload's status names them.
+"""Queues and flavors without an object of their own, as a Workload's status names them.
 
 The engine knows them by names that no object can have (`volcano/default`), so that they are never
 mixed up with real ones; a status may only hold names that an object could have.

@@ -30,7 +30,7 @@ def first_phase(workload: Json, conditions: list[Json]) -> str:
 
     The pods of an admitted job are made after that, and those of its last admission are gone: what
     is written now can be carried out as soon as they are there. A gang that waits for checks or
-    machines may not; nor one whose pods have been there all along, as they may have had another
+    machines may not; nor a gang whose pods have been there all along, as they may have had another
     place before: that they are to be released is a write of its own, in the state that was seen.
     """
     metadata = workload["metadata"]
@@ -114,7 +114,7 @@ def is_of_earlier_leader(workload: Json, epoch: int) -> bool:
 def fenced(workload: Json, now: float) -> Json:
     """Return the status patch that changes nothing but the state that a write names.
 
-    A write of the state before it, of which nobody knows where it is, comes too late after it.
+    An earlier write whose outcome is unknown names the state before it, and so comes too late.
     """
     conditions = (workload.get("status") or {}).get("conditions")
     found = find(conditions, names.PLACEMENT)
@@ -155,7 +155,7 @@ def next_gen(conditions: list[Json] | None) -> int:
 
 
 def number_of(parts: Mapping[str, str], name: str, default: int = 0) -> int:
-    """Return a number of a placement; what is none, as when somebody edited it, is the default."""
+    """Return a number of a placement; the default where it was edited into something else."""
     number = whole_number(parts.get(name))
     return default if number is None else number
 

@@ -5,7 +5,7 @@
        └───── refused, too late, quota lost ─────▶ RolledBack | TimedOut
 
 The admission names nodes that do not exist yet; this condition says what they are. It is written
-with the admission in one patch, so that whoever comes after a crash knows what was decided.
+with the admission in one patch, so that a restarted controller knows what was decided.
 Spec provisioning §5.5.
 """
 
@@ -24,7 +24,7 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.provisioning import CapacityType, NodeClaim, Purchase
 
 Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
-# The index of workloads by those whose nodes they use meanwhile.
+# The index of opportunistic workloads by the gangs that hold their nodes.
 BY_LENDER = "lender"
 # The index of workloads by the machines that they wait for.
 BY_MACHINE = "machine"
@@ -41,7 +41,7 @@ class Alike(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     price: int  # millionths of a dollar an hour, each
     pods: dict[str, int]
     nodes: tuple[str, ...]
-    taken_over: bool = False  # on their way already, for somebody who gave them up
+    taken_over: bool = False  # on their way already, for a workload that gave them up
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ def machines_due(workload: Json) -> int | None:
 
 
 def lenders_of(workload: Json) -> list[str]:
-    """Return the keys of the gangs on whose nodes a short job is meanwhile."""
+    """Return the keys of the gangs that hold the nodes of an opportunistic job."""
     found = find((workload.get("status") or {}).get("conditions"), names.ON_LOAN)
     return found["message"].split() if found is not None else []
 

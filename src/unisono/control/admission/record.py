@@ -52,7 +52,7 @@ def admitted(
 ) -> Json:
     """Return the status patch that admits a workload; `hosts` tells a node's host name.
 
-    `minds_readiness` says that somebody counts how long its pods are not ready.
+    `minds_readiness` says that the policy counts how long its pods are not ready.
     """
     generation = workload["metadata"].get("generation")
     status = workload.get("status") or {}
@@ -125,10 +125,10 @@ def admitted(
 
 
 def _has_ready_pods_one_day(workload: Json, conditions: Sequence[Json]) -> bool:
-    """Say whether anybody will tell when the pods are ready: then it is said now that they are not.
+    """Say whether a controller will report that the pods are ready; then PodsReady is False now.
 
-    Nobody knows the pods of a Workload without a job, and a condition makes this write, and all
-    that follow, an eighth more work for the API server.
+    No controller knows the pods of a Workload without a job, and a condition makes this write, and
+    all that follow, an eighth more work for the API server.
     """
     return bool(workload["metadata"].get("ownerReferences")) or bool(find(conditions, "PodsReady"))
 

@@ -1,9 +1,9 @@
-"""Which GPU each pod of a gang shares: written down with its placement, told to bound pods.
+"""Which GPU each pod of a gang shares: recorded with its placement, and annotated on bound pods.
 
     devices=main:0.0.1,ps:2    in the message of the placement; of each set, in the order of places
 
-A pod learns its number by an annotation, from which whoever reads it later knows it, too; so it
-survives crashes on both sides of binding. A gang whose pods share no GPU has nothing written down.
+A pod learns its number by an annotation, where a restarted controller reads it; so it survives
+crashes on both sides of binding. A gang whose pods share no GPU has nothing recorded.
 Spec placement §8.15.
 """
 
@@ -21,7 +21,7 @@ Devices = Mapping[str, tuple[int, ...]]  # by pod set, in the order of places
 
 
 def written(admission: Admission) -> str:
-    """Write down the devices of an admission; nothing if nobody shares one."""
+    """Return the devices of an admission as text; empty if no pod shares a GPU."""
     return ",".join(
         f"{one.name}:{'.'.join(map(str, one.devices))}" for one in admission.pod_sets if one.devices
     )
@@ -56,7 +56,7 @@ class Numbers:
                     self._left.setdefault((name, node), []).append(number)
 
     def has(self, name: str, pods: Iterable[Json]) -> None:
-        """Hear of pods of a set that have theirs already."""
+        """Take out the numbers that pods of a set have already."""
         for pod in pods:
             left = self._left.get((name, pod["spec"].get("nodeName", "")), [])
             number = device_of(pod["metadata"].get("annotations") or {})
@@ -64,6 +64,6 @@ class Numbers:
                 left.remove(number)
 
     def take(self, name: str, node: str) -> dict[str, str]:
-        """Return what a pod of a set is told that goes to a node; nothing if it shares no GPU."""
+        """Return the annotation of a pod that goes to a node; empty if it shares no GPU."""
         left = self._left.get((name, node))
         return annotation_for(left.pop(0)) if left else {}

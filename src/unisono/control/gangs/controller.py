@@ -7,13 +7,13 @@
 A gang that has begun and loses a node is repaired (`repairing.py`), not sent back.
 
 The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored and
-every slot has a pod; from then on everything follows from what is stored, so that whoever comes
-after a crash finishes the work. A gang that cannot become whole in time is evicted as a whole.
+every slot has a pod; from then on everything follows from what is stored, so that a restarted
+controller finishes the work. A gang that cannot become whole in time is evicted as a whole.
 
-The pods of a job that is let go exist only after its admission, and are gone before it can have
-another one. Nobody can mistake its placement for an older one, so its admission is stored as
-Committing already. Pods that were there before it may have been planned for other nodes: their gang
-is Planned first, and whoever read an older plan fails to write Committing (ADR 0018).
+The pods of an unsuspended job exist only after its admission, and are gone before its next one. Its
+placement cannot be mistaken for an older one, so its admission is stored as Committing already.
+Pods that existed before it may have been planned for other nodes: their gang is Planned first, and
+a controller that read an older plan fails to write Committing (ADR 0018).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _READY_SOON_SECONDS = 30
 
 @dataclass(slots=True)
 class _Start:
-    """What was seen of a gang that starts, in seconds; whoever comes after us counts anew."""
+    """What was seen of a starting gang, in seconds; a restarted controller counts anew."""
 
     gen: str  # which of its placements
     partly: float = 0.0  # since when some of its pods may be on their nodes
@@ -114,8 +114,8 @@ class GangController:
 
     name = "gangs"
     watches: Sequence[Kind] = (names.WORKLOAD, names.POD, names.NODE)
-    is_thorough = True
-    minds: Mapping[Kind, Reads] = {
+    ignores_own_writes = True
+    reads: Mapping[Kind, Reads] = {
         names.WORKLOAD: _read_of_workload,
         names.POD: _read_of_pod,
     }
@@ -125,17 +125,17 @@ class GangController:
         is_made_elsewhere: Callable[[Json], bool] = lambda workload: False,
         came_late: Callable[[Json], bool] = lambda workload: False,
     ) -> None:
-        """Begin without any pod on its way.
+        """Begin without binds in flight.
 
-        `is_made_elsewhere` says that no controller of ours makes the pods of a workload. It may
-        take its time with them, and need not have any: its quota is its own. `came_late` says that
-        an admission was written by an earlier leader after this one had taken over.
+        `is_made_elsewhere` says that no controller of ours makes the pods of a workload. They may
+        come late or never: its quota is its own. `came_late` says that an admission was written by
+        an earlier leader after this one had taken over.
         """
         self._is_made_elsewhere = is_made_elsewhere
         self._came_late = came_late
-        # Where pods were sent whose binding the view does not show yet, by workload and uid: given
-        # another place, one of them would leave its own to somebody else. Who starts anew reads
-        # the pods after all that the one before wrote, and needs no memory of it.
+        # The nodes of pods whose binding the view does not show yet, by workload and uid: given
+        # another place, one of them would leave its own to another pod. A restarted controller
+        # reads the pods after all writes of the one before, and needs no memory of them.
         self._sent: dict[str, dict[str, str]] = {}
         self._starts: dict[str, _Start] = {}
         self.rollbacks: dict[str, int] = {}  # how many gangs gave everything back, by reason
@@ -262,7 +262,7 @@ class GangController:
         yield from self._wait(workload, "NotBound", why, late, now)
 
     def _bind(self, workload: Json, slots: Slots, phase: str, gen: str, view: View) -> Steps:
-        """Bind pods to their places: the first time all of them, later whoever comes back.
+        """Bind pods to their places: the first time all of them, later pods that are replaced.
 
         A gang that starts over binds only when it is whole again. Pods behind a gate of ours belong
         to another scheduler: it binds them, to the only node that we leave it.
@@ -284,7 +284,7 @@ class GangController:
         yield Together(writes)
 
     def _let_go(self, workload: Json, view: View) -> Steps:
-        """Let a deleted Workload go once none of its pods is left: until then it holds nodes."""
+        """Release a deleted Workload once its last pod is gone: until then it holds nodes."""
         if any(not is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, _full(workload))):
             return
         finalizers = workload["metadata"].get("finalizers") or []
@@ -293,7 +293,7 @@ class GangController:
             yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)
 
     def _slots(self, workload: Json, view: View) -> Slots:
-        """Give every pod its place; forget those who were sent to one and are there."""
+        """Give every pod its place; forget binds in flight that the view shows by now."""
         full = _full(workload)
         sent = self._sent.pop(full, {})
         slots = slots_of(workload, view, sent)
@@ -407,14 +407,14 @@ def is_unschedulable(pod: Json) -> bool:
     found = find((pod.get("status") or {}).get("conditions"), "PodScheduled")
     if found is None or found["status"] != "False":
         return False
-    return bool(found.get("reason") == "Unschedulable")  # who set it need not give one
+    return bool(found.get("reason") == "Unschedulable")  # the reason is optional
 
 
 class Unbindable:
-    """Remembers since when pods are refused; whoever comes after us counts anew."""
+    """Remembers since when pods are unschedulable; a restarted controller counts anew."""
 
     def __init__(self) -> None:
-        """Begin with nobody."""
+        """Begin with none."""
         self._since: dict[str, dict[str, float]] = {}  # by workload and uid
 
     def forget(self, workload: str) -> None:

@@ -11,7 +11,7 @@ count. Its class says what that means:
 | config     | it could not even be started                         | yes    | 10 s, 20 s, …    |
 | disruption | the pod was deleted, evicted or preempted            | no     | none             |
 | infra      | its node is gone, not ready, or has a broken device  | no     | none             |
-| hang       | nobody got any further for a while                   | yes    | none             |
+| hang       | no pod made progress for a while                     | yes    | none             |
 
 Pure: dictionaries in, values out; shared by every kind of job that restarts as a whole.
 """
@@ -35,11 +35,11 @@ MAX_RESTARTS = "unisono.dev/max-restarts"
 ACCOUNTING = "unisono.dev/restart-accounting"
 FIRST_DELAY = "unisono.dev/restart-delay-seconds"
 
-# What people expect who never set a limit (jobs §2.1).
+# The default limit (jobs §2.1).
 DEFAULT_LIMIT = 6
 _FIRST_DELAY_SECONDS = 10.0
 _LONGEST_DELAY_SECONDS = 600.0
-# Whoever ran so long has got over what was wrong before.
+# A gang that ran so long has got over what was wrong before.
 _SOUND_SECONDS = 600.0
 # A gang that cannot even start will not start the fourth time either.
 _MOST_BAD_STARTS = 3
@@ -313,7 +313,7 @@ def _ends(status: Json) -> Iterator[tuple[float, str, str, int]]:
 
 
 def deleted_at(pod: Json) -> float | None:
-    """Return when somebody told a pod to go; None if nobody did."""
+    """Return when a pod was deleted; None if it was not."""
     metadata = pod["metadata"]
     if "deletionTimestamp" not in metadata:
         return None

@@ -2,7 +2,7 @@
 
     Committing, Committed ──a pod has its place on a lost node──▶ Repairing ──other nodes──▶ back
                                                                     │   │
-                                 nobody has to start there any more ┘   └── too late ──▶ evicted
+                                   no pod has to start there any more ┘   └── too late ──▶ evicted
 
 A node is lost if it is not ready or closed, and to this gang also if it turned a pod of it away:
 its own agent knows better what is free there. Here a loss is noticed and written on the Workload

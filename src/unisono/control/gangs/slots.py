@@ -1,7 +1,7 @@
 """The places that a gang was given, and which of its pods has which.
 
-Everything is read from the Workload and the pods, so that whoever comes after a crash gives every
-pod the place that it would have got before.
+Everything is read from the Workload and the pods, so that a restarted controller gives every pod
+the place that it would have got before.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Slots:
     free: dict[str, list[str]] = field(default_factory=dict)  # by pod set: nodes with a free place
     bound: int = 0
     unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
-    # Pods whose gate is lifted, each for a node, and whom the other scheduler has yet to bind.
+    # Pods whose gate is lifted, each for a node, that the other scheduler has yet to bind.
     released: list[tuple[Json, str]] = field(default_factory=list)
     astray: list[Json] = field(default_factory=list)  # sent to a node that is no longer theirs
     extra: list[Json] = field(default_factory=list)  # pods without a place
     later: frozenset[str] = frozenset()  # sets that the gang starts without
-    # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
+    # By pod set: nodes with a place that is not free yet, as its pod is terminating.
     held: dict[str, list[str]] = field(default_factory=dict)
     turned_away: list[Json] = field(default_factory=list)  # pods that their nodes did not run
 
@@ -80,7 +80,7 @@ class Slots:
 
 
 def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) -> Slots:
-    """Give every living pod of the gang a place: bound ones theirs, the others in order.
+    """Give every active pod of the gang a place: bound ones theirs, the others in order.
 
     `sent` knows the nodes of pods, by uid, whose binding the view does not show yet.
     """
@@ -193,12 +193,12 @@ def is_over(pod: Json) -> bool:
 
 
 def is_living(pod: Json) -> bool:
-    """Say whether a pod runs or will, as far as anybody knows."""
+    """Say whether a pod runs or will run."""
     return "deletionTimestamp" not in pod["metadata"] and not is_over(pod)
 
 
 def _is_through(pod: Json) -> bool:
-    """Say whether a pod has done its part: nobody comes after it."""
+    """Say whether a pod has done its part and needs no successor."""
     return bool(pod["status"].get("phase") == "Succeeded")
 
 
@@ -247,7 +247,7 @@ def _left(one: Json, pods: Sequence[Json], done: int, view: View) -> Json:
     there = sum(on.values())
     free = min(done - (one.get("count", 0) - there), there - 1)
     if free <= 0 or any(is_living(pod) and not pod["spec"].get("nodeName") for pod in pods):
-        return one  # somebody is on the way to one of the places, and nobody here knows to which
+        return one  # a pod is on its way to one of the places, and it is not known which
     nodes = {host: node_name(host, view) for host in on}
     taken = Counter(pod["spec"].get("nodeName") for pod in pods if not is_over(pod))
     for host in reversed(list(on)):
@@ -266,7 +266,7 @@ def with_commitment(workload: Json, conditions: list[Json], view: View, now: flo
 
 
 def committed_event(workload: Json) -> Note:
-    """Return what people hear when a gang is on its nodes."""
+    """Return the event of a gang whose pods are all bound."""
     admission = workload["status"]["admission"]
     pods = sum(one.get("count", 0) for one in admission.get("podSetAssignments") or ())
     message = f"{pods} pods are on their nodes, with quota in ClusterQueue "

@@ -27,7 +27,7 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 _PATIENCE_SECONDS = 10.0
-# Nodes join unnoticed by those who do not ask.
+# New nodes wake no gang, so it is asked again.
 _AGAIN_SECONDS = 60.0
 
 

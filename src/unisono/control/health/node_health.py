@@ -5,7 +5,7 @@
                                                    watching, or jobs of two owners failed here
                                                    within an hour, or it holds gangs up
 
-Whoever runs on such a node runs on. The engine reads taints, so it needs to know nothing of this.
+Pods on such a node run on. The engine reads taints, so it needs to know nothing of this.
 """
 
 from __future__ import annotations

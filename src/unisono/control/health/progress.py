@@ -28,7 +28,7 @@ __all__ = ["PROGRESS", "Progress", "after", "furthest", "of_rank", "progress_of"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far somebody is, and when they got there."""
+    """The step that a rank or a gang has reached, and when."""
 
     step: int
     at: str  # when this step was reported
@@ -115,7 +115,7 @@ def after(before: Progress | None, now: Progress) -> Progress:
         saved_at=now.at if has_saved else before.saved_at,
         paces=before.paces,
     )
-    if now.step == before.step:  # whoever repeats itself has not moved
+    if now.step == before.step:  # a repeated report is no progress
         return replace(now, at=before.at)
     pace = round((now.when - before.when) / (now.step - before.step), 3)
     # Fewer steps than before: it began anew, perhaps from a checkpoint.

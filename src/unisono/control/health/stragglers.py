@@ -76,7 +76,7 @@ def text_of(slow: Mapping[str, Slow]) -> str | None:
 def follow(
     before: Mapping[str, Slow], ranks: Mapping[str, Rank], now: float
 ) -> tuple[dict[str, Slow], list[Finding]]:
-    """Take what is known a window further; who is not slow in one window begins anew."""
+    """Take what is known a window further; a pod that is not slow in one window begins anew."""
     after: dict[str, Slow] = {}
     findings: list[Finding] = []
     for pod, rank in sorted(ranks.items()):

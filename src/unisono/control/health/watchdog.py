@@ -96,7 +96,7 @@ class Watchdog:
     def _compare(
         self, key: Key, workload: Json, pods: Sequence[Json], view: View, now: float
     ) -> Steps:
-        """Once a minute, see who holds the others up, and since when."""
+        """Once a minute, find the ranks that hold the others up, and since when."""
         if now < self._compared.get(key, 0.0) + stragglers.WINDOW_SECONDS:
             return
         self._compared[key] = now
@@ -163,7 +163,7 @@ class Verdict:
 
 
 def _hang(pods: Sequence[Json], silent: float, reached: Progress) -> Verdict:
-    """Blame whoever got least far; who never reported anything is blamed last."""
+    """Blame the pod that got least far; pods that never reported are blamed last."""
 
     def lag(pod: Json) -> tuple[bool, int, float, str]:
         report = _report(pod)
@@ -198,7 +198,7 @@ def fail(workload: Json, verdict: Verdict, now: float) -> Steps:
 
 
 def is_at_work(workload: Json, pods: Sequence[Json]) -> bool:
-    """Say whether a gang is whole and running, and nobody is ending it already."""
+    """Say whether a gang is whole and running, and no pod of it is being ended."""
     conditions = (workload.get("status") or {}).get("conditions")
     if placement_of(conditions)[0] != COMMITTED or is_true(conditions, "Evicted"):
         return False

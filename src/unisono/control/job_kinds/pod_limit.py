@@ -1,7 +1,7 @@
 """How many objects an operator makes for one job: as many as the cluster can use, some at a time.
 
-What a queue has admitted fits the cluster, whatever its manifest says. Nobody has counted what
-runs in no queue: its numbers are those of a manifest, and 2147483647 is a number, too. So such a
+What a queue has admitted fits the cluster, whatever its manifest says. What runs in no queue was
+never counted: its numbers are those of a manifest, and 2147483647 is a number, too. So such a
 job gets pods only as far as the nodes of the whole cluster could take them, and one that asks for
 more waits with an event that says so. A Job's pods are of use one by one, so it runs with fewer of
 them, unless it asks for many times what there is; the pods of all other kinds need each other and

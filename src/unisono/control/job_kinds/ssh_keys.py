@@ -18,7 +18,7 @@ class KeyPair:
 
 
 def new_key_pair() -> KeyPair:
-    """Return a key that nobody had before."""
+    """Return a new key."""
     # Not before: it weighs nine megabytes, and most clusters never need a key.
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519

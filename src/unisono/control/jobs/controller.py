@@ -43,7 +43,7 @@ from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-# Whoever owns a job of Slurm sent it back to its queue.
+# The owner of a Slurm job requeued it.
 REQUEUED = "Requeued"
 # Evictions after which a workload queues again at once; the others wait to be told.
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated", "NodesNeeded", REQUEUED)
@@ -60,15 +60,15 @@ _OF_A_RUN = ("PodsReady", names.SHRINKING)
 class JobController:
     """Holds jobs of one kind back and lets them go."""
 
-    is_thorough = True  # where something is left to do after a write, it looks again
+    ignores_own_writes = True  # where something is left to do after a write, it looks again
 
     def __init__(self, adapter: JobAdapter, queues: Queues) -> None:
         """Take what knows the kind, and what knows which queue a job is in."""
         self._adapter = adapter
         self._sound: set[tuple[str, int | None]] = set()  # uids and generations
-        self.minds: Mapping[Kind, Reads] = {names.WORKLOAD: _read_of_workload}
+        self.reads: Mapping[Kind, Reads] = {names.WORKLOAD: _read_of_workload}
         self._queues = queues
-        self.follows = adapter.kind
+        self.owner_kind = adapter.kind
         self.name = (
             f"queued-{adapter.kind.kind.lower()}.{adapter.kind.api_version.partition('/')[0]}"
         )
@@ -113,7 +113,7 @@ class JobController:
             return
         if queue is None and workload is not None:
             if not adapter.is_active(job, view):
-                # It left its queue. Nobody would start it, nor stop it and give its quota back.
+                # It left its queue. Nothing would start it, nor stop it and give its quota back.
                 yield from without_slice(workload, view)
                 yield from let_go(workload)
                 yield Delete(Ref.to(workload))
@@ -131,9 +131,9 @@ class JobController:
             yield Delete(Ref.to(workload))
             return
         if not _belongs_to(workload, job):
-            # Somebody took its owner away. Nobody would hear of it any more on the job's behalf. Of
-            # a job that is just being orphaned the view may not know it yet: with an owner that is
-            # gone the collector would delete the Workload of pods that run on.
+            # Its owner reference was removed, so changes of it would no longer wake the job. The
+            # view may not know yet that the job is just being orphaned: with an owner that is gone
+            # the garbage collector would delete the Workload of pods that run on.
             there = yield Read(adapter.kind, key.namespace, key.name)
             if there is None or there["metadata"]["uid"] != job["metadata"]["uid"]:
                 return
@@ -164,7 +164,7 @@ class JobController:
     # ---- waiting -----------------------------------------------------------------------------
 
     def _begin(self, job: Json, queue: str, view: View) -> Steps:
-        """Suspend a job that nobody admitted, and give it a Workload."""
+        """Suspend a job that is not admitted, and give it a Workload."""
         adapter = self._adapter
         wrong = self._wrong_with(job)
         if wrong:
@@ -257,7 +257,7 @@ class JobController:
             yield Patch(Ref.to(workload), {**whole, **_annotated(words)})
 
     def _start_over(self, job: Json, workload: Json, view: View) -> Steps:
-        """Stop a job whose Workload somebody deleted; once that is gone, there is a new one."""
+        """Stop a job whose Workload was deleted; once that is gone, there is a new one."""
         if not self._adapter.is_suspended(job):
             yield from self._adapter.stop(job, _sets_of(workload))
             yield Note(Ref.to(job), "Stopped", "Its Workload was deleted")
@@ -348,7 +348,7 @@ def _read_of_workload(workload: Json) -> object:
 
 
 def _has_pods(workload: Json, view: View) -> bool:
-    """Say whether a pod of a Workload is left that is not over, whoever it belongs to."""
+    """Say whether a pod of a Workload is left that has not ended, with any owner."""
     metadata = workload["metadata"]
     full = f"{metadata['namespace']}/{metadata['name']}"
     return any(not is_over(pod) for pod in view.by(names.POD, names.BY_WORKLOAD, full))
@@ -414,7 +414,7 @@ def injections(
 ) -> Mapping[str, Injection]:
     """Return what the pods of each set get: their flavors' labels and tolerations, and a name.
 
-    `scheduler` is whose pods they are unless their template says so; `queues` knows which of them
+    `scheduler` binds the pods unless their template names another; `queues` knows which of them
     need gates.
     """
     found: dict[str, Injection] = {}
@@ -423,7 +423,7 @@ def injections(
         for one in workload["spec"].get("podSets") or ()
     }
     for one in workload["status"]["admission"].get("podSetAssignments") or ():
-        # Without nodes nobody would lift a gate.
+        # Without nodes the gate would never be lifted.
         gates: Sequence[str] = ()
         if queues is not None and one.get("topologyAssignment"):
             gates = queues.gates_for(schedulers.get(one["name"], ""))
@@ -454,7 +454,7 @@ def injections(
 
 
 def _protection(workload: Json, view: View) -> dict[str, str]:
-    """Keep who consolidates nodes off those of a gang, where machines are bought (§5.12)."""
+    """Protect a gang's nodes from consolidation, where machines are bought (§5.12)."""
     pods = sum(one["count"] for one in workload["spec"].get("podSets") or ())
     says = workload["metadata"].get("annotations") or {}
     if pods < 2 or says.get(DISRUPTABLE) == "true":

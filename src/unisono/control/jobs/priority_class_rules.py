@@ -1,6 +1,6 @@
-"""Who may name which priority class, written down for policies of a real API server.
+"""Which users may name which priority class, recorded for policies of a real API server.
 
-An API server knows who writes a job; we do not. Its policies ask by a parameter, which is this
+An API server knows the user of a request; we do not. Its policies ask by a parameter, which is this
 ConfigMap in the namespace of the installation: it has the rules of the Policy object, or of the
 controller's own file if that object has none. Not the Policy itself: a server that was just started
 does not know kinds that were defined for up to half a minute, and a policy that has no parameter

@@ -77,8 +77,8 @@ class Queues:
     def inherited(self, job: Json, view: View) -> str:
         """Return the queue that a part of a job is to name, in case it is left behind alone.
 
-        `--cascade=orphan` makes a job of its own of it, which names no queue and whose pods are
-        ours to place: it would go on without limits. Empty if there is nothing to be written.
+        `--cascade=orphan` makes it a job of its own. Without a queue it would run without limits.
+        Empty if there is nothing to be written.
         """
         if Kind(job["apiVersion"], job["kind"]) not in self._names_queue:
             return ""
@@ -102,9 +102,9 @@ class Queues:
     def may_name(self, priority_class: str, namespace: str, view: View) -> bool:
         """Say whether a class counts in a namespace.
 
-        Our own API has refused whom it is not for, and so has a real one whose policies read what
-        `ClassRules` wrote. Otherwise only the namespace of a job is known, so a rule that names
-        none there is for none.
+        Our own API has refused users that may not name it, and so has a real one with policies that
+        read what `ClassRules` wrote. Otherwise only the namespace of a job is known, so a rule that
+        names none there is for none.
         """
         if not self._is_guest or self._api_checks_classes:
             return True
@@ -128,7 +128,7 @@ class Queues:
         name = reads(job)
         if name and view.get(names.LOCAL_QUEUE, name, job["metadata"]["namespace"]) is not None:
             return name
-        # Whoever names a queue waits for it, as at any other that is missing.
+        # A job that names a missing queue waits for it.
         is_there = view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name)
         if name and (is_there or name != DEFAULT_QUEUE):
             return f"{VOLCANO_DOOR}{name}"
@@ -167,7 +167,7 @@ class Queues:
         return False
 
 
-# ---- letting go --------------------------------------------------------------------------------
+# ---- what operators ask ------------------------------------------------------------------------
 
 
 def is_let_go(job: Json, kind: Kind, queues: Queues, view: View) -> bool:

@@ -1,1 +1,1 @@
-"""Gangs of pods that nobody but their author made: Kueue's groups, PodGroups, single pods."""
+"""Gangs of pods without a job of ours: Kueue's pod groups, PodGroups, single pods."""

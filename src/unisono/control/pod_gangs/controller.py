@@ -1,13 +1,13 @@
-"""Pods that are a gang by their own word, and the Workload that stands for them.
+"""Pods that declare a gang themselves, and the Workload that stands for them.
 
-    enough pods exist ──▶ Workload ──admitted──▶ each pod is told its workload, loses its gate
+    enough pods exist ──▶ Workload ──admitted──▶ each pod gets its workload's name, loses its gate
                              │                        │ bound by `gangs`
-                             │◀──evicted: those that run are deleted, the others wait again
+                             │◀──evicted: bound pods are deleted, the others wait again
                              └──all pods over──▶ Finished
 
-A pod that runs cannot be held back, only deleted; whoever made it may make another. A Workload
-without pods is deleted: when there are enough again, there is a new one. One that is admitted has a
-while for that, as whoever makes its pods may be replacing all of them.
+A pod that runs cannot be suspended, only deleted; its owner may make another. A Workload without
+pods is deleted: when there are enough again, there is a new one. An admitted one is kept for a
+while, as the owner of its pods may be replacing all of them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class PodGangs:
             yield from self._keep(gang, group, workload, pods, living, view, now)
 
     def _take_in(self, pod: Json | None, view: View) -> Steps:
-        """Have a queue decide about a pod that named none, as an API of ours would have."""
+        """Put a pod that named no queue into one, as our own API would have."""
         if pod is None or is_deleting(pod) or not is_bare_and_ours(pod):
             return
         queue = self._queues.queue_of(pod, view)
@@ -260,7 +260,7 @@ class PodGangs:
             yield from _explain(living, waits["message"], now)
 
     def _start(self, workload: Json, living: Sequence[Json]) -> Steps:
-        """Tell pods their workload and set, and open their gate; who is too many goes alone."""
+        """Annotate pods with workload and pod set, lift their gate; surplus pods run alone."""
         name = workload["metadata"]["name"]
         sets = set_names(workload)
         room = {
@@ -287,7 +287,7 @@ class PodGangs:
             yield Together(patches)
 
     def _leave(self, workload: Json, pods: Sequence[Json], now: float) -> Steps:
-        """Send the pods away; when nobody is left, give the quota back."""
+        """Delete the pods; when none is left, release the quota."""
         evicted = find(workload["status"]["conditions"], "Evicted")
         message = evicted["message"] if evicted is not None else "Evicted"
         if not (yield from _send_away(workload, pods, message)):
@@ -297,7 +297,7 @@ class PodGangs:
 def _send_away(
     workload: Json, pods: Sequence[Json], message: str
 ) -> Generator[Action, Any, Sequence[Json]]:
-    """Delete who runs, let go of who does not; return who is not gone yet."""
+    """Delete bound pods, detach the others from the workload; return bound pods not gone yet."""
     name = workload["metadata"]["name"]
     living = [pod for pod in pods if not is_terminal(pod)]
     bound = [pod for pod in living if pod["spec"].get("nodeName")]

@@ -98,7 +98,7 @@ def gang_of(pod: Json) -> Gang | None:
 
 
 def is_bare_and_ours(pod: Json) -> bool:
-    """Say whether a pod of nobody and of no gang names our scheduler: it is a job of one pod.
+    """Say whether a pod without owner or gang names our scheduler: it is a job of one pod.
 
     Our own API puts it behind a gate if it has to have a queue. No policy of another API can: what
     the operator chose is not known there, so our controllers do it.
@@ -125,7 +125,7 @@ def is_solo(pod: Json) -> bool:
 
 
 def is_made_by_job(pod: Json) -> bool:
-    """Say whether a pod was born into a workload: somebody else cares for its gang."""
+    """Say whether a pod was made for a workload: the controller of its job cares for its gang."""
     metadata = pod["metadata"]
     is_told = names.WORKLOAD_ANNOTATION in (metadata.get("annotations") or {})
     return is_told and any(one.get("controller") for one in metadata.get("ownerReferences") or ())

@@ -1,4 +1,4 @@
-"""What queues say about themselves: who waits, who runs, how much is used, and whether it is open.
+"""The statuses of queues: pending and admitted workloads, usage, and whether a queue is active.
 
 tally           counts of stored Workloads, kept up to date change by change
 cluster_queue   the status of a ClusterQueue

@@ -1,4 +1,4 @@
-"""The status of a ClusterQueue: how many wait and run, what they use, whether it admits anybody."""
+"""The status of a ClusterQueue: pending and admitted workloads, usage, whether it is active."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ClusterQueueStatus:
     """Keeps the statuses of ClusterQueues up to date."""
 
     name = "cluster-queues"
-    hears_unreadable = True
+    wants_unreadable = True
     watches: Sequence[Kind] = (
         names.CLUSTER_QUEUE,
         names.LOCAL_QUEUE,
@@ -52,15 +52,15 @@ class ClusterQueueStatus:
         names.ADMISSION_CHECK,
         names.COHORT,
     )
-    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
+    reads: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
-        """Take who counts, who reads objects, and how queues are read."""
+        """Take the tally, the decoded manifests, and how queues are read."""
         self._tally = tally
         self._manifests = manifests
         self._policy = policy
         self._pace = Pace()
-        # What was last seen of a cohort; a change of its status concerns nobody.
+        # What was last seen of a cohort; a change of its status concerns no queue.
         self._cohorts: dict[str, object] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -191,7 +191,7 @@ class InUse:
 
     name = "in-use"
     watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.FLAVOR, names.WORKLOAD)
-    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
+    reads: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally) -> None:
         """Take what counts the workloads of each queue."""

@@ -1,4 +1,4 @@
-"""The status of a LocalQueue: how many of its workloads wait and run, and whether it is open."""
+"""The status of a LocalQueue: pending and admitted workloads, and whether it is active."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class LocalQueueStatus:
     """Keeps the statuses of LocalQueues up to date."""
 
     name = "local-queues"
-    hears_unreadable = True
+    wants_unreadable = True
     watches: Sequence[Kind] = (names.LOCAL_QUEUE, names.CLUSTER_QUEUE, names.WORKLOAD)
-    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
+    reads: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
-        """Take who counts, who reads objects, and how queues are read."""
+        """Take the tally, the decoded manifests, and how queues are read."""
         self._tally = tally
         self._manifests = manifests
         self._policy = policy
@@ -94,7 +94,7 @@ class LocalQueueStatus:
 
 
 def _is_active(queue: Json) -> bool:
-    """Say whether a ClusterQueue admits; one that nobody has looked at yet counts as open."""
+    """Say whether a ClusterQueue is active; one without a condition yet counts as active."""
     active = find((queue.get("status") or {}).get("conditions"), "Active")
     return active is None or active["status"] == "True"
 

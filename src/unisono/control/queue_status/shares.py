@@ -1,7 +1,7 @@
 """Fair shares: how far each queue and cohort is above what it owns, as statuses show it.
 
 A share depends on a whole tree, so all of them are worked out together, at most once a second, and
-from the stored Workloads. Without fair sharing nobody has a share.
+from the stored Workloads. Without fair sharing no queue has a share.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class FairShares:
     """Writes `fairSharing.weightedShare` of ClusterQueues and Cohorts."""
 
     name = "fair-shares"
-    hears_unreadable = True
+    wants_unreadable = True
     watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.COHORT, names.LOCAL_QUEUE, names.WORKLOAD)
-    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
+    reads: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
-        """Take who counts and who reads objects."""
+        """Take the tally and the decoded manifests."""
         self._tally = tally
         self._manifests = manifests
         self._policy = policy
@@ -72,7 +72,7 @@ class FairShares:
                 share = {"weightedShare": weighted_share(dominant_share(node))}
                 if (obj.get("status") or {}).get("fairSharing") != share:
                     changes = {"status": {"fairSharing": share}}
-                    # Right in every state of the object: nobody else writes this field.
+                    # Right in every state of the object: no other controller writes this field.
                     yield Patch(Ref.to(obj), changes, "status", exact=False)
 
     def _node(self, trees: CohortTrees, kind: Kind, obj: Json) -> Node | None:

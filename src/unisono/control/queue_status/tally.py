@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(slots=True)
 class Sums:
-    """The counts of one queue. Who is admitted also reserves."""
+    """The counts of one queue. An admitted workload counts as reserving, too."""
 
     pending: int = 0
     reserving: int = 0
@@ -142,7 +142,7 @@ class Tally:
             self._queues.setdefault(queue, Sums()).add(part, sign)
 
     def _lead(self, local: Key, queue: str) -> None:
-        """Let those who wait in a LocalQueue count for the ClusterQueue that it leads to."""
+        """Count the pending workloads of a LocalQueue for the ClusterQueue that it leads to."""
         old = self._leads_to.pop(local, "")
         waiting = self._locals[local].pending if local in self._locals else 0
         if queue:
@@ -153,7 +153,7 @@ class Tally:
 
 
 def counted_of(workload: Json) -> object:
-    """Return what is read of a Workload to count it (`Controller.minds`)."""
+    """Return what is read of a Workload to count it (`ReadsPartly`)."""
     status = workload.get("status") or {}
     conditions = status.get("conditions") or ()
     return (
@@ -231,7 +231,7 @@ def flavors_usage(
     known = {quota.flavor for group in queue.groups for quota in group.flavors}
     for use in sorted(amounts.keys() - listed):
         total = amounts[use]
-        # A resource that a flavor of the queue does not limit is not borrowed from anybody.
+        # A resource that a flavor of the queue does not limit is never borrowed.
         borrowed = 0 if use.flavor in known else total
         found.setdefault(use.flavor, []).append(_entry(use, total, borrowed, tells_borrowed))
     return [
@@ -273,7 +273,7 @@ REST_SECONDS = 1.0
 MOST_PER_SECOND = 3
 # That a queue is empty is what people, and scripts, wait for: it is told sooner.
 MOST_EMPTY_PER_SECOND = 30
-# Who was not written for so long does not count as busy.
+# A queue that was not written for so long does not count as busy.
 _BUSY_SECONDS = 10.0
 
 
@@ -281,13 +281,13 @@ class Pace:
     """Remembers when each key was last written; forgetting it only means one write more."""
 
     def __init__(self) -> None:
-        """Begin with nobody written."""
+        """Begin with nothing written."""
         self._written: dict[Key, float] = {}  # the busy ones, in order of their last write
 
     def rests_until(self, key: Key, sums: Sums, now: float) -> float | None:
         """Return when the status of a queue with these counts may be written; None if it may now.
 
-        Until then nobody need work out what it would say.
+        Until then its status need not be computed.
         """
         last = self._written.get(key)
         if last is None:

@@ -1,8 +1,8 @@
 """Runs controllers: changes go in, keys come out, and every action is one call of the API.
 
-    informers ──▶ changed ──▶ line of (controller, key) ──▶ step ──▶ API
-                                   ▲                          │ what it returned
-                                   └────────── view ◀─────────┘
+    informers ──▶ changed ──▶ queue of (controller, key) ──▶ step ──▶ API
+                                   ▲                           │ what it returned
+                                   └────────── view ◀──────────┘
 
 The driver has no opinion about what is right; it only makes sure that a key is worked on by one
 worker at a time, that a failed key comes back later, and that the view shows own writes at once.
@@ -35,9 +35,9 @@ from unisono.control.actions import (
     Wake,
     Write,
 )
-from unisono.control.controller import Controller
+from unisono.control.controller import Controller, WorksOnOwners
 from unisono.control.names import FAILED_CREATE
-from unisono.control.reconciling.event_routing import Hearing, Task
+from unisono.control.reconciling.event_routing import EventRouter, Task
 from unisono.control.view import Difference, Unreadable, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
@@ -62,7 +62,7 @@ PASSING = (KubeTrouble,)
 # While time waits for a wall clock that was set back, it shows less than was waited. Without a
 # least wait the rest would be halved for ever.
 _LEAST_WAIT_S = 0.05
-# What the API says no to for as long as the object stays as it is, or somebody's rules do.
+# What the API refuses until the object changes, or the rules that refuse it.
 _FINAL = (BadRequest, Forbidden, NotFound, Invalid)
 # So much of an exception is told in an event.
 _MOST_TOLD = 500
@@ -78,7 +78,7 @@ class Outcome:
 
 
 class Driver:
-    """Owns the line of tasks."""
+    """Owns the queue of tasks."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class Driver:
         lanes: Mapping[str, int] | None = None,
         report: Callable[[Task, Exception], None] | None = None,
     ) -> None:
-        """Take the controllers; `lanes` says whose tasks go first (0 before 1).
+        """Take the controllers; `lanes` has their priorities (0 before 1).
 
         `report` is told of controllers that fail on a change; without it that is raised.
         """
         self.controllers: Mapping[str, Controller] = {one.name: one for one in controllers}
-        self._hearing = Hearing(controllers, report)
+        self._router = EventRouter(controllers, report)
         self._view = view
         self._client = client
         self._clock = clock
@@ -113,21 +113,21 @@ class Driver:
     def changed(
         self, kind: Kind, differences: Iterable[Difference], by: Task | None = None
     ) -> None:
-        """Hear what became different in the view, perhaps by what a task of ours wrote."""
+        """Queue the tasks that a change of the view makes; `by` is the task that wrote it."""
         for difference in differences:
             for listener in self.listeners:
                 listener(kind, difference)
             now = self._clock.monotonic()
-            for task in self._hearing.concerned(kind, difference, self._view, by):
+            for task in self._router.tasks_for(kind, difference, self._view, by):
                 self.queue.add(task, now=now, lane=self._lanes.get(task.controller, 1))
 
     def want(self, controller: str, key: Key) -> None:
-        """Have a controller look at a key."""
+        """Queue a key for a controller."""
         lane = self._lanes.get(controller, 1)
         self.queue.add(Task(controller, key), now=self._clock.monotonic(), lane=lane)
 
     def oldest_wait(self) -> float:
-        """Return for how many seconds the task that has waited longest has been in line."""
+        """Return for how many seconds the oldest task has been in the queue."""
         return self.queue.oldest_wait(self._clock.monotonic())
 
     # ---- one task ----------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Driver:
         return await self.work(task) if task is not None else None
 
     async def work(self, task: Task) -> Outcome:
-        """Work on a task that was taken from the line."""
+        """Work on a task that was taken from the queue."""
         outcome = Outcome(task)
         try:
             await self.attend(task, outcome)
@@ -314,10 +314,10 @@ class Driver:
         return obj
 
     def _tell_of_refusal(self, answers: Iterable[tuple[Write | Read, Any]]) -> None:
-        """Tell the owner of what was to be made why the API does not take it, once per attempt.
+        """Write an event about the owner of an object that the API refuses, once per attempt.
 
-        As Kubernetes' own controllers do: whoever may read the job sees the API's reason, which
-        would be in nobody's hands but ours.
+        As Kubernetes' own controllers do: users that may read the job see the API's reason, which
+        would otherwise be in our log alone.
         """
         for action, answer in answers:
             if isinstance(action, Create) and isinstance(answer, _FINAL):
@@ -328,28 +328,28 @@ class Driver:
                     return
 
     def _tell_of_unreadable(self, task: Task, trouble: Unreadable) -> None:
-        """Tell the owner of an object that another, which it needs, cannot be read.
+        """Write an event about an object that needs another which cannot be read.
 
-        Whoever owns that one hears of it from the scheduler, which leaves it out.
+        The owner of that one gets an event from the scheduler, which leaves it out.
         """
         for kind in _kinds_of(self.controllers[task.controller]):
             obj = self._view.raw(kind, task.key.name, task.key.namespace)
             if obj is not None:
                 if kind != trouble.kind:
                     which = f"{trouble.kind.kind} {trouble.name}"
-                    remedy = "mend it, or delete it: another is made"
+                    remedy = "correct it, or delete it to have it created anew"
                     message = f"{which} cannot be read: {trouble}; {remedy}"
                     self._notes(Note(Ref.to(obj), "Quarantined", message, "Warning"))
                 return
 
     def tell_of_crash(self, task: Task, error: Exception, again_s: float) -> None:
-        """Tell the owner of an object that a controller failed on it."""
+        """Write an event about an object that a controller failed on."""
         controller = self.controllers[task.controller]
         for kind in _kinds_of(controller):
             obj = self._view.raw(kind, task.key.name, task.key.namespace)
             if obj is not None:
                 what = f"controller {task.controller} failed on it: {type(error).__name__}: {error}"
-                message = f"{what[:_MOST_TOLD]}; tried again when it changes, or in {again_s:g} s"
+                message = f"{what[:_MOST_TOLD]}; retried when it changes, or in {again_s:g} s"
                 self._notes(Note(Ref.to(obj), "Quarantined", message, "Warning"))
                 return
 
@@ -365,8 +365,9 @@ class Driver:
 
 def _kinds_of(controller: Controller) -> Iterable[Kind]:
     """Return the kinds that a controller's keys may name, the likeliest first."""
-    follows: Kind | None = getattr(controller, "follows", None)
-    return controller.watches if follows is None else (follows, *controller.watches)
+    if isinstance(controller, WorksOnOwners):
+        return (controller.owner_kind, *controller.watches)
+    return controller.watches
 
 
 def order_of(action: Write | Read) -> Order | None:

@@ -1,123 +1,138 @@
-"""Who is to look at what, after something became different in the view.
+"""Which controllers have to look at which keys after a change of the view.
 
-Every write of a gang is heard of by a dozen controllers, and most of them do not care: a pod that
-became ready is nothing to whoever places it. A controller says what it reads of the objects of a
-kind (`minds`), and is not woken by a change that leaves this as it was; one that works on objects
-of a kind that a cluster need not have (`idle_without`) hears of nothing else until there is one.
-What cannot be read is told to those who say so to the author, or count it (`hears_unreadable`).
+Every write of a gang concerns a dozen controllers at first sight, and most of them read nothing of
+what changed: a pod that became ready is no news to the controller that binds it. What a controller
+declares (`control.controller`) keeps it asleep: the part of an object that it reads, a kind that it
+is idle without, owners that it works on.
 
-What is written here runs for every change times every controller, so it makes no object that it
-can do without.
+This code runs for every change times every controller, so it allocates no more than it must.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from unisono.control.actions import Json
-from unisono.control.controller import Controller, Reads
+from unisono.control.controller import (
+    Controller,
+    IdleWithout,
+    NamesDependents,
+    Reads,
+    ReadsPartly,
+    RoutesByName,
+    SettlesItself,
+    WantsUnreadable,
+    WorksOnOwners,
+)
 from unisono.control.view import Difference, View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 
 class Task(NamedTuple):
-    """One controller's look at one key."""
+    """One controller and the key that it has to look at."""
 
     controller: str
     key: Key
 
 
-class _Ear(NamedTuple):
-    """What one controller hears of one kind."""
+class _Subscription(NamedTuple):
+    """What one controller wants to know of one kind."""
 
     controller: str
     touched: Callable[[Kind, Json, View], Iterable[Key]]
     reads: Reads | None
-    is_by_name: bool
-    idle_without: Kind | None  # nobody is asked while there is nothing of this kind
-    hears_unreadable: bool  # also of what nobody can work on
+    routes_by_name: bool
+    idle_without: Kind | None  # it is not asked while there is nothing of this kind
+    wants_unreadable: bool
 
 
-# Ears by the group and kind of the owners for whose sake they hear.
-_Followers = dict[tuple[str, str], list[_Ear]]
+# Subscriptions by the group and kind of the owners that they work on.
+_ByOwner = dict[tuple[str, str], list[_Subscription]]
 
 
-class Hearing:
-    """Knows which controllers hear of which kinds."""
+class EventRouter:
+    """Knows which controllers subscribed to which kinds."""
 
     def __init__(
         self,
         controllers: Sequence[Controller],
         report: Callable[[Task, Exception], None] | None = None,
     ) -> None:
-        """Ask each controller what it wants to hear of.
+        """Take the subscriptions of all controllers.
 
         A controller that fails on a change is reported, and the others hear of it all the same.
         Without `report` the exception is raised, as tests want it.
         """
         self._report = report
-        self._interested: dict[Kind, list[_Ear]] = {}
-        self._followers: dict[Kind, _Followers] = {}
-        self._thorough = {one.name for one in controllers if getattr(one, "is_thorough", False)}
+        self._subscriptions: dict[Kind, list[_Subscription]] = {}
+        self._by_owner: dict[Kind, _ByOwner] = {}
+        self._ignore_own_writes = {
+            one.name
+            for one in controllers
+            if isinstance(one, SettlesItself) and one.ignores_own_writes
+        }
         for controller in controllers:
-            follows: Kind | None = getattr(controller, "follows", None)
-            minds: Mapping[Kind, Reads] = getattr(controller, "minds", {})
-            is_by_name: bool = getattr(controller, "is_by_name", False)
-            idle_without: Kind | None = getattr(controller, "idle_without", None)
-            by_owner: Sequence[Kind] = getattr(controller, "by_owner", controller.watches)
+            owner = controller.owner_kind if isinstance(controller, WorksOnOwners) else None
+            dependents = controller.watches
+            if isinstance(controller, NamesDependents):
+                dependents = controller.dependent_kinds
             for kind in controller.watches:
-                needs = idle_without if kind != idle_without else None
-                ear = _Ear(
-                    controller.name,
-                    controller.touched,
-                    minds.get(kind),
-                    is_by_name,
-                    needs,
-                    getattr(controller, "hears_unreadable", False),
-                )
-                if follows is None or kind == follows or kind not in by_owner:
-                    self._interested.setdefault(kind, []).append(ear)
+                subscription = _subscription(controller, kind)
+                if owner is None or kind == owner or kind not in dependents:
+                    self._subscriptions.setdefault(kind, []).append(subscription)
                 else:
-                    sorts = self._followers.setdefault(kind, {})
-                    sorts.setdefault(_sort_of(*follows), []).append(ear)
+                    by_owner = self._by_owner.setdefault(kind, {})
+                    by_owner.setdefault(_group_kind(*owner), []).append(subscription)
 
-    def concerned(
+    def tasks_for(
         self, kind: Kind, difference: Difference, view: View, by: Task | None = None
     ) -> Iterable[Task]:
-        """Return who has to look at what, perhaps after what a task of ours wrote."""
+        """Return the tasks that a change makes; `by` is the task that wrote it, if one of ours."""
         tasks: dict[Task, None] = {}
         compared: dict[Reads, bool] = {}  # several controllers may read the same
         is_readable = difference.is_readable
-        followers = self._followers.get(kind)
-        if followers is not None and is_readable:
-            _tell_for_owners(followers, difference, compared, tasks)
-        for ear in self._interested.get(kind, ()):
-            if not is_readable and not ear.hears_unreadable:
+        by_owner = self._by_owner.get(kind)
+        if by_owner is not None and is_readable:
+            _add_owners(by_owner, difference, compared, tasks)
+        for one in self._subscriptions.get(kind, ()):
+            if not is_readable and not one.wants_unreadable:
                 continue
             try:
-                _tell(ear, kind, difference, view, compared, tasks)
+                _add_touched(one, kind, difference, view, compared, tasks)
             except Exception as error:
                 if self._report is None:
                     raise
-                self._report(Task(ear.controller, _key_of(difference)), error)
-        if by is not None and by.controller in self._thorough:
+                self._report(Task(one.controller, _key_of(difference)), error)
+        if by is not None and by.controller in self._ignore_own_writes:
             tasks.pop(by, None)
         return tasks
 
 
-def _tell(
-    ear: _Ear,
+def _subscription(controller: Controller, kind: Kind) -> _Subscription:
+    idle_without = controller.idle_without if isinstance(controller, IdleWithout) else None
+    return _Subscription(
+        controller.name,
+        controller.touched,
+        controller.reads.get(kind) if isinstance(controller, ReadsPartly) else None,
+        isinstance(controller, RoutesByName) and controller.routes_by_name,
+        idle_without if kind != idle_without else None,
+        isinstance(controller, WantsUnreadable) and controller.wants_unreadable,
+    )
+
+
+def _add_touched(
+    one: _Subscription,
     kind: Kind,
     difference: Difference,
     view: View,
     compared: dict[Reads, bool],
     tasks: dict[Task, None],
 ) -> None:
-    """Have one controller look at what a change concerns."""
-    controller, touched, reads, is_by_name, idle_without, _ = ear
+    """Add the keys of one controller that a change concerns."""
+    controller, touched, reads, routes_by_name, idle_without, _ = one
     if idle_without is not None and not view.is_any(idle_without):
         return
     if reads is not None and _is_the_same(reads, difference, compared):
@@ -126,7 +141,7 @@ def _tell(
     if new is not None:
         for key in touched(kind, new, view):
             tasks[Task(controller, key)] = None
-    if old is not None and (new is None or not is_by_name):
+    if old is not None and (new is None or not routes_by_name):
         for key in touched(kind, old, view):
             tasks[Task(controller, key)] = None
 
@@ -137,35 +152,34 @@ def _key_of(difference: Difference) -> Key:
     return Key(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
 
 
-def _tell_for_owners(
-    followers: _Followers,
+def _add_owners(
+    by_owner: _ByOwner,
     difference: Difference,
     compared: dict[Reads, bool],
     tasks: dict[Task, None],
 ) -> None:
-    """Have those look at an object's owner who hear of it only for the owner's sake."""
+    """Add the owners of an object for the controllers that work on such owners."""
     old, new = difference.old, difference.new
     owners = new["metadata"].get("ownerReferences") if new is not None else None
+    versions: Sequence[Json | None] = (new, old)
     if old is None or old["metadata"].get("ownerReferences") == owners:
-        told: Sequence[Json | None] = (new,)  # as nearly always: they belong to whom they did
-    else:
-        told = (new, old)
+        versions = (new,)  # nearly always: the owners are the same
     seen: list[tuple[tuple[str, str], str]] = []
-    for obj in told:
+    for obj in versions:
         if obj is None:
             continue
         metadata = obj["metadata"]
         for owner in metadata.get("ownerReferences") or ():
             if not owner.get("controller"):
                 continue
-            sort = _sort_of(owner["apiVersion"], owner["kind"])
-            if (sort, owner["name"]) in seen:
+            group_kind = _group_kind(owner["apiVersion"], owner["kind"])
+            if (group_kind, owner["name"]) in seen:
                 continue
-            seen.append((sort, owner["name"]))
-            for ear in followers.get(sort, ()):
-                if ear.reads is None or not _is_the_same(ear.reads, difference, compared):
+            seen.append((group_kind, owner["name"]))
+            for one in by_owner.get(group_kind, ()):
+                if one.reads is None or not _is_the_same(one.reads, difference, compared):
                     key = Key(metadata.get("namespace", ""), owner["name"])
-                    tasks[Task(ear.controller, key)] = None
+                    tasks[Task(one.controller, key)] = None
 
 
 def _is_the_same(reads: Reads, difference: Difference, compared: dict[Reads, bool]) -> bool:
@@ -180,6 +194,6 @@ def _is_the_same(reads: Reads, difference: Difference, compared: dict[Reads, boo
 
 
 @lru_cache(maxsize=1024)  # more than there are kinds that own something
-def _sort_of(api_version: str, kind: str) -> tuple[str, str]:
+def _group_kind(api_version: str, kind: str) -> tuple[str, str]:
     """Return group and kind: an owner may be named in another version."""
     return api_version.rpartition("/")[0], kind

@@ -1,4 +1,4 @@
-"""Controllers at work on a living API: informers fill the view, workers empty the line."""
+"""Controllers on a running API: informers fill the view, workers empty the queue of keys."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Live:
         return {name: guard(index) for name, index in indexes.items()}
 
     async def run(self, driver: Driver) -> None:
-        """Follow the API and work until cancelled; nobody works before the view is whole."""
+        """Follow the API and work until cancelled; work begins when the view is whole."""
         await guarded(self.follow(), self.work(driver))
 
     async def follow(self) -> None:
@@ -160,8 +160,8 @@ class Live:
             )
 
 
-# A bug of ours does not go away by itself, and retries of keys that fail so must not use up the
-# rate that all retries share. So each waits on its own: a second at first, five minutes at most.
+# A bug of ours does not go away by itself, and retries of such keys must not use up the rate that
+# all retries share. So each waits on its own: a second at first, five minutes at most.
 _AFTER_CRASH_SECONDS = 1.0
 _LONGEST_AFTER_CRASH_SECONDS = 300.0
 
@@ -195,7 +195,7 @@ async def work(
     stop: asyncio.Event | None = None,
     crashes: Crashes | None = None,
 ) -> None:
-    """Work the line off with several workers, until cancelled or told to stop."""
+    """Work on the queue with several workers, until cancelled or told to stop."""
     crashed = crashes if crashes is not None else Crashes()
     collisions: dict[Task, int] = {}
 
@@ -204,9 +204,9 @@ async def work(
         try:
             await driver.attend(task, outcome)
         except (Conflict, Expired):
-            # Two of us wrote to one object, or something changed that a decision counted on. The
-            # view knows the newer state already, so there is nothing to wait for; but whoever
-            # keeps colliding is sent to the back of the line.
+            # Two tasks wrote to one object, or something changed that a decision depended on. The
+            # view knows the newer state already, so there is nothing to wait for; but a task that
+            # keeps colliding is sent to the end of the queue.
             collisions[task] = collisions.get(task, 0) + 1
             if collisions[task] > _MOST_COLLISIONS:
                 del collisions[task]

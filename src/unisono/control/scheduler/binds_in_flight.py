@@ -1,8 +1,8 @@
-"""Pods by themselves that were bound to a node, until the view shows it.
+"""Binds in flight of pods without a workload: sent, and not in the view yet.
 
-A binding answers with nothing that could be shown, and its echo may take a while. Who was sent has
-its place meanwhile; read from the view alone it would seem to wait, and its place to be free. If
-the answer was lost nobody knows: then the place is kept for a while, long enough for any echo.
+A binding returns no object that could be shown, and its watch event may take a while. Meanwhile the
+pod has its place; by the view alone it would seem to wait, and its place to be free. If the answer
+was lost, the place is kept for a while, long enough for any watch event.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class _Sent:
 
 
 class Sent:
-    """Remembers who was sent where. Who starts anew reads pods after all that was written."""
+    """Remembers the nodes of pods. A restarted scheduler reads pods after all that was written."""
 
     def __init__(self) -> None:
-        """Begin with nobody."""
+        """Begin with none."""
         self._sent: dict[Key, _Sent] = {}
         self._written: list[_Sent] = []
         self.is_writing = False
@@ -42,7 +42,7 @@ class Sent:
 
     @contextlib.contextmanager
     def writing(self, now: float) -> Iterator[None]:
-        """Doubt those who are noted in this block if it ends before all are known to be bound."""
+        """Doubt the pods noted in this block if it ends before all are known to be bound."""
         self._written = []
         self.is_writing = True
         try:
@@ -70,7 +70,7 @@ class Sent:
         self._sent.pop(key, None)
 
     def expired(self, now: float) -> Iterator[Key]:
-        """Forget, and yield, those of whom nothing was heard for so long that they must be free."""
+        """Forget, and yield, pods without news for so long that they cannot be bound any more."""
         for key in [key for key, one in self._sent.items() if one.until <= now]:
             del self._sent[key]
             yield key

@@ -3,7 +3,7 @@
 the API refuses a write     it is not repeated: the next cycle decides anew
 quota, queues or a node     what has not been sent yet is not sent (`Basis`)
   change before it is sent
-nobody knows whether it     the engine counts it as stored, so that nobody else gets the same
+it is unknown whether it    the engine counts it as stored, so that no other workload gets the same
   was stored (`InDoubt`)    quota or nodes; the object is read, and if it is as it was, it is
                             written once more with nothing but a new number. From then on the
                             write in doubt cannot happen any more, however late it arrives: it
@@ -96,10 +96,10 @@ class _Doubt:
 
 
 class InDoubt:
-    """Knows the writes that gave a workload something and of which nobody knows what became."""
+    """Knows the writes that gave a workload quota or nodes, until their outcome is known."""
 
     def __init__(self) -> None:
-        """Begin with none. Who starts anew reads what is stored, and is told of it."""
+        """Begin with none. A restarted scheduler reads what is stored."""
         self._doubts: dict[WorkloadKey, _Doubt] = {}
 
     def __contains__(self, key: WorkloadKey) -> bool:

@@ -1,6 +1,6 @@
-"""Tells people why a workload waits: the condition QuotaReserved, and of pods PodScheduled.
+"""Writes why a workload waits: its condition QuotaReserved, and PodScheduled of pods.
 
-Apart from the scheduler, so that ten thousand sentences never hold up a decision.
+Apart from the scheduler, so that ten thousand explanations never hold up a decision.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-# Dates and estimates move all the time; nobody needs to know every minute of it.
+# Reservations and estimates move all the time; not every minute of it is worth a write.
 _PAUSE_SECONDS = 60.0
-# But who was told to start soon, and will not, has to know before: this long before, and at most
+# But a start that was announced and is delayed is updated before it: this long before, and at most
 # this often.
 _NOTICE_SECONDS = 30.0
 _LEAST_PAUSE_SECONDS = 5.0
@@ -38,7 +38,7 @@ class Explainer:
     watches: Sequence[Kind] = ()
 
     def __init__(self, scheduler: Scheduler, sentences: Sentences | None = None) -> None:
-        """Take who knows, and who says how many sentences are too many."""
+        """Take the scheduler, and the rate limit of updates if there is one."""
         self._scheduler = scheduler
         self._sentences = sentences
         self._told: dict[WorkloadKey, tuple[float, Explanation]] = {}
@@ -86,11 +86,11 @@ class Explainer:
             self._tidy()
 
     def _last_admitted(self, now: float) -> float:
-        """Return when somebody was admitted last: a busy API takes seconds to store one plan."""
+        """Return when a workload was admitted last: a busy API takes seconds to store one plan."""
         return now if self._scheduler.sent.is_writing else self._scheduler.admitted_at
 
     def _tidy(self) -> None:
-        """Forget those who do not wait any more; nobody says when they stop."""
+        """Forget workloads that do not wait any more; no event says when they stop."""
         waiting = self._scheduler.explanations
         if len(self._told) > 2 * len(waiting) + _MOST_OTHERS:
             self._told = {key: told for key, told in self._told.items() if key in waiting}
@@ -141,7 +141,7 @@ _SHORTEST_REST_SECONDS = 1.0
 
 
 class Sentences:
-    """A bucket that fills with time, and who waits for a drop of it."""
+    """A token bucket that fills with time, and the keys that wait for a token."""
 
     def __init__(self) -> None:
         """Begin with a full bucket."""
@@ -151,7 +151,7 @@ class Sentences:
         self._put_off: set[Key] = set()
 
     def put_off(self, key: Key, now: float, admitted_at: float) -> Steps:
-        """Say when to come back if there is no room for a sentence now; else nothing."""
+        """Yield when to come back if there is no token left; else nothing."""
         self._admitted_at = max(self._admitted_at, admitted_at)
         is_busy = now < self._admitted_at + BUSY_SECONDS
         rate = BUSY_PER_SECOND if is_busy else QUIET_PER_SECOND
@@ -163,17 +163,17 @@ class Sentences:
             self._put_off.discard(key)
             return
         self._put_off.add(key)
-        # Everybody's turn comes after that of all others, so nobody asks much more than once.
+        # Each is put off by as long as all others need, so none asks much more than once.
         yield Again(now + max(_SHORTEST_REST_SECONDS, len(self._put_off) / QUIET_PER_SECOND))
 
     def give_back(self) -> None:
-        """Take back what somebody was given who had nothing new to hear."""
+        """Take back a token that was not needed: the explanation had not changed."""
         self._left = min(MOST_AT_ONCE, self._left + 1.0)
 
     def forget(self, key: Key) -> None:
-        """Let go of somebody who need not be told any more."""
+        """Drop a key that needs no update any more."""
         self._put_off.discard(key)
 
     def has_put_off(self, key: Key) -> bool:
-        """Say whether somebody is still waiting to be told."""
+        """Say whether a key still waits for a token."""
         return key in self._put_off

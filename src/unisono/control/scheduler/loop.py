@@ -1,17 +1,17 @@
-"""The scheduler: keeps the engine's state up to date, decides, and writes the intent down.
+"""The scheduler: keeps the engine's state up to date, decides, and writes its decisions.
 
-It is a controller with a single key. Whatever changed since the last look is told to the engine;
-then cycles are made until one changes nothing. Every plan passes the auditor before it counts, and
-every admission and eviction is one status patch of a Workload in the state that the plan knew.
+It is a controller with a single key. Changes since the last run go to the engine; then scheduling
+cycles run until one changes nothing. Every plan passes the auditor before it counts, and every
+admission and eviction is one status patch of a Workload in the state that the plan knew.
 
-A patch that fails means that the engine believes something that is not so. Those workloads are
-read again from the view before the next decision. A write that was not stored is never repeated as
-it was, and one that may have been counts until that is known (`expiry.py`).
+A patch that fails means that the engine's state is wrong. Those workloads are read again from the
+view before the next decision. A write that was not stored is never repeated as it was, and one with
+an unknown outcome counts until that is known (`expiry.py`).
 
 An object that cannot be handled never stops the others. It goes into quarantine (`quarantine.py`),
-and what is left of the plan is carried out: this is one of the two places that catch `Exception`
-(the other is the driver's loop). After an exception the engine's state may be half changed; then it
-is built anew from the view.
+and the rest of the plan is carried out: this is one of the two places that catch `Exception` (the
+other is the driver's loop). After an exception the engine's state may be half changed; then it is
+built anew from the view.
 """
 
 from __future__ import annotations
@@ -89,22 +89,22 @@ from unisono.kube.trouble import BadRequest, Forbidden, Invalid, KubeTrouble
 
 CYCLE = Key("", "cycle")
 LEDGER = Key("kube-system", LEDGER_NAME)
-# So many cycles in one go; then others get a turn and what changed meanwhile is heard.
+# So many cycles at once; then other controllers run, and changes of the meantime are read.
 _MOST_CYCLES = 50
-# So many objects are read in one go, twenty milliseconds' worth.
+# So many objects are read at once, twenty milliseconds' worth.
 _MOST_HEARD = 64
-# So often the state is built anew in one step. Each time one more object is left out; then others
-# get a turn.
+# So often the state is built anew in one step. Each time one more object is left out; then other
+# controllers run.
 _MOST_REBUILDS = 8
 
-# Is told of a bug of ours: where it was, and what it was.
+# Reports a bug of ours: where it was, and what it was.
 Report = Callable[[str, Exception], None]
 # Keeps the recording of a plan that the auditor refused.
 KeepRefusal = Callable[[ClusterState, Plan], None]
 
 
 def not_reported(where: str, error: Exception) -> None:
-    """Report to nobody."""
+    """Report nothing."""
 
 
 def not_kept(state: ClusterState, made: Plan) -> None:
@@ -112,7 +112,7 @@ def not_kept(state: ClusterState, made: Plan) -> None:
 
 
 class MarketReader(Protocol):
-    """Whoever knows what can be bought."""
+    """Reads what can be bought: the catalogue of offerings."""
 
     @property
     def kinds(self) -> Sequence[Kind]:
@@ -126,11 +126,11 @@ class MarketReader(Protocol):
 
 
 class Scheduler:
-    """Decides. `explanations` holds why each workload waits, for those who tell people."""
+    """Decides. `explanations` holds why each workload waits, for the explainer."""
 
     name = "scheduler"
-    is_by_name = True
-    hears_unreadable = True
+    routes_by_name = True
+    wants_unreadable = True
 
     def __init__(
         self,
@@ -147,16 +147,16 @@ class Scheduler:
         report: Report = not_reported,
         keep_refusal: KeepRefusal = not_kept,
     ) -> None:
-        """Begin with an empty state; everything in the view has to be told by `changed`.
+        """Begin with an empty state; every object of the view has to arrive as a change.
 
         `market` says what can be bought; without it nothing can.
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too,
-        unless one that names us `needs_queue`.
+        unless a pod that names us `needs_queue`.
         Without `needs_nodes` quota alone decides while there is not a single node.
-        `decides` may be somebody who also records decisions; `ledger` is the ConfigMap that says
-        what was used before. `report` hears of exceptions, `keep_refusal` of plans that the auditor
-        refused, before anything else is done about them.
+        `decides` may also record decisions; `ledger` is the ConfigMap of usage so far. `report` is
+        called with exceptions, `keep_refusal` with plans that the auditor refused, before anything
+        else is done about them.
         """
         self._decides = decides
         self._report = report
@@ -164,7 +164,7 @@ class Scheduler:
         self._ledger = ledger
         self._operator = OperatorPolicy(settings)
         self._needs_nodes = needs_nodes
-        settings = self._living(settings)
+        settings = self._with_node_requirement(settings)
         self.quarantine = Quarantine()
         # Workloads that are left out and hold what their status says; False: not even that works.
         self._recorded: dict[Name, bool] = {}
@@ -198,7 +198,7 @@ class Scheduler:
         self._seconds = 0.0  # the time of the step
         self._heard_last: Name = (names.POLICY, CYCLE)  # the object that was read last
         self._suspects: dict[Name, None] = {}  # heard of since the last good cycle
-        self._untold: dict[Name, None] = {}  # left out, and nobody was told yet
+        self._untold: dict[Name, None] = {}  # left out, and no event was written yet
         self.cycles = 0
         self.refused = 0  # plans that the auditor refused
         self.rebuilds = 0  # how often the state was built anew after an exception
@@ -207,7 +207,7 @@ class Scheduler:
         self._begin(settings.policy)
 
     def _begin(self, policy: Policy) -> None:
-        """Begin with an empty state, which has to hear of everything."""
+        """Begin with an empty state, which every object has to reach."""
         self.state = new_cluster(policy)
         self.state.apply(PolicySet(policy))
         self.estimates.use(self.state)
@@ -216,7 +216,7 @@ class Scheduler:
         self._menders = (Repairs(self.state, self._epoch), Seating(self.state, self._epoch))
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """Remember what changed; one look will do for all of it."""
+        """Remember what changed; one run will do for all of it."""
         if self._market is not None and self._market.concerns(kind, obj):
             self._market_moved = True
             yield CYCLE
@@ -239,7 +239,7 @@ class Scheduler:
             return True
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Hear what changed, and decide until nothing changes."""
+        """Read what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
         yield from self._take_over(view, instant)
         if self._in_doubt:
@@ -320,7 +320,7 @@ class Scheduler:
     def _cycle(self, now: Instant, view: View) -> list[Decided] | None:
         """Decide once; return the plans that count now.
 
-        None: something was left out, and the state has to hear of everything else again.
+        None: an object was left out, and everything else has to reach the state again.
         """
         self.state.evaluating = None
         try:
@@ -335,7 +335,7 @@ class Scheduler:
             return None
 
     def _violations(self, made: Plan) -> tuple[Violation, ...]:
-        """Ask the auditor for a second opinion; it counts only what has changed since the last."""
+        """Return what the auditor finds wrong; it recounts only what changed since the last."""
         try:
             return audit(snapshot_for(self.state, made), made, self._audit_cache)
         except Exception as error:  # noqa: BLE001 (a plan that cannot be judged is refused)
@@ -344,14 +344,14 @@ class Scheduler:
             return (Violation(rule="auditor", message=_problem(error)),)
 
     def _applied(self, made: Plan) -> Decided:
-        """Let a sound plan count."""
+        """Apply a sound plan to the state."""
         waiting = self.state.waiting
         asked = {admit.workload: waiting[admit.workload].workload for admit in made.admissions}
         self.state.evaluating = None  # deciding is over
         return Decided(made, asked, changed=apply_plan(self.state, made))
 
     def _salvaged(self, made: Plan, violations: Sequence[Violation], view: View) -> list[Decided]:
-        """Let count what is sound of a refused plan; what is to blame goes into quarantine."""
+        """Apply the sound part of a refused plan; its culprits go into quarantine."""
         self.refused += 1
         self._report("auditor", RefusedPlan("; ".join(map(str, violations))))
         try:
@@ -372,7 +372,7 @@ class Scheduler:
         return done
 
     def _one_by_one(self, made: Plan) -> tuple[list[Decided], dict[WorkloadKey, str]]:
-        """Let every decision count that is sound by itself; return the others, and why not."""
+        """Apply every decision that is sound by itself; return the others, and why not."""
         done: list[Decided] = []
         refused: dict[WorkloadKey, str] = {}
         for key, single in single_decisions(made):
@@ -404,7 +404,7 @@ class Scheduler:
         self._begin_anew(view)
 
     def _waiting_suspects(self) -> dict[Name, None]:
-        """Return the workloads without quota among those that were heard of lately."""
+        """Return the workloads without quota among the suspects."""
         waiting = map(_name_of, self.state.waiting)
         return {name: None for name in waiting if name in self._suspects}
 
@@ -439,7 +439,7 @@ class Scheduler:
                 self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
 
     def _tell_quarantined(self, view: View) -> Steps:
-        """Tell the owners of objects that were left out, once for each time."""
+        """Write an event about each object that was left out, once for each time."""
         untold, self._untold = self._untold, {}
         for name in untold:
             entry = self.quarantine.left_out(name, obj := _object(view, name))
@@ -460,27 +460,27 @@ class Scheduler:
                 yield from self._tell(Explanation(workload=full, queue=None, blockers=(fact,)))
 
     def _counted(self, name: Name, obj: Json) -> str:
-        """Say what becomes of the quota of a Workload that is left out, if it holds any."""
+        """Say what happens to the quota of a Workload that is left out, if it holds any."""
         status = obj.get("status")
         admission = status.get("admission") if isinstance(status, Mapping) else None
         if name[0] != names.WORKLOAD or not isinstance(admission, Mapping):
             return ""
         queue = admission.get("clusterQueue")
         if WorkloadKey(f"{name[1].namespace}/{name[1].name}") in self.state.running:
-            return f"; ClusterQueue {queue} goes on counting what it was admitted with"
+            return f"; its quota in ClusterQueue {queue} stays reserved"
         return f"; ClusterQueue {queue} does not count what it uses: delete it to be safe"
 
-    # ---- hearing -------------------------------------------------------------------------------
+    # ---- reading changes -----------------------------------------------------------------------
 
     def _hear(self, view: View, now: Instant) -> None:
-        """Tell the engine what is different."""
+        """Apply what changed to the engine's state."""
         for _ in self._hearing(view, now):
             pass
 
     def _hearing(self, view: View, now: Instant) -> Iterator[None]:
-        """Tell the engine what is different, configuration before what depends on it.
+        """Apply what changed to the engine's state, configuration before what depends on it.
 
-        Stops now and then, for others to have a turn; nobody may decide before it is through.
+        Pauses now and then for other controllers; no decision is made before it is through.
         """
         self._seconds = max(self._seconds, now / 1000)
         self._hear_policy(view)
@@ -510,7 +510,7 @@ class Scheduler:
             self.state.apply(TimePassed(now))
 
     def _hear_object(self, name: Name, view: View) -> None:
-        """Tell the engine about one object as it is now; what cannot be read is left out."""
+        """Apply one object as it is now to the engine's state; leave it out if unreadable."""
         kind, key = self._heard_last = name
         if self.quarantine.left_out(name, _object(view, name)) is not None:
             for change in self._instead_of(name, view):
@@ -537,7 +537,7 @@ class Scheduler:
                 self._hear_object(other, view)
 
     def _instead_of(self, name: Name, view: View) -> list[Change]:
-        """Return what the engine hears of an object that is left out.
+        """Return the changes for an object that is left out.
 
         What holds quota goes on holding it, and configuration stays as it was last understood. A
         Workload that the engine does not know any more, as after a restart, holds what was written
@@ -579,7 +579,7 @@ class Scheduler:
         return self._has_taken_over and placement.is_of_earlier_leader(workload, self._epoch)
 
     def _take_over(self, view: View, now: Instant) -> Steps:
-        """Put our mark on every gang that is on its way, before anything is decided."""
+        """Mark every gang that is starting as ours, before anything is decided."""
         if self._has_taken_over:
             return
         if self.state.priority_order.is_on:
@@ -608,9 +608,9 @@ class Scheduler:
             for edit in edits:
                 self._quarantine_object(edit, view, "read", _problem(error))
             return
-        if settings is None or self._living(settings).policy == self.state.policy:
+        if settings is None or self._with_node_requirement(settings).policy == self.state.policy:
             return
-        settings, old = self._living(settings), self.state.policy
+        settings, old = self._with_node_requirement(settings), self.state.policy
         self._translator.use(settings)
         self.state.apply(PolicySet(settings.policy))
         if (old.pods_ready is None) != (settings.policy.pods_ready is None):
@@ -664,7 +664,7 @@ class Scheduler:
                 self._hear(view, self.state.now)
 
     def _store(self, writes: Sequence[Patch | Bind], view: View) -> Steps:
-        """Write decisions down, all of them; then raise what the first that failed failed for.
+        """Write all decisions; then raise the first failure.
 
         An object whose write the API refuses for what is in it goes into quarantine instead: the
         next cycle would write the same, and the others would wait for it.
@@ -694,7 +694,7 @@ class Scheduler:
             raise trouble
 
     def _take_back(self, name: Name, view: View) -> None:
-        """Free what an admission was counted for that was never stored."""
+        """Release an admission that was never stored."""
         kind, key = name
         stored = (_object(view, name) or {}).get("status") or {}
         if kind == names.WORKLOAD and stored.get("admission"):
@@ -705,7 +705,7 @@ class Scheduler:
             self.state.apply(WorkloadGone(full))
 
     def _doubt(self, made: Plan) -> None:
-        """Read everybody again whom a plan moves: what is not stored yet may never be."""
+        """Read every workload again that a plan changes: what is not stored yet may never be."""
         moved = [
             *(admit.workload for admit in made.admissions),
             *(eviction.workload for eviction in evictions(made)),
@@ -715,7 +715,7 @@ class Scheduler:
             self._dirty[_name_of(key)] = None
 
     def _write(self, decided: Sequence[Decided], view: View, now: float) -> Steps:
-        """Write plans down, which share a commit; a gang that fails does not keep others."""
+        """Write plans, which share a commit; a gang that fails does not hold up others."""
         if not decided:
             return
         with self._translator.sent.writing(now):
@@ -726,7 +726,7 @@ class Scheduler:
             yield from _notes(one.made, view)
 
     def _writes(self, decided: Decided, view: View, now: float) -> Iterator[Patch | Bind]:
-        """Yield the writes of a plan; a workload whose write cannot be made keeps no other."""
+        """Yield the writes of a plan; a workload that cannot be written holds up no other."""
         made, hosts = decided.made, host_names(view)
         by_workload: list[tuple[WorkloadKey, Callable[[], list[Patch | Bind]]]] = [
             *(
@@ -804,7 +804,7 @@ class Scheduler:
         return [Patch(Ref.to(workload), changes, "status", holds=self._basis.holding())]
 
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:
-        """Return a workload of which is known what it has."""
+        """Return a workload without a write in doubt."""
         return _get(view, key) if key not in self._in_doubt else None
 
     def _explain(self, made: Plan) -> Steps:
@@ -815,7 +815,7 @@ class Scheduler:
         key = explanation.workload
         before = self.explanations.get(key)
         if has_date(before) and not has_date(explanation):
-            self.estimates.forget(key)  # made when it had the date that somebody else has now
+            self.estimates.forget(key)  # from the time when it had the reservation
         self.health.explained(key)
         explanation = self.estimates.added_to(explanation)
         if before != explanation:
@@ -824,7 +824,7 @@ class Scheduler:
             yield Wake("explainer", namespace, name)
 
     def _came(self, key: WorkloadKey, workload: Json | None) -> None:
-        """Forget why somebody waits who does not any more; look at the others."""
+        """Forget why a workload waits that does not any more; explain the others."""
         conditions = ((workload or {}).get("status") or {}).get("conditions")
         if (names.WORKLOAD, Key(*key.partition("/")[::2])) in self.quarantine:
             return
@@ -837,8 +837,8 @@ class Scheduler:
         else:
             self.health.explained(key)
 
-    def _living(self, settings: Settings) -> Settings:
-        """A living cluster without nodes has no place for anybody, unless pods run elsewhere."""
+    def _with_node_requirement(self, settings: Settings) -> Settings:
+        """Return settings by which nothing fits without nodes, unless pods run elsewhere."""
         replace = msgspec.structs.replace
         placement = replace(settings.policy.placement, needs_nodes=self._needs_nodes)
         return replace(settings, policy=replace(settings.policy, placement=placement))
@@ -876,7 +876,7 @@ def _name_of(key: WorkloadKey) -> Name:
 
 
 def _object(view: View, name: Name) -> Json | None:
-    """Return an object as it is: also one that is left out because nobody can read it."""
+    """Return an object as it is: also one that is left out because it cannot be read."""
     kind, key = name
     return view.raw(kind, key.name, key.namespace)
 
@@ -905,13 +905,13 @@ def _notes(made: Plan, view: View) -> Iterator[Note]:
     for eviction in evictions(made):
         workload = _get(view, eviction.workload)
         if workload is not None:
-            who = f" for {_described(view, eviction.by)}" if eviction.by is not None else ""
-            message = f"Evicted: {eviction.reason}{who}"
+            preemptor = f" for {_described(view, eviction.by)}" if eviction.by is not None else ""
+            message = f"Evicted: {eviction.reason}{preemptor}"
             yield Note(Ref.to(workload), "Evicted", message, "Warning")
     for smaller in shrinks(made):
         workload = _get(view, smaller.workload)
         if workload is not None:
             kept = sum(one.count for one in smaller.keeps.pod_sets)
-            who = _described(view, smaller.by)
-            message = f"Goes on with {kept} pods: {smaller.reason} for {who}"
+            preemptor = _described(view, smaller.by)
+            message = f"Continues with {kept} pods: {smaller.reason} for {preemptor}"
             yield Note(Ref.to(workload), "Shrinking", message, "Warning")

@@ -28,7 +28,7 @@ from unisono.kube.form import Key
 
 
 class Repairs:
-    """Finds other nodes for those who lost some."""
+    """Finds other nodes for gangs that lost some."""
 
     told_as = "GangRepaired"
 
@@ -47,7 +47,7 @@ class Repairs:
     ) -> Iterator[tuple[Patch, str]]:
         """Yield the patches that give gangs other nodes, each with what to tell people.
 
-        Somebody is looked at again only when nodes have changed. The state has to hear of each
+        A gang is tried again only when nodes have changed. The state has to hear of each
         patch before the next one is asked for.
         """
         for key, workload, own in self.untried.due(view):
@@ -95,7 +95,7 @@ class Repairs:
 def _staying(
     key: WorkloadKey, gone: Collection[NodeName], view: View
 ) -> dict[tuple[str, NodeName], list[int]]:
-    """Return who still runs on lost nodes; whose node is no more will be gone as well."""
+    """Return the pods that still run on lost nodes; pods of a deleted node do not count."""
     found: dict[tuple[str, NodeName], list[int]] = {}
     for pod in view.by(names.POD, names.BY_WORKLOAD, key):
         node = NodeName(pod["spec"].get("nodeName") or "")
@@ -126,23 +126,23 @@ def _sentence(
 
 
 class Untried:
-    """Holders of quota that somebody looks at again only when nodes have changed."""
+    """Admitted workloads that are tried again only when nodes have changed."""
 
     def __init__(self, state: ClusterState) -> None:
-        """Begin with nobody."""
+        """Begin with none."""
         self._state = state
         self._tried: dict[Key, int | None] = {}
         self._at: Key | None = None  # the one that was yielded last
 
     def note(self, key: Key, *, waits: bool) -> None:
-        """Take somebody in, to be looked at anew; or let them go."""
+        """Add a workload, to be tried anew; or remove it."""
         if waits:
             self._tried[key] = None
         else:
             self._tried.pop(key, None)
 
     def due(self, view: View) -> Iterator[tuple[Key, Json, WorkloadKey]]:
-        """Yield who was not tried on the nodes as they are now."""
+        """Yield the workloads that were not tried on the nodes as they are now."""
         for key in list(self._tried):
             workload = view.peek(names.WORKLOAD, key.name, key.namespace)
             own = WorkloadKey(f"{key.namespace}/{key.name}")
@@ -172,7 +172,7 @@ class Untried:
 
 
 class Seating:
-    """Finds nodes for those who have quota and none."""
+    """Finds nodes for gangs that have quota and no nodes."""
 
     told_as = "GangSeated"
 

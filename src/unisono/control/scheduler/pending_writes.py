@@ -13,12 +13,12 @@ from unisono.engine.model.workload import Workload
 # does not wait long for the last.
 MOST_PLANS = 8
 # With so many admissions no further plan joins them: an API server stores some hundred a second,
-# and whoever comes meanwhile with a higher priority waits for the last of them.
+# and a workload of higher priority that arrives meanwhile waits for the last of them.
 MOST_ADMISSIONS = 32
 
 
 class Decided(NamedTuple):
-    """A plan that counts already, and what those asked for whom it admits."""
+    """A plan that counts already, and what the workloads that it admits asked for."""
 
     made: Plan
     asked: Mapping[WorkloadKey, Workload]
@@ -32,5 +32,5 @@ def has_room(unwritten: Sequence[Decided]) -> bool:
 
 
 def only_admits(made: Plan) -> bool:
-    """Say whether a plan takes nothing from anybody."""
+    """Say whether a plan evicts, shrinks and stops nothing."""
     return not any(evictions(made)) and not any(shrinks(made)) and not made.stops

@@ -22,7 +22,7 @@ from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-# Conditions that are for people, or for those who carry decisions out.
+# Conditions that are for people, or for controllers that carry decisions out.
 _FOR_OTHERS = frozenset(
     {names.PLACEMENT, names.EXPLANATION, names.PURCHASE, names.CAPACITY_PLANNED}
 )
@@ -66,7 +66,7 @@ class News:
     def _of_workload(self, workload: Json, view: View) -> object:
         """A number instead of the fields: there may be a hundred thousand workloads."""
         metadata, status = workload["metadata"], workload.get("status") or {}
-        # What a condition says in words, and since when a workload waits, nobody decides by.
+        # No decision depends on a condition's message, or on the time since when a workload waits.
         conditions = [
             (one["type"], one["status"], one["reason"], one["lastTransitionTime"])
             if one["type"] != "QuotaReserved" or one["status"] == "True"
@@ -103,7 +103,7 @@ def _of_queue(queue: Json, view: View) -> object:
 def _of_pod(pod: Json, view: View) -> object:
     """A pod of a workload is counted there: only whether it is, and where it runs, matters.
 
-    None as long as a pod is nothing to anybody: it has no node, and either a workload will find it
+    None as long as a pod does not count: it has no node, and either a workload will find it
     one or a gate holds it back.
     """
     metadata, spec = pod["metadata"], pod["spec"]

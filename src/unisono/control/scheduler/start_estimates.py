@@ -1,7 +1,7 @@
 """Estimates of living workloads: worked out anew at most once a minute, and only after a change.
 
-What was told stays as it is until it is wrong by more than a minute, and by more than a twentieth
-of the time that is left: nobody reads more into an estimate, and every change costs a write.
+A published estimate stays until it is wrong by more than a minute, and by more than a twentieth of
+the time that is left: it is not more precise than that, and every change costs a write.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _LEAST = 8
 
 
 class WorksOut(Protocol):
-    """Estimates starts: the engine, or somebody who also takes the time of it."""
+    """Estimates starts: the engine, or a wrapper that also measures its time."""
 
     def __call__(
         self, state: ClusterState, now: Instant, *, most: int
     ) -> dict[WorkloadKey, Expected]:
-        """Return when each of the first so many who wait will start."""
+        """Return when each of the first so many pending workloads will start."""
 
 
 class Estimates:
-    """Remembers what was last told of whom."""
+    """Remembers the last published estimate of each workload."""
 
     def __init__(self) -> None:
         """Begin with nothing known."""
@@ -79,7 +79,7 @@ class Estimates:
         soonest = Instant(self._made_at + PAUSE_MS)
         if self._is_stale:
             return soonest
-        # Whoever should have started by now waits for somebody who runs longer than expected.
+        # A workload that should have started by now waits for one that runs longer than expected.
         first = min((fact.start for fact in self._known.values()), default=None)
         return None if first is None else max(soonest, Instant(first + 1))
 
@@ -88,7 +88,7 @@ class Estimates:
         self._known.pop(key, None)
 
     def added_to(self, explanation: Explanation) -> Explanation:
-        """Return an explanation with the estimate; whoever has a date needs none."""
+        """Return an explanation with the estimate; a reservation makes one needless."""
         facts = without_times(explanation.blockers, dates=False)
         known = self._known.get(explanation.workload)
         if known is not None and not any(isinstance(fact, Planned) for fact in facts):

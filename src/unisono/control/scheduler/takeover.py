@@ -15,7 +15,7 @@ ON_ITS_WAY = "on-its-way"
 _YES = "yes"
 
 # As many as a client has out at once. One after the other, a thousand gangs took ten seconds, in
-# which nobody was admitted.
+# which nothing was admitted.
 MOST_AT_ONCE = 64
 
 
@@ -28,8 +28,8 @@ def on_its_way(workload: Json) -> Iterable[str]:
 def taken_over(view: View, epoch: int) -> Steps:
     """Put our mark on every gang that is on its way.
 
-    One that is gone needs none. One that the API does not take in any form, whoever writes it, will
-    not be changed by the leader before us either; it must not keep everybody else waiting.
+    One that is gone needs none. One that the API refuses in any form will not be changed by the
+    leader before us either; it must not keep all others waiting.
     """
     writes = [
         Patch(Ref.to(workload), changes, "status")

@@ -102,7 +102,7 @@ class Translator:
         left_out: Container[Name],
         needs_queue: NeedsQueue = is_free,
     ) -> None:
-        """Read objects from a view; strays are pods that nobody else finds a node for.
+        """Read objects from a view; strays are pods for which no workload finds a node.
 
         The engine does not know workloads that are `left_out`: their pods count by themselves.
         `needs_queue` says whether a queue has to admit a pod that names our scheduler and no queue.
@@ -256,7 +256,7 @@ class Translator:
             yield from self._node(node)
 
     def _pod(self, obj: Json) -> Changes:
-        """A bound pod that is none of a workload's takes its place on the node from everybody."""
+        """A bound pod without a workload uses its node by itself."""
         metadata = obj["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
         node = self.sent.node_of(obj)
@@ -358,7 +358,7 @@ class Translator:
             yield from self._mounting(claim.get("namespace", ""), claim["name"])
 
     def _mounting(self, namespace: str, claim: str) -> Changes:
-        """Whoever waits with a claim may run elsewhere once it has a volume."""
+        """A workload that waits with a claim may run elsewhere once it has a volume."""
         for workload in self._view.within(names.WORKLOAD, namespace):
             if claim in claims_of_sets(workload):
                 self._sets.forget(WorkloadKey(f"{namespace}/{workload['metadata']['name']}"))
@@ -382,7 +382,7 @@ class Translator:
         is_known = self._sets.is_known(key, metadata)
         written = self._written(obj, is_known=is_known)
         # One that was deleted holds its nodes until the last of its pods is gone: then `gangs`
-        # takes our finalizer off. Somebody else's may keep the object, but not what it had.
+        # takes our finalizer off. A foreign finalizer keeps the object, but not its quota.
         is_held = names.RESOURCE_IN_USE in (metadata.get("finalizers") or ())
         is_leaving = "deletionTimestamp" in metadata and not (
             is_held and obj.get("status", {}).get("admission")
@@ -520,7 +520,7 @@ class Translator:
         return NodeName(host)
 
     def _door(self, namespace: str, queue: str) -> Changes:
-        """Open the doors that nobody writes: to Volcano's queues, and to no queue at all."""
+        """Yield the LocalQueues that have no object: of Volcano's queues, and of no queue."""
         key = LocalQueueKey(f"{namespace}/{queue}")
         if queue == UNLIMITED_DOOR:
             yield changes.QueueSet(UNLIMITED)

@@ -1,8 +1,8 @@
-"""Why workloads wait that no cycle examines.
+"""Why workloads wait that no cycle evaluates.
 
-A plan explains whom it examined. Somebody at a shut lq (no such queue, a stopped one) is not
-examined, nor is the second of two equal workloads when the first was refused. They are explained
-when they come, and again when their lq opens or shuts.
+A plan explains what it evaluated. A workload in a closed LocalQueue (missing, or stopped) is not
+evaluated, nor is the second of two equal workloads when the first was refused. They are explained
+when they arrive, and again when their LocalQueue opens or closes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unisono.engine.state.local_queue import LocalQueueState
 
 
 class Unexamined:
-    """Remembers who came since the last look, and how doors stood then."""
+    """Remembers arrivals since the last cycle, and what blocked each LocalQueue then."""
 
     def __init__(self, state: ClusterState) -> None:
         """Look at a state."""

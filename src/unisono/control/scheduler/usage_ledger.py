@@ -1,8 +1,8 @@
 """What accounts, users and QOS have used, in a ConfigMap: fair shares survive a restart.
 
-Only with a SchedulingPolicy (spec priority §3). The scheduler reads it before it hears of anybody;
+Only with a SchedulingPolicy (spec priority §3). The scheduler reads it before any workload;
 this controller writes it down now and then, if anything ran since. What was used between the last
-time and a crash is counted again for those who still run, and lost for those who ended.
+time and a crash is counted again for workloads that still run, and lost for ended ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unisono.kube.mapping import Kind
 
 NAME = "unisono-usage"
 FIELD = "usage.json"
-# A share of a week's half-life that nobody can tell, for one write.
+# A negligible share of a week's half-life, for one write.
 EVERY_S = 300.0
 # A ConfigMap may have a megabyte; the smallest of more are forgotten.
 MOST_RECORDS = 5000
@@ -41,7 +41,7 @@ class UsageLedger:
 
     name = "usage-ledger"
     watches: Sequence[Kind] = (names.CONFIG_MAP,)
-    is_by_name = True
+    routes_by_name = True
 
     def __init__(self, state: Callable[[], ClusterState], place: Key) -> None:
         """Take what returns the engine's state; the scheduler may have built it anew."""
@@ -50,7 +50,7 @@ class UsageLedger:
         self._written: int | None = None  # how much had happened when it was written
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """Our own ConfigMap, if somebody deleted or changed it."""
+        """Our own ConfigMap, if it was deleted or changed."""
         if own_key(obj) == self._place:
             yield self._place
 

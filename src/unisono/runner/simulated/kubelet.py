@@ -77,7 +77,7 @@ class SimulatedKubelet:
 
     name = "simulated-kubelet"
     watches: Sequence[Kind] = (names.POD, names.NODE)
-    is_thorough = True
+    ignores_own_writes = True
 
     def __init__(
         self,

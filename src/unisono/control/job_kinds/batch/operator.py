@@ -68,10 +68,10 @@ class JobOperator:
 
     name = "job"
     watches: Sequence[Kind] = (names.JOB, names.POD)
-    follows: Kind = names.JOB
-    minds: Mapping[Kind, Reads] = {names.POD: _read_of_pod}
+    owner_kind: Kind = names.JOB
+    reads: Mapping[Kind, Reads] = {names.POD: _read_of_pod}
     # What it writes it has counted already; pods that it lets go of are heard of when they went.
-    is_thorough = True
+    ignores_own_writes = True
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A Job, or a pod of one."""
@@ -81,7 +81,7 @@ class JobOperator:
         """Take one Job a step further."""
         job = view.get(names.JOB, key.name, key.namespace)
         if job is None or is_deleting(job):
-            # Nobody will count its pods any more, so nothing may hold them back.
+            # Its pods are counted no more, so their finalizers must go.
             yield from _release(_pods_of(key, view))
             return
         if job["spec"].get("managedBy") not in _OURS:
@@ -112,10 +112,10 @@ class JobOperator:
         """Send the pods away without counting them, and say that the Job is suspended."""
         if counts.active:
             yield Together([Delete(Ref.to(pod)) for pod in counts.active])
-        # Only who is told to go is let go: a pod that ends by itself after all has to be counted.
+        # Only deleted pods lose their finalizer: one that ends by itself has to be counted.
         yield from _release([*counts.active, *counts.terminating, *counts.ignored])
         status = _status(job, counts, now)
-        # Those that were just told to go still have their nodes; nobody may think them free.
+        # Pods that were just deleted still have their nodes, which are not free yet.
         status["active"], status["terminating"] = 0, len(counts.active) + len(counts.terminating)
         status["conditions"] = with_condition(
             status["conditions"], "Suspended", "True", "JobSuspended", "Job suspended", now=now
@@ -309,17 +309,17 @@ def _uid_of(job: Json) -> object:
 class OrphanedPods:
     """Lets go of pods whose Job is gone: it left them, perhaps while nothing ran, or was replaced.
 
-    Nobody counts them any more, and with the finalizer of their Job they could never be deleted. A
+    They are counted no more, and with the finalizer of their Job they could never be deleted. A
     Job of the same name that came later counts its own.
     """
 
     name = "orphaned-pods"
     watches: Sequence[Kind] = (names.POD, names.JOB)
-    minds: Mapping[Kind, Reads] = {names.POD: _read_of_uncounted, names.JOB: _uid_of}
-    is_thorough = True
+    reads: Mapping[Kind, Reads] = {names.POD: _read_of_uncounted, names.JOB: _uid_of}
+    ignores_own_writes = True
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A pod that nobody may count, or those of a Job that came or went."""
+        """A pod whose Job may be gone, or the pods of a Job that came or went."""
         if kind == names.POD:
             pods = [obj] if _job_of(obj) is None or is_deleting(obj) else []
         else:
@@ -365,7 +365,7 @@ def _numbers(
 ) -> tuple[list[int], float | None]:
     """Return the numbers of pods to make now, and when others may follow.
 
-    Whoever failed waits: the whole Job, or each index by itself if it has a limit of its own.
+    After a failure the whole Job waits, or each index by itself if it has a limit of its own.
     """
     is_indexed = spec.get("completionMode") == "Indexed"
     numbers = free_indexes(spec, counts, missing) if is_indexed else list(range(missing))
@@ -406,8 +406,8 @@ def _new_pods(
 ) -> list[Json]:
     """Return pods to make. A name follows from the job, the number and how many went before.
 
-    Who was on the way out when its successor was made is counted among both, so the next one may
-    come to a name that is taken: it needs another.
+    A pod that was terminating when its successor was made is counted among both, so the next name
+    may be taken: it needs another.
     """
     spec, metadata = job["spec"], job["metadata"]
     is_indexed = spec.get("completionMode") == "Indexed"

@@ -53,8 +53,8 @@ def are_ready(job_set: Json) -> bool:
 def done_for_good(job_set: Json) -> Mapping[str, int]:
     """Return the pods that will not run again.
 
-    A gang that fails starts over with everybody who is not a finished prerequisite, so until then
-    those who succeeded keep their share.
+    A gang that fails starts over with all Jobs but finished prerequisites, so until the end Jobs
+    that succeeded keep their share.
     """
     succeeded = {one["name"]: one["succeeded"] for one in _counts(job_set)}
     kept = prerequisites(job_set) if is_gang(job_set) else None
@@ -108,7 +108,7 @@ class JobSets:
         return runs_something(job, view)
 
     def are_pods_ready(self, job: Json, view: View) -> bool:
-        """Say whether everybody who may run by now is ready."""
+        """Say whether all Jobs that may run by now are ready."""
         return are_ready(job)
 
     def end(self, job: Json) -> End | None:

@@ -116,7 +116,7 @@ def children_of(
 ) -> Iterator[Child]:
     """Yield the Jobs of an attempt, in order; none of them says whether it is suspended.
 
-    There may be more of them than anybody can hold: take only what is needed.
+    There may be more of them than fit in memory: take only what is needed.
     """
     totals: dict[str, int] = {}  # of all, and by group
     for one in job_set["spec"].get("replicatedJobs") or ():

@@ -70,7 +70,7 @@ class JobSetOperator:
 
     name = "jobset"
     watches: Sequence[Kind] = (names.JOB_SET, names.JOB)
-    follows: Kind = names.JOB_SET
+    owner_kind: Kind = names.JOB_SET
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which JobSets wait to be admitted."""
@@ -135,7 +135,7 @@ def _make(job_set: Json, jobs: Jobs, now: float, *, suspends: bool) -> Steps:
         held = [job for job in jobs.active if not job["spec"].get("suspend")]
         writes += [_held(job_set, job) for job in held]
     children = children_of(job_set, restarts, is_gang=is_gang(job_set), last=last)
-    # Those that wait are only looked at, and nobody has counted how many there are.
+    # While it is suspended they are only shown, and their number has no limit.
     for child in islice(children, HELD) if suspends else children:
         job = there.get(child.name)
         if job is None:
@@ -302,7 +302,7 @@ def _redo(job_set: Json, jobs: Jobs, answer: Redone, now: float) -> Steps:
 
 
 def _restart(job_set: Json, jobs: Jobs, answer: Restarted, now: float) -> Steps:
-    """Count a restart. Why is written first: whoever comes after a crash does not ask again."""
+    """Count a restart. The incident is written first, so a restarted operator decides the same."""
     restarts = restarts_of(job_set) + 1
     if answer.record is not None:
         texts = {ATTEMPT: str(restarts), LAST_INCIDENT: answer.record.text()}

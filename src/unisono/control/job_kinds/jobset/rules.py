@@ -1,4 +1,4 @@
-"""The rules of a JobSet: who waits for whom, when it is done, and what a failure means (jobs §2).
+"""The rules of a JobSet: dependencies, when it is done, and what a failure means (jobs §2).
 
 All of it reads dictionaries; nothing is written here.
 """
@@ -76,7 +76,7 @@ def sorted_out(job_set: Json, jobs: Sequence[Json]) -> Jobs:
         elif is_true(conditions, "Failed") or (gang and is_true(conditions, "FailureTarget")):
             found.failed.append(job)
         elif is_deleting(job):
-            found.previous.append(job)  # somebody else deleted it; it will be made again
+            found.previous.append(job)  # it was deleted by hand; it will be made again
         else:
             found.active.append(job)
     return found
@@ -87,7 +87,7 @@ def restarts_of(job_set: Json) -> int:
     return int((job_set.get("status") or {}).get("restarts") or 0)
 
 
-# ---- who waits for whom ------------------------------------------------------------------------
+# ---- dependencies ------------------------------------------------------------------------------
 
 
 def is_in_order(job_set: Json) -> bool:

@@ -30,7 +30,7 @@ class KubeflowJobs:
         self.watches: Sequence[Kind] = (names.POD,)
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
-        """One set per replica type, who leads first."""
+        """One set per replica type, the leader first."""
         policy = (job["spec"].get("runPolicy") or {}).get("schedulingPolicy") or {}
         sets = []
         for one in replicas_of(job, self._sort):

@@ -13,7 +13,7 @@ class Sort:
 
     kind: Kind
     field: str  # where the replica specs are
-    types: tuple[str, ...]  # in the order of their pod sets; who leads comes first
+    types: tuple[str, ...]  # in the order of their pod sets; the leader comes first
     leaders: tuple[str, ...] = ()  # the first of these that a job has decides how it ends
     restarts: str = "OnFailure"  # the restart policy of a replica that names none
     port: int = 0

@@ -5,8 +5,8 @@
                   ▼  │ all pods of the last attempt are gone
                Restarting
 
-A job is over when its leader is (or all pods, if nobody leads). It says so once nothing of it runs
-any more, because its quota is free from then on.
+A job is over when its leader is (without a leader, when all pods are). It says so once nothing of
+it runs any more, because its quota is free from then on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KubeflowOperator:
         self._keys = keys
         self.name = sort.kind.kind.lower()
         self.watches: Sequence[Kind] = (sort.kind, names.POD)
-        self.follows = sort.kind
+        self.owner_kind = sort.kind
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, or a pod of one."""
@@ -84,7 +84,7 @@ class KubeflowOperator:
     # ---- before and after --------------------------------------------------------------------
 
     def _suspend(self, job: Json, owned: Sequence[Json], now: float) -> Steps:
-        """Say that it is suspended, so that nobody misses the pods, and send them away."""
+        """Set the condition Suspended, so that pods are not counted as lost, and delete them."""
         status = job.get("status") or {}
         message = f"{self._sort.kind.kind} {job['metadata']['name']} is suspended."
         conditions = with_state(
@@ -161,7 +161,7 @@ class KubeflowOperator:
             yield from made(services(job, self._sort, replicas))
 
     def _is_through(self, job: Json, replicas: Sequence[Replicas]) -> bool:
-        """Say whether whoever decides has succeeded."""
+        """Say whether the replicas that decide have succeeded."""
         by_type = {one.type: one for one in replicas}
         for leader in self._sort.leaders:
             if leader in by_type:
@@ -224,7 +224,7 @@ class KubeflowOperator:
         message: str,
         now: float,
     ) -> Steps:
-        """Send away who still runs; when nobody does, say how it ended."""
+        """Delete pods that still run; when none is left, write how the job ended."""
         pods = [*old, *(pod for one in replicas for pod in one.pods.values())]
         alive = [pod for pod in pods if not is_terminal(pod)]
         if alive:

@@ -27,7 +27,7 @@ class Replicas:
     template: Json
     restarts: str  # Always, OnFailure, Never or ExitCode
     pods: dict[int, Json] = field(default_factory=dict)  # by number, of this attempt
-    lost: int = 0  # so many are gone, or going, that nobody here sent away
+    lost: int = 0  # so many are gone or terminating that we did not delete
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ def pod_policy(job: Json, one: Replicas) -> str:
     """Return the restart policy of a type's pods.
 
     Peers of a pod that failed cannot go on without it, so it is not restarted alone: the operator
-    starts all of them over. Whoever wants it as upstream has it says so (`recovery`).
+    starts all of them over. An annotation on the job chooses upstream's way instead (`recovery`).
     """
     if is_upstream(job["metadata"].get("annotations")) and one.restarts != "ExitCode":
         return one.restarts

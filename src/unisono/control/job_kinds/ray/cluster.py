@@ -1,7 +1,7 @@
 """The operator of Ray clusters: makes their pods and replaces them, or suspends them as a whole.
 
 A worker that is gone is replaced alone: Ray runs its tasks again elsewhere. The head keeps what the
-cluster knows, so without it (and without a store outside) everybody starts over.
+cluster knows, so without it (and without a store outside) all pods start over.
 
     running ──suspend──▶ Suspending ──no pod left──▶ Suspended ──let go──▶ running
 
@@ -47,7 +47,7 @@ class RayClusterOperator:
 
     name = "raycluster"
     watches: Sequence[Kind] = (api.CLUSTER, names.POD)
-    follows: Kind = api.CLUSTER
+    owner_kind: Kind = api.CLUSTER
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which clusters wait to be admitted."""
@@ -161,7 +161,7 @@ class RayClusterOperator:
         view: View,
         now: float,
     ) -> Steps:
-        """Send away who ended or is too many; make whoever is missing."""
+        """Delete pods that ended or are surplus; create missing ones."""
         counts = {group.name: group.count for group in groups}
         kept = {
             pod["metadata"]["uid"]

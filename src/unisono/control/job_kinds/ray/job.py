@@ -58,8 +58,8 @@ class RayJobOperator:
 
     name = "rayjob"
     watches: Sequence[Kind] = (api.JOB, api.CLUSTER, names.JOB, names.WORKLOAD, names.POD)
-    follows: Kind = api.JOB
-    by_owner: Sequence[Kind] = (api.CLUSTER, names.JOB, names.WORKLOAD)
+    owner_kind: Kind = api.JOB
+    dependent_kinds: Sequence[Kind] = (api.CLUSTER, names.JOB, names.WORKLOAD)
     idle_without: Kind = api.JOB
 
     def __init__(self, queues: Queues) -> None:

@@ -19,7 +19,7 @@ _SHARED_AT = "/dev/shm"
 
 
 def service_name(cluster: Json) -> str:
-    """Return the name by which everybody finds the head."""
+    """Return the name of the Service in front of the head."""
     return f"{cluster['metadata']['name']}-head-svc"
 
 
@@ -56,7 +56,7 @@ def service(cluster: Json) -> Json:
 def new_pod(cluster: Json, group: Group, index: int) -> Json:
     """Return one pod of a group.
 
-    Its name follows from its place: whoever replaces it has the same one, so there are never two.
+    Its name follows from its place: its replacement has the same one, so there are never two.
     """
     metadata = cluster["metadata"]
     template: Json = copy.deepcopy(group.template)

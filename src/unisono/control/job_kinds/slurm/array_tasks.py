@@ -39,7 +39,7 @@ def open_tasks(array: Json, view: View, now: float) -> Steps:
         whole = read_array(spec["array"]["tasks"])
         read_array(spec["array"].get("cancelled") or "0")
     except BadArray as trouble:
-        # Nobody who uses sbatch comes here; whoever wrote the object hears what is wrong with it.
+        # sbatch checks arrays itself; the author of the object sees here what is wrong with it.
         wrong = {"state": "FAILED", "reason": "BadConstraints", "endTime": timestamp(now)}
         message = f"spec.array: {trouble}; write tasks like 0-15,20 up to {MOST_TASKS - 1}"
         yield Patch(Ref.to(array), {"status": {**wrong, "message": message}}, "status")

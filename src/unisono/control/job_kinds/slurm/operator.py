@@ -47,7 +47,7 @@ _LAST_SIGNAL = 64
 _OUT_OF_MEMORY = "OOMKilled"
 
 # The account and the QOS of a Workload, as the scheduler has them.
-Whose = Callable[[WorkloadKey], tuple[str, str] | None]
+AccountOf = Callable[[WorkloadKey], tuple[str, str] | None]
 
 
 class SlurmJobOperator:
@@ -55,12 +55,12 @@ class SlurmJobOperator:
 
     name = "slurmjob"
     watches: Sequence[Kind] = (api.JOB, names.POD, names.WORKLOAD)
-    follows: Kind = api.JOB
+    owner_kind: Kind = api.JOB
 
-    def __init__(self, queues: Queues, whose: Whose = lambda key: None) -> None:
-        """Take what knows which gates hold pods back, and who pays for what names nobody."""
+    def __init__(self, queues: Queues, account_of: AccountOf = lambda key: None) -> None:
+        """Take what knows the gates of pods, and the account of a job that names none."""
         self._queues = queues
-        self._whose = whose
+        self._account_of = account_of
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, its array, one of its pods, or its Workload."""
@@ -109,7 +109,7 @@ class SlurmJobOperator:
         if workload is None:
             return {}
         metadata = workload["metadata"]
-        found = self._whose(WorkloadKey(f"{metadata['namespace']}/{metadata['name']}"))
+        found = self._account_of(WorkloadKey(f"{metadata['namespace']}/{metadata['name']}"))
         options = job["spec"].get("options") or {}
         pairs = zip(("account", "qos"), found or (), strict=False)
         return {key: value for key, value in pairs if value and not options.get(key)}
@@ -210,7 +210,7 @@ def _wait(job: Json, workload: Json | None, pods: Sequence[Json], now: float, pa
         yield from _write(job, {"state": "CANCELLED", "reason": word} | _over(now))
         return
     if word == "None" and not job.get("status"):
-        return  # nobody has looked at it yet; in a moment it is written with the reason
+        return  # it was not evaluated yet; in a moment it is written with the reason
     expected = timestamp(start) if start else None
     # A date that moves a little every minute is no news.
     before = (job.get("status") or {}).get("expectedStart") or ""
@@ -260,7 +260,7 @@ def _node_lost(job: Json, workload: Json, pod: Json, now: float) -> Steps:
 def _end(job: Json, batch: Json, pods: Sequence[Json], now: float) -> Steps:
     """Say how the script ended, when nothing else of the job runs.
 
-    A job that ends node by node would let others in between, and keep out who waits for all.
+    A job that ends node by node would let others in between, and keep out a job that waits for all.
     """
     others = [pod for pod in pods if pod is not batch]
     if any(not is_terminal(pod) for pod in others):
@@ -359,7 +359,7 @@ def _write(job: Json, changes: Json) -> Steps:
 
 
 def _expire(job: Json, now: float) -> Steps:
-    """Delete the record of a job when nobody asks for it any more."""
+    """Delete the record of a job after its retention."""
     if job["spec"].get("task"):
         return  # tasks go with their array
     ended = seconds((job.get("status") or {}).get("endTime") or "")
@@ -406,12 +406,12 @@ _WORDS: Mapping[str, str] = {
 
 
 _TIMES = ("Planned", "Expected")
-# Facts about who has what: only the first in line waits for resources, the others for their turn.
+# Facts about capacity: only the head of the queue waits for resources, the others for priority.
 _SHORT = ("ClaimedThisCycle", "GangDoesNotFit", "QuotaExhausted")
 
 
 class Why(NamedTuple):
-    """Why a job waits: the word, the sentence, when it is to start (0: nobody says), and where."""
+    """Why a job waits: the word, the sentence, when it is to start (0: unknown), and where."""
 
     word: str
     message: str = ""

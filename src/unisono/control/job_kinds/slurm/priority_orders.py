@@ -1,4 +1,4 @@
-"""Whose turn it is, written down: what sprio, sshare and sdiag show.
+"""Priorities and shares in a ConfigMap: what sprio, sshare and sdiag show.
 
 One ConfigMap with the priority of every job of Slurm that waits, part by part, the tree of accounts
 with shares and usage, and how decisions go. With many jobs it is written less often: they are

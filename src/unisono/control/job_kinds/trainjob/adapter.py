@@ -26,7 +26,7 @@ class TrainJobs:
     """How a TrainJob waits, starts and stops.
 
     What is injected is one entry of `runtimePatches`. It stays when the TrainJob is stopped, for it
-    must not change while pods of it run; nobody reads it then, and the next start replaces it.
+    must not change while pods of it run; it has no effect then, and the next start replaces it.
     """
 
     scales = False
@@ -57,7 +57,7 @@ class TrainJobs:
         )
 
     def are_pods_ready(self, job: Json, view: View) -> bool:
-        """Say whether everybody who may run by now is ready."""
+        """Say whether all Jobs that may run by now are ready."""
         job_sets = view.owned(names.JOB_SET, job["metadata"]["uid"])
         return bool(job_sets) and all(map(are_ready, job_sets))
 

@@ -44,7 +44,7 @@ def hosts_name(train_job: str) -> str:
 
 
 def new_mpi_keys() -> KeyPair:
-    """Return a key pair that nobody had before, on the curve that the upstream operator uses."""
+    """Return a new key pair, on the curve that the upstream operator uses."""
     from cryptography.hazmat.primitives import serialization  # late, as in `ssh_keys`
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -69,7 +69,7 @@ def with_keys(secret: Json, keys: KeyPair) -> Json:
 
 
 def apply_mpi(draft: Draft) -> None:
-    """Give the launcher its hosts, and everybody the keys."""
+    """Give the launcher its hosts, and all pods the keys."""
     policy = draft.policy["mpi"]
     slots = _slots(draft)
     folder = policy.get("sshAuthMountPath") or _KEY_FOLDER
@@ -139,7 +139,7 @@ def _mount(replicated: Json, name: str, source: Json, folder: str) -> None:
 
 
 def _secret(draft: Draft) -> Json:
-    """Return the Secret without its keys: whoever creates it puts them in."""
+    """Return the Secret without its keys: the operator adds them when it creates it."""
     return {
         "apiVersion": names.SECRET.api_version,
         "kind": names.SECRET.kind,

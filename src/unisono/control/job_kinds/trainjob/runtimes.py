@@ -1,4 +1,4 @@
-"""Runtimes of TrainJobs: found, and kept as long as somebody uses them."""
+"""Runtimes of TrainJobs: found, and kept as long as a TrainJob uses them."""
 
 from __future__ import annotations
 

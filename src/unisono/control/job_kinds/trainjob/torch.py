@@ -110,7 +110,7 @@ def _tune(
 
 
 def apply_jax(draft: Draft) -> None:
-    """Tell every process of JAX who coordinates."""
+    """Give every process of JAX the address of the coordinator."""
     for replicated in draft.trainers():
         name = replicated["name"]
         for container in containers(replicated):

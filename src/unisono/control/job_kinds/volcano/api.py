@@ -18,8 +18,8 @@ RETRIES = "volcano.sh/job-retry-count"
 TEMPLATE = "volcano.sh/template-uid"
 GROUP_NAME = "scheduling.k8s.io/group-name"
 
-# On a job: the Workload by whose admission it may have pods. A Volcano job has no field to suspend
-# it with; one without this annotation is held back.
+# On a job: the admitted Workload. A Volcano job has no field to suspend it with; one without this
+# annotation gets no pods.
 ADMITTED = "unisono.dev/admitted"
 # On a pod that took the place of one that was lost: when that was.
 LOST_AT = "unisono.dev/lost-at"

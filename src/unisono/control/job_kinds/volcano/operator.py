@@ -55,8 +55,8 @@ class VolcanoJobOperator:
 
     name = "vcjob"
     watches: Sequence[Kind] = (api.JOB, names.POD, names.WORKLOAD, api.COMMAND)
-    follows: Kind = api.JOB
-    by_owner: Sequence[Kind] = (names.POD, names.WORKLOAD)
+    owner_kind: Kind = api.JOB
+    dependent_kinds: Sequence[Kind] = (names.POD, names.WORKLOAD)
 
     def __init__(self, queues: Queues, keys: Callable[[], KeyPair] = new_key_pair) -> None:
         """Take what knows which jobs wait in a queue, and what makes keys for ssh."""
@@ -201,7 +201,7 @@ class VolcanoJobOperator:
             yield Again(min(later))
 
     def _leave(self, job: Json, pods: Tally, now: float) -> Steps:
-        """Send away whom the phase wants gone; when they are, go on to the next phase."""
+        """Delete the pods that the phase wants gone; when they are, go on to the next phase."""
         yield from _delete(leaving(job, pods))
         job = yield from _write(job, pods, now, moved_by_itself(job, pods))
         ttl = job["spec"].get("ttlSecondsAfterFinished")

@@ -41,7 +41,7 @@ class Move:
 
 
 def phase_of(job: Json) -> str:
-    """Return the phase of a job; empty if nobody looked at it yet."""
+    """Return the phase of a job; empty if it has none yet."""
     return str(((job.get("status") or {}).get("state") or {}).get("phase", ""))
 
 
@@ -79,7 +79,7 @@ def reaction_move(job: Json, reaction: Reaction) -> Move | None:
     move = ordered(job, reaction.action, f"{event.name} of {what}{code}", target)
     if move is None or event.is_own_fault:
         return move
-    return replace(move, is_retry=False, message=f"{move.message}, whose node is lost")
+    return replace(move, is_retry=False, message=f"{move.message} and its node is lost")
 
 
 def is_last(job: Json) -> bool:
@@ -109,7 +109,7 @@ def leaving(job: Json, tally: Tally) -> list[Json]:
 
 
 def moved_by_itself(job: Json, tally: Tally) -> Move | None:
-    """Return where a job goes without anybody's order."""
+    """Return the phase that a job moves to without a command."""
     phase = phase_of(job)
     is_clear = not leaving(job, tally)
     if phase in ENDING:
@@ -143,7 +143,7 @@ def _synced(job: Json, tally: Tally) -> Move | None:
 
 
 def _over(job: Json, tally: Tally, least: int, succeeded: int) -> Move:
-    """Return how a job ended all of whose pods did."""
+    """Return how a job ended whose pods have all ended."""
     minima = [min(one.task.own_least, one.wanted) for one in tally.tasks]
     for one, own in zip(tally.tasks, minima, strict=True):
         if least >= sum(minima) and one.count("Succeeded") < own:

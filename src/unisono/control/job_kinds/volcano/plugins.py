@@ -260,7 +260,7 @@ def _mount(pod: Json, volume: Json, path: str) -> None:
 
 def _keys(pod: Json, job: Json, arguments: Sequence[str]) -> None:
     path = argument(arguments, "ssh-key-file-path", _ROOT_SSH)
-    # Only root may keep its keys from everybody: others could not read them then.
+    # Only root may have private keys of mode 0600: other users could not read them then.
     mode = 0o600 if path == _ROOT_SSH else 0o644
     name = keys_name(job)
     items = [{"key": key, "path": key} for key in ("id_rsa", "id_rsa.pub", "authorized_keys")]

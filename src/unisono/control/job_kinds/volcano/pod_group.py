@@ -32,7 +32,7 @@ class VolcanoGroups:
 
     name = "vcjob-groups"
     watches: Sequence[Kind] = (api.JOB, api.POD_GROUP)
-    follows: Kind = api.JOB
+    owner_kind: Kind = api.JOB
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job or its group."""

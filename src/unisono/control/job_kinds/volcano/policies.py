@@ -67,7 +67,7 @@ def reactions(job: Json, tally: Tally, nodes: Nodes, now: float) -> list[Reactio
                 delay = _timeout(policy)
                 if not (event.is_replaced and delay == 0):
                     # The clock of a node, or of the API, may be ahead of ours. What is the case
-                    # is the case: without a timeout nobody waits for its date.
+                    # is the case: without a timeout its date is not waited for.
                     at = event.since + delay if delay else min(event.since, now)
                     found.append(Reaction(policy.get("action", ""), event, at))
                 break

@@ -2,7 +2,7 @@
 
     Open ──CloseQueue──▶ Closing ──empty──▶ Closed ──OpenQueue──▶ Open
 
-Nobody is admitted to a queue that is not open (`kinds.volcano.queues`).
+A queue that is not open admits nothing (`kinds.volcano.queues`).
 """
 
 from __future__ import annotations
