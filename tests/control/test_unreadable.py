@@ -118,7 +118,7 @@ def test_what_is_mended_goes_on() -> None:
             await world.settle()
             told = [note for note in world.notes if note.about.kind == names.JOB]
             assert "cannot be read: status.admission.clusterQueue" in told[-1].message
-            assert "delete it: another is made" in told[-1].message
+            assert "delete it to have it created anew" in told[-1].message
             await damaged(world, of(world, "train"), {"admission": sound})
             await world.settle()
             counted = world.get(names.CLUSTER_QUEUE, "cq", "")["status"]

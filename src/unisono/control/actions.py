@@ -1,8 +1,8 @@
 """What a controller may do: small writes, each of which can be repeated without harm.
 
 A controller never calls the API. It yields actions; the driver carries each out and hands back the
-object that came of it. Between any two of them the process may die, so every controller has to
-find its way from what is stored alone.
+resulting object. The process may die between any two of them, so every controller has to resume
+from what is stored alone.
 """
 
 from __future__ import annotations
@@ -80,24 +80,24 @@ class Bind(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Tell people what happened: an Event about an object."""
+    """Record an Event about an object."""
 
     about: Ref
     reason: str
     message: str
     type: Literal["Normal", "Warning"] = "Normal"
-    # Reasons for which nothing need be told any more that was not told yet: this says it, too.
+    # Reasons of events not written yet that this one makes needless.
     instead_of: tuple[str, ...] = ()
 
 
 class Again(msgspec.Struct, frozen=True):
-    """Look at this key again at a time (seconds since 1970)."""
+    """Requeue this key at a time (seconds since 1970)."""
 
     at: float
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Have another controller look at a key."""
+    """Queue a key for another controller."""
 
     controller: str
     namespace: str
@@ -105,7 +105,7 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Breathe(msgspec.Struct, frozen=True):
-    """Let others have a turn; there is more to do."""
+    """Let other tasks run; there is more to do."""
 
 
 class Read(msgspec.Struct, frozen=True):

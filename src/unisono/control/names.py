@@ -42,6 +42,7 @@ REQUEST_CONFIG = Kind(KUEUE, "ProvisioningRequestConfig")
 HYPER_NODE = Kind("topology.volcano.sh/v1alpha1", "HyperNode")
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Which workload, and which of its pod sets, a pod is of; injected when a job is let go.
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
@@ -59,6 +60,8 @@ GATE = "unisono.dev/gang"
 SHRINKING = "unisono.dev/Shrinking"
 # Why a workload waits, as facts for programs; QuotaReserved says the same in words.
 EXPLANATION = "unisono.dev/Explanation"
+# For which workload this one was preempted, by name; Evicted says it in Kueue's words.
+EVICTION = "unisono.dev/Eviction"
 # What is bought for a workload, for programs and for people (provisioning §5.14).
 PURCHASE = "unisono.dev/Purchase"
 CAPACITY_PLANNED = "CapacityPlanned"

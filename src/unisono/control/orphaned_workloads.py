@@ -33,12 +33,13 @@ from unisono.control.actions import (
     Steps,
     Together,
 )
+from unisono.control.admission import kueue_messages
 from unisono.control.admission.elastic import SLICE, first_of_slice
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.slots import is_living, is_over
 from unisono.control.jobs.controller import let_go, released
-from unisono.control.jobs.workload import JOB_UID_LABEL, workload_name
+from unisono.control.jobs.workload import workload_name
 from unisono.control.pod_gangs.links import Gang
 from unisono.control.view import View
 from unisono.kinds.kueue.workload_rules import REPLACES
@@ -46,7 +47,6 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 OWNER_NOT_FOUND = "OwnerNotFound"
-_MESSAGE = "The workload's owner no longer exists"
 # The index of Workloads by the uid of the job in their label.
 BY_JOB = "job"
 # How long the garbage collector may take over a Workload that still names a job that is gone. It is
@@ -56,7 +56,7 @@ COLLECTED_S = 60.0
 
 def job_uids(workload: Json) -> Iterable[str]:
     """Index Workloads by the uid of their job."""
-    uid = (workload["metadata"].get("labels") or {}).get(JOB_UID_LABEL)
+    uid = (workload["metadata"].get("labels") or {}).get(names.JOB_UID_LABEL)
     return (uid,) if uid else ()
 
 
@@ -85,7 +85,7 @@ class Owners:
         """Return the owner of a Workload, or why there is none."""
         metadata = workload["metadata"]
         annotations = metadata.get("annotations") or {}
-        uid = (metadata.get("labels") or {}).get(JOB_UID_LABEL, "")
+        uid = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "")
         if text := annotations.get(names.GANG):
             gang = Gang.read(text)
             if gang.kind is None:
@@ -225,11 +225,11 @@ class Ownerless:
             changes = released(workload, now)
             conditions = changes["conditions"]
         finished = with_condition(
-            conditions, "Finished", "True", OWNER_NOT_FOUND, _MESSAGE, now=now
+            conditions, "Finished", "True", OWNER_NOT_FOUND, kueue_messages.OWNER_NOT_FOUND, now=now
         )
         ref = Ref.to(workload)
         workload = yield Patch(ref, {"status": {**changes, "conditions": finished}}, "status")
-        yield Note(ref, OWNER_NOT_FOUND, _MESSAGE)
+        yield Note(ref, OWNER_NOT_FOUND, kueue_messages.OWNER_NOT_FOUND)
         yield from let_go(workload)
 
     def _give_back(self, workload: Json, view: View, now: float) -> Steps:

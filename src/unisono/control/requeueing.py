@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.admission.kueue_messages import REQUEUED
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import own_key
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE
@@ -63,7 +64,7 @@ class Requeues:
         if status.get("admission") or is_true(status["conditions"], "Finished") or not reason:
             return
         conditions = with_condition(
-            status["conditions"], "Requeued", "True", reason, _TEXTS[reason], now=now
+            status["conditions"], "Requeued", "True", reason, REQUEUED[reason], now=now
         )
         changes: Json = {"conditions": conditions}
         if reason == _REACTIVATED:
@@ -72,12 +73,6 @@ class Requeues:
 
 
 _REACTIVATED = "Reactivated"
-_TEXTS = {
-    _REACTIVATED: "The workload is active",
-    "ClusterQueueRestarted": "The ClusterQueue was restarted after being stopped",
-    "LocalQueueRestarted": "The LocalQueue was restarted after being stopped",
-    "BackoffFinished": "The workload may be tried again",
-}
 
 
 def _hold(workload: Json) -> Json | None:

@@ -142,7 +142,7 @@ def test_a_slow_rank_is_named_and_its_node_suspect_when_it_is_bad() -> None:
         await world.settle()
         await train(world, 8, "n3", 1.6)
         (told,) = events(world, "StragglerDetected")
-        assert "on node n3 holds its gang up" in told
+        assert "on node n3 slows its gang down" in told
         assert "1.60 times the median" in told
         assert taints(world, "n3") == []
         await train(world, 4, "n3", 1.6)

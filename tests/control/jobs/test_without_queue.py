@@ -127,7 +127,7 @@ def test_a_class_counts_where_it_is_meant_for(rule: PriorityClassRule, value: in
     assert asyncio.run(main()) == [value]
     told = [note.message for note in world.notes if note.reason == "PriorityClassNotAllowed"]
     assert bool(told) is (value == 0)
-    assert all("priority class urgent is not for namespace default" in text for text in told)
+    assert all("priority class urgent is not allowed in namespace default" in text for text in told)
 
 
 @pytest.mark.parametrize(

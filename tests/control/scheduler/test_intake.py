@@ -159,7 +159,7 @@ def test_a_job_is_not_queued_and_an_event_says_why(
     assert not any(isinstance(one, Create) for one in found)
     (note,) = [one for one in found if isinstance(one, Note)]
     assert note.reason == INVALID
-    assert "It is not queued as written: spec." in note.message
+    assert "Not queued: spec." in note.message
 
 
 def test_why_says_what_is_wrong_with_a_job_that_is_not_queued() -> None:

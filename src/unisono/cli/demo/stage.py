@@ -21,6 +21,7 @@ from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import Request
 from unisono.apiserver.times import timestamp
 from unisono.cli.tables import WIDTH, paragraph, table
+from unisono.control.admission.kueue_messages import eviction_message
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.documents import read_documents
 from unisono.kube.client import Client
@@ -171,7 +172,8 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
         return f"finished: {conditions['Finished']['reason']}"
     if holds("Evicted"):
         # Who made it leave, without the uids that a person cannot read.
-        message = re.sub(r" \(UID: [^)]*\)", "", conditions["Evicted"]["message"])
+        message = eviction_message(list(conditions.values()))
+        message = re.sub(r" \(UID: [^)]*\)", "", message)
         return f"has to leave: {message}"
     name = workload["metadata"]["name"]
     own = [

@@ -21,6 +21,7 @@ from unisono.cli.workload_state import (
     since,
     state_of,
 )
+from unisono.control.admission.kueue_messages import eviction_message
 from unisono.control.admission.purchases import purchase_of
 from unisono.control.conditions import timestamp
 from unisono.control.health.progress import progress_of
@@ -117,7 +118,10 @@ def _of_workload(found: Found, workload: Json) -> Json:
             made["estimate"] = {"start": ready, "promised": False, "position": 1, "bought": True}
     elif state in ("leaving", "finished"):
         told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
-        made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+        message = told.get("message", "")
+        if state == "leaving":
+            message = eviction_message((workload.get("status") or {}).get("conditions"))
+        made |= {"reason": told.get("reason", ""), "message": message}
     reached = progress_of(workload["metadata"].get("annotations"))
     if reached is not None:
         made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
@@ -299,7 +303,7 @@ def _history(found: Found) -> Json:
         if evicted is not None:
             made["lastEviction"] = {
                 "at": evicted["lastTransitionTime"],
-                "message": evicted.get("message", "").removeprefix("Previously: "),
+                "message": eviction_message(workload["status"].get("conditions")),
             }
         past = (workload.get("status") or {}).get("accumulatedPastExecutionTimeSeconds")
         if past:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from unisono.control import names
 from unisono.control.actions import Json, Note, Patch, Ref, Steps
+from unisono.control.admission import kueue_messages
 from unisono.control.admission.placement import (
     PLANNED,
     PODS_CREATED_SECONDS,
@@ -87,7 +88,7 @@ def waits_for_seats(workload: Json, view: View) -> bool:
 def after_eviction(workload: Json, now: float) -> Json:
     """Return what an eviction leaves of checks: how often each was tried, and the longest pause."""
     states = states_of(workload)
-    kept = [_pending(one["name"], now, retries=int(one.get("retryCount") or 0)) for one in states]
+    kept = [_after_eviction(one, now) for one in states]
     changes: Json = {"admissionChecks": [one for one in kept if "retryCount" in one] or None}
     pause = max((one.get("requeueAfterSeconds") or 0 for one in states), default=0)
     if pause and any(one["state"] == "Retry" for one in states):
@@ -116,6 +117,11 @@ def additions(workload: Json, pod_set: str) -> Additions:
                 made.labels.update(update.get("labels") or {})
                 made.annotations.update(update.get("annotations") or {})
     return made
+
+
+def _after_eviction(state: Json, now: float) -> Json:
+    made = _pending(state["name"], now, retries=int(state.get("retryCount") or 0))
+    return {**made, "message": kueue_messages.reset_check(state["state"])}
 
 
 def _pending(name: str, now: float, *, retries: int = 0) -> Json:
@@ -183,11 +189,11 @@ def admitted(conditions: list[Json], queue: str, now: float) -> list[Json]:
         "Admitted",
         "True",
         "Admitted",
-        f"The workload is admitted by ClusterQueue {queue}",
+        kueue_messages.ADMITTED,
         now=now,
     )
     conditions = with_condition(
-        conditions, "PodsReady", "False", "WaitForStart", "Not all pods are ready", now=now
+        conditions, "PodsReady", "False", "WaitForStart", kueue_messages.NOT_READY, now=now
     )
     phase, about = placement_of(conditions)
     if not phase:

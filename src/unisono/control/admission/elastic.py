@@ -41,15 +41,15 @@ def pods_to_keep(workload: Json) -> Mapping[str, int]:
 
 
 def shrink_request(workload: Json, shrink: Shrink, by: str, *, now: float) -> Json:
-    """Return the status patch that tells a gang to give up pods."""
+    """Return the status patch that shrinks a gang."""
     kept = " ".join(f"{one.name}={one.count}" for one in shrink.keeps.pod_sets)
-    message = f"keeps {kept}; gives up the others to accommodate {by}"
+    message = f"keeps {kept}; releases its other pods to accommodate {by}"
     return {"status": {"conditions": _with(workload, "True", shrink.reason, message, now)}}
 
 
 def shrink_done(workload: Json, pods: int, now: float) -> list[Json]:
-    """Return the conditions of a gang that gave up what it was told to."""
-    return _with(workload, "False", "GaveUpPods", f"goes on with {pods} pods", now)
+    """Return the conditions of a gang that has released its surplus pods."""
+    return _with(workload, "False", "GaveUpPods", f"continues with {pods} pods", now)
 
 
 def _with(

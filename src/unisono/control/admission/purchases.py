@@ -1,4 +1,4 @@
-"""A purchase as a Workload's status has it: what is bought for it, and how far that is.
+"""A purchase as a Workload's status records it: the machines, and its phase.
 
     Planned ──claims written──▶ Waiting ──all ready──▶ Ready
        │                           │
@@ -109,7 +109,12 @@ def bought(conditions: list[Json], purchase: Purchase, now: float) -> list[Json]
     )
     conditions = with_phase(conditions, "Planned", written, now)
     conditions = with_condition(
-        conditions, "Admitted", "False", "WaitingForMachines", "Machines are on their way", now=now
+        conditions,
+        "Admitted",
+        "False",
+        "WaitingForMachines",
+        "Waiting for the purchased machines to join",
+        now=now,
     )
     return with_condition(
         conditions, names.CAPACITY_PLANNED, "True", "Planned", planned_text(purchase), now=now

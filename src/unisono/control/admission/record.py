@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.admission import purchases, shared_gpus
+from unisono.control.admission import kueue_messages, purchases, shared_gpus
 from unisono.control.admission.implicit_queues import written_flavor, written_queue
+from unisono.control.admission.kueue_messages import Preemptor
 from unisono.control.admission.placement import (
     COMMITTED,
     PLANNED,
@@ -29,15 +30,6 @@ from unisono.kinds.digits import whole_number
 from unisono.kinds.quantity import format_amount
 from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.times import TIME_MIN
-
-_EVICTED_TEXTS = {
-    "ClusterQueueStopped": "the ClusterQueue is stopped",
-    "LocalQueueStopped": "the LocalQueue is stopped",
-    "PodsReadyTimeout": "the pods were not ready in time",
-    "AdmissionCheck": "an admission check failed",
-    "MaximumExecutionTimeExceeded": "the workload ran as long as it may",
-    "Deactivated": "the workload was deactivated",
-}
 
 
 def admitted(
@@ -88,13 +80,13 @@ def admitted(
             "Admitted",
             "True",
             "Admitted",
-            f"The workload is admitted by ClusterQueue {queue}",
+            kueue_messages.ADMITTED,
             now=now,
             generation=generation,
         )
         if minds_readiness or _has_ready_pods_one_day(workload, conditions):
             conditions = with_condition(
-                conditions, "PodsReady", "False", "WaitForStart", "Not all pods are ready", now=now
+                conditions, "PodsReady", "False", "WaitForStart", kueue_messages.NOT_READY, now=now
             )
     if any(one.nodes for one in admit.admission.pod_sets):
         conditions = with_placement(
@@ -224,24 +216,31 @@ def seated(
     return {"status": {"admission": {"podSetAssignments": assignments}, "conditions": conditions}}
 
 
-def evicted(workload: Json, eviction: Eviction, stop: Stop | None, by: str, *, now: float) -> Json:
-    """Return the status patch that tells a workload to leave."""
+def evicted(
+    workload: Json,
+    eviction: Eviction,
+    stop: Stop | None,
+    by: Preemptor | None,
+    path: str,
+    *,
+    now: float,
+) -> Json:
+    """Return the status patch that evicts a workload; `path` leads to its ClusterQueue."""
     status = workload.get("status") or {}
     conditions = list(status.get("conditions") or ())
-    if eviction.by is not None:
-        message = f"Preempted to accommodate {by} due to {eviction.reason}"
+    if by is not None:
+        message = kueue_messages.preempted(eviction, by, path)
         conditions = with_condition(
-            conditions,
-            "Preempted",
-            "True",
-            eviction.reason,
-            message,
-            now=now,
+            conditions, "Preempted", "True", eviction.reason, message, now=now
+        )
+        own = f"Preempted to accommodate {by.described} due to {eviction.reason}"
+        conditions = with_condition(
+            conditions, names.EVICTION, "True", eviction.reason, own, now=now
         )
         reason = "Preempted"
     else:
         reason = str(eviction.reason)
-        message = _EVICTED_TEXTS.get(reason, reason)
+        message = kueue_messages.stopped(workload, reason, stop)
     conditions = with_condition(conditions, "Evicted", "True", reason, message, now=now)
     patch: Json = {
         "status": {"conditions": conditions, "schedulingStats": with_eviction(status, reason)}

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.admission import shared_gpus
+from unisono.control.admission import kueue_messages, shared_gpus
 from unisono.control.admission.placement import (
     COMMITTED,
     COMMITTING,
@@ -215,9 +215,8 @@ class GangController:
             unwelcome = [*refused(workload), *slots.refused_by(workload, view), *full_up]
             missing = _missing(slots, [*lost, *unwelcome], in_vain, view)
             if missing and phase == REPAIRING and now >= deadline > 0:
-                yield from self._roll_back(
-                    workload, "NoOtherNode", f"no other node for {missing[0]} in time", now
-                )
+                told = kueue_messages.not_replaced(missing[0])
+                yield from self._roll_back(workload, "NoOtherNode", told, now)
                 return
             if missing:
                 yield from note_loss(workload, missing, unwelcome, now)
@@ -227,14 +226,13 @@ class GangController:
                 workload = yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
                 phase = about.get(WAS, COMMITTED)
         elif lost and not (slots.is_empty and self._is_made_elsewhere(workload)):
-            yield from self._roll_back(
-                workload, "NodeLost", f"node {lost[0]} is gone or not ready", now
-            )
+            why = f"Rolled back: node {lost[0]} is gone or not ready"
+            yield from self._roll_back(workload, "NodeLost", why, now)
             return
         if not slots.is_full and (phase == PLANNED or not is_begun):
             if self._is_made_elsewhere(workload):
                 return  # its pods bring us back
-            why = "not all of its pods were created in time"
+            why = "Rolled back: not all of its pods were created in time"
             yield from self._wait(workload, "PodsMissing", why, deadline, now)
             return
         if phase == PLANNED:
@@ -258,7 +256,7 @@ class GangController:
             return
         start.partly = start.partly or now
         late = min(deadline or start.partly, start.partly) + BIND_SECONDS
-        why = "not all of its pods were bound in time"
+        why = "Rolled back: not all of its pods were bound in time"
         yield from self._wait(workload, "NotBound", why, late, now)
 
     def _bind(self, workload: Json, slots: Slots, phase: str, gen: str, view: View) -> Steps:
@@ -373,7 +371,7 @@ def _rolled_back(workload: Json, why: str, now: float) -> Json:
     count = ((status.get("requeueState") or {}).get("count") or 0) + 1
     wait = min(_FIRST_RETRY_SECONDS << min(count - 1, 20), _LONGEST_RETRY_SECONDS)
     conditions = with_condition(
-        status.get("conditions"), "Evicted", "True", "NodeFailures", f"Rolled back: {why}", now=now
+        status.get("conditions"), "Evicted", "True", "NodeFailures", why, now=now
     )
     return {
         "status": {

@@ -1,4 +1,4 @@
-"""A gang that lost nodes: what it has is kept while other nodes are looked for.
+"""A gang that lost nodes: it keeps its quota and its other nodes while replacements are sought.
 
     Committing, Committed ──a pod has its place on a lost node──▶ Repairing ──other nodes──▶ back
                                                                     │   │
@@ -77,7 +77,7 @@ def note_loss(
     unhealthy_nodes = [{"name": host} for host in named]
     changes = {"status": {"conditions": changed, "unhealthyNodes": unhealthy_nodes}}
     workload = yield Patch(Ref.to(workload), changes, "status")
-    message = f"Lost {', '.join(named)}: looking for other nodes, everything else is kept"
+    message = f"Lost nodes {', '.join(named)}: looking for replacements, keeping the others"
     yield Note(Ref.to(workload), "GangLostNodes", message, "Warning")
     yield Again(deadline)
 

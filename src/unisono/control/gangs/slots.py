@@ -269,6 +269,6 @@ def committed_event(workload: Json) -> Note:
     """Return the event of a gang whose pods are all bound."""
     admission = workload["status"]["admission"]
     pods = sum(one.get("count", 0) for one in admission.get("podSetAssignments") or ())
-    message = f"{pods} pods are on their nodes, with quota in ClusterQueue "
+    message = f"All {pods} pods are bound; quota reserved in ClusterQueue "
     message += admission["clusterQueue"]
     return Note(Ref.to(workload), "GangCommitted", message, instead_of=("QuotaReserved",))

@@ -1,1 +1,1 @@
-"""The health of nodes: what is wrong with one, and how long it is given nothing."""
+"""The health of nodes and gangs: quarantine, stragglers, hangs, and gangs that leave a node."""

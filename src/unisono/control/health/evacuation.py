@@ -1,11 +1,11 @@
-"""Gangs on a GPU that broke start again without it, at once where that is certain (jobs §7.3).
+"""Gangs on a broken GPU restart on other nodes, at once where that is certain (jobs §7.3).
 
-A node reports that a GPU is broken, hardly ever whose. A pod that has all GPUs of its node has that
-one, too. If its gang reports steps, those tell: it leaves after its next checkpoint, or hangs, see
-`watchdog.py`. If it reports nothing, it waits for a device that will not answer any more, mostly
-for ever, because the others wait with it. Then the pod fails, with the reason on it, and the gang
-starts again elsewhere by its own rules; that counts towards no limit. It stays while there is no
-other node, and for the first seconds, in which the program may end by itself and say more.
+A node reports that a GPU is broken, hardly ever which pod uses it. A pod with all GPUs of its node
+uses that one, too. A gang that reports steps leaves after its next checkpoint, or hangs: see
+`watchdog.py`. One that reports none waits for a device that never answers, mostly for ever. So the
+pod fails, with the reason on it, and the gang restarts elsewhere by its own rules; that counts
+towards no limit. It stays while there is no other node, and for the first seconds, in which the
+program may end by itself and say more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps nodes that failed out of the way: quarantine closes one, suspicion puts it last.
+"""Taints failed nodes: quarantine closes a node, suspicion makes it the last choice.
 
     unisono.dev/quarantine=REASON:NoSchedule       nothing new comes here, see `quarantine.py`
     unisono.dev/suspect=REASON:PreferNoSchedule    only if there is nowhere else: an error worth

@@ -1,4 +1,4 @@
-"""How far a program is: what it reports, what a pod says of it, and what a gang has reached.
+"""Progress of a training program: its reports, a pod's annotation, and what a gang has reached.
 
     program ──a line of JSON──▶ its kubelet ──annotation of the pod──▶ watchdog ──▶ the Workload
 
@@ -6,7 +6,7 @@ A line has `step` and, if the program likes, `total`, `loss`, `checkpoint_step`,
 `time` (jobs §7.3). All three forms have the same keys, so that one reader does for all of them.
 
 `step_seconds` is how long the rank itself worked on its last step, without waiting for the others:
-only by that can a slow one be told from those that it holds up.
+only that distinguishes a slow rank from the ranks that wait for it.
 """
 
 from __future__ import annotations

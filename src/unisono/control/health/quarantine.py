@@ -1,4 +1,4 @@
-"""How long a node that failed is given nothing: a record on the node, and what follows from it.
+"""The quarantine of a failed node: a record on the node, and what follows from it.
 
     well ──a device is broken──▶ quarantine ──mended──▶ ten minutes more ──▶ well
     well ──lost────────────────▶ quarantine ──back────▶ 1, 10, 100 … minutes more ──▶ well
@@ -85,7 +85,7 @@ def follow(record: Record, seen: Seen, now: float) -> Outcome:
     if record.doubted and record.doubted not in wrong:
         record = replace(record, doubted="")
     if record.reason and not seen.is_tainted:
-        message = "a person took the taint off: everything is forgotten"
+        message = "the taint was removed by hand: earlier failures are forgotten"
         return Outcome(Record(doubted=next(iter(wrong), "")), (("QuarantineLifted", message),))
     if record.reason:
         return _in_time(record, is_over=record.reason not in wrong, now=now)
@@ -101,9 +101,9 @@ def _wrong(seen: Seen, now: float) -> dict[str, str]:
     if seen.fault is not None and seen.fault.severity == "broken":
         found[seen.fault.reason] = seen.fault.message
     if seen.drags:
-        found[REASON] = f"holds {seen.drags} up, which is to go on elsewhere"
+        found[REASON] = f"slows {seen.drags} down, which moves to other nodes"
     if seen.away_since is not None and _lost_at(seen, now) is None:
-        found[LOST] = "does not answer"
+        found[LOST] = "does not respond"
     return found
 
 
@@ -121,7 +121,7 @@ def _close(record: Record, reason: str, message: str, seen: Seen, now: float) ->
     is_last = reason != LOST and len(strikes) >= _MOST_STRIKES
     until = NEVER if is_last else ""
     record = replace(record, reason=reason, since=timestamp(now), until=until, strikes=strikes)
-    lifted = "until a person takes the taint off" if is_last else "until that is over"
+    lifted = "until the taint is removed by hand" if is_last else "until it recovers"
     told = f"{message}; it gets no pods {lifted}"
     return Outcome(record, (("NodeQuarantined", told),), _lost_at(seen, now))
 
@@ -138,7 +138,7 @@ def _in_time(record: Record, *, is_over: bool, now: float) -> Outcome:
         return Outcome(replace(record, until=NEVER, strikes=strikes))
     if not record.until:
         wait = _probation(record)
-        message = f"is well again; it gets no pods for another {_spoken(wait)}"
+        message = f"has recovered; it gets no pods for another {_spoken(wait)}"
         changed = replace(record, until=timestamp(now + wait))
         return Outcome(changed, (("NodeOnProbation", message),), now + wait)
     if now < seconds(record.until):
@@ -162,7 +162,7 @@ def _lately(strikes: tuple[str, ...], now: float) -> tuple[str, ...]:
 def _too_many(reason: str) -> tuple[str, str]:
     return (
         "QuarantineLimitReached",
-        f"{reason}: would be in quarantine, but too many nodes of its sort are already; look at it",
+        f"{reason}: not quarantined, as too many nodes of its instance type are; check the node",
     )
 
 

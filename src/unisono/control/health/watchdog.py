@@ -1,4 +1,4 @@
-"""Watches how far gangs get: tells their Workloads, and restarts those that hang (jobs §7.3).
+"""Watches the progress of gangs: writes it to their Workloads, restarts hanging ones (jobs §7.3).
 
 Only programs that report progress are watched; nothing is guessed about the others.
 
@@ -150,7 +150,7 @@ def _times(pods: Sequence[Json]) -> dict[str, float]:
 
 def _told(pod: str, where: Mapping[str, str], rank: Rank) -> str:
     slower = f"its steps take {rank.seconds:g} s, {rank.factor:.2f} times the median"
-    return f"pod {pod} on node {where[pod]} holds its gang up: {slower}"
+    return f"pod {pod} on node {where[pod]} slows its gang down: {slower}"
 
 
 @dataclass(frozen=True, slots=True)

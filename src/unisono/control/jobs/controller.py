@@ -1,9 +1,9 @@
-"""Any kind of job and its Workload, kept in step (jobs §7.1).
+"""The controller of jobs of any kind: keeps a job and its Workload in step (jobs §7.1).
 
     the job is managed         it has a Workload; without admission it is suspended
-    admitted                   injected and let go
-    evicted                    suspended; when nothing of it runs any more, its quota is given back
-    ended                      so is its Workload
+    admitted                   node selectors and tolerations injected, then unsuspended
+    evicted                    suspended; when nothing of it runs any more, its quota is released
+    ended                      its Workload is Finished
 
 The framework knows nothing about kinds; an adapter does. It decides from what is stored alone, so
 it may be interrupted anywhere.
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Read, Ref, Steps, and_again
+from unisono.control.admission import kueue_messages
 from unisono.control.admission.checks import additions, after_eviction
 from unisono.control.admission.elastic import pods_to_keep
 from unisono.control.admission.placement import COMMITTED, placement_of, without_placement
@@ -58,7 +59,7 @@ _OF_A_RUN = ("PodsReady", names.SHRINKING)
 
 
 class JobController:
-    """Holds jobs of one kind back and lets them go."""
+    """Suspends jobs of one kind until they are admitted, and unsuspends them then."""
 
     ignores_own_writes = True  # where something is left to do after a write, it looks again
 
@@ -170,7 +171,7 @@ class JobController:
         if wrong:
             if not adapter.is_suspended(job):
                 yield from adapter.stop(job, ())
-            yield Note(Ref.to(job), INVALID, f"It is not queued as written: {wrong}", "Warning")
+            yield Note(Ref.to(job), INVALID, f"Not queued: {wrong}", "Warning")
             return
         sets = adapter.pod_sets(job, view)
         if not adapter.is_suspended(job):
@@ -181,7 +182,7 @@ class JobController:
         elif len(sets) > MOST_SETS:
             wrong = f"it has {len(sets)} kinds of pods; {MOST_SETS} is the most that a Workload has"
         if wrong:
-            yield Note(Ref.to(job), INVALID, f"It is not queued as written: {wrong}", "Warning")
+            yield Note(Ref.to(job), INVALID, f"Not queued: {wrong}", "Warning")
         elif sets:
             may_name = self._queues.may_name
             workload = yield Create(new_workload(job, adapter.kind, queue, sets, view, may_name))
@@ -193,8 +194,8 @@ class JobController:
             named = named_class(job, sets)
             if named and not may_name(named, job["metadata"]["namespace"], view):
                 message = (
-                    f"priority class {named} is not for namespace {job['metadata']['namespace']} "
-                    "(priorityClasses in the policy): it counts as none"
+                    f"priority class {named} is not allowed in namespace "
+                    f"{job['metadata']['namespace']} (priorityClasses in the policy) and is ignored"
                 )
                 yield Note(about, "PriorityClassNotAllowed", message, "Warning")
 
@@ -260,7 +261,7 @@ class JobController:
         """Stop a job whose Workload was deleted; once that is gone, there is a new one."""
         if not self._adapter.is_suspended(job):
             yield from self._adapter.stop(job, _sets_of(workload))
-            yield Note(Ref.to(job), "Stopped", "Its Workload was deleted")
+            yield Note(Ref.to(job), "Stopped", "The Workload was deleted")
         elif not self._adapter.is_active(job, view):
             yield from let_go(workload)
 
@@ -289,15 +290,17 @@ class JobController:
             recovered = ready is not None and ready["reason"] == "WaitForRecovery"
             reason = "Recovered" if recovered else "Started"
             ready_now = with_condition(
-                conditions, "PodsReady", "True", reason, "All pods are ready", now=now
+                conditions, "PodsReady", "True", reason, kueue_messages.READY, now=now
             )
             status["conditions"] = with_commitment(workload, ready_now, view, now)
         elif adapter.scales and is_growing(workload, adapter.pod_sets(job, view)):
             pass  # what it has is ready; what it asks for on top has no place yet
         elif not are_ready and (was_ready or ready is None):
-            reason = "WaitForRecovery" if was_ready else "WaitForStart"
+            reason, message = "WaitForStart", kueue_messages.NOT_READY
+            if was_ready:
+                reason, message = "WaitForRecovery", kueue_messages.WAITING_FOR_RECOVERY
             status["conditions"] = with_condition(
-                conditions, "PodsReady", "False", reason, "Not all pods are ready", now=now
+                conditions, "PodsReady", "False", reason, message, now=now
             )
         counts = {name: pods for name, pods in adapter.reclaimable(job, view).items() if pods > 0}
         done = [{"name": name, "count": pods} for name, pods in counts.items()]
@@ -390,7 +393,7 @@ def released(workload: Json, now: float) -> Json:
         conditions, "QuotaReserved", "False", "PendingEvaluation", message, now=now
     )
     conditions = with_condition(
-        conditions, "Admitted", "False", "NoReservation", "The workload has no reservation", now=now
+        conditions, "Admitted", "False", "NoReservation", kueue_messages.NO_RESERVATION, now=now
     )
     is_free = reason in _REQUEUED_AT_ONCE or bool(
         (status.get("requeueState") or {}).get("requeueAt")

@@ -28,7 +28,6 @@ from unisono.control.admission.placement import (
 from unisono.control.conditions import is_true
 from unisono.control.gangs.slots import is_living, set_of
 from unisono.control.jobs.adapter import PodSetOfJob
-from unisono.control.jobs.workload import JOB_UID_LABEL
 from unisono.control.nodes import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -59,13 +58,13 @@ def scale(job: Json, workload: Json, sets: Sequence[PodSetOfJob], view: View, no
     elif slice_ is None:
         yield Create(_new_slice(workload, sets))
         more = sum(wanted.values()) - sum(granted.values())
-        yield Note(Ref.to(job), "Scaling", f"asks for {more} more pods")
+        yield Note(Ref.to(job), "Scaling", f"requests {more} more pods")
     elif _counts(slice_) != wanted or _is_void(workload, slice_):
         yield from _drop(slice_)
     elif is_true((slice_.get("status") or {}).get("conditions"), "Admitted"):
         yield from _absorb(workload, slice_, now)
         more = sum(_granted(slice_).values())
-        yield Note(Ref.to(job), "Scaled", f"has places for {more} pods")
+        yield Note(Ref.to(job), "Scaled", f"has nodes for {more} pods")
 
 
 def without_slice(workload: Json, view: View) -> Steps:
@@ -119,7 +118,7 @@ def _new_slice(workload: Json, sets: Sequence[PodSetOfJob]) -> Json:
     for one in asked:
         if one["name"] == loose:
             one["minCount"] = granted[loose] + 1
-    labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != JOB_UID_LABEL}
+    labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != names.JOB_UID_LABEL}
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
@@ -198,7 +197,7 @@ def _shrink(workload: Json, wanted: Mapping[str, int], view: View, now: float) -
         status["conditions"] = shrink_done(workload, sum(wanted.values()), now)
     workload = yield Patch(Ref.to(workload), {"status": status}, "status")
     if is_told:
-        yield Note(Ref.to(workload), "GaveUpPods", f"Goes on with {sum(wanted.values())} pods")
+        yield Note(Ref.to(workload), "GaveUpPods", f"Continues with {sum(wanted.values())} pods")
         return
     yield Patch(Ref.to(workload), {"spec": {"podSets": _with_counts(workload, wanted)}})
 

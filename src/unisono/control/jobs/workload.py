@@ -19,7 +19,6 @@ from unisono.kube.mapping import Kind
 
 # Whether a priority class counts in a namespace (`queues.Queues.may_name`).
 MayName = Callable[[str, str, View], bool]
-JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 # Parameters for the autoscaler that is asked for nodes (quota §12).
 REQUEST_PREFIX = "provreq.kueue.x-k8s.io/"
@@ -80,7 +79,7 @@ def new_workload(
         "metadata": {
             "name": workload_name(kind, metadata["name"], metadata["uid"]),
             "namespace": metadata["namespace"],
-            "labels": {JOB_UID_LABEL: metadata["uid"]},
+            "labels": {names.JOB_UID_LABEL: metadata["uid"]},
             "annotations": {
                 **carried(job),
                 **_turn_of(job),

@@ -28,6 +28,7 @@ from unisono.control.actions import (
     Steps,
     Together,
 )
+from unisono.control.admission import kueue_messages
 from unisono.control.admission.placement import PODS_CREATED_SECONDS, placement_of
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.gangs.slots import assignments_left, committed_event, with_commitment
@@ -117,7 +118,7 @@ class PodGangs:
             yield from _forget(pods, name)
             yield from self._begin(gang, group, pods, living, view, now)
         elif is_deleting(workload):
-            if not (yield from _send_away(workload, pods, "Its Workload was deleted")):
+            if not (yield from _send_away(workload, pods, "The Workload was deleted")):
                 yield from _unhold(workload)
         else:
             yield from self._keep(gang, group, workload, pods, living, view, now)
@@ -405,13 +406,15 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
     was_ready = ready is not None and ready["status"] == "True"
     changes: Json = {}
     if are_ready != was_ready or ready is None:
-        waits = "WaitForRecovery" if was_ready else "WaitForStart"
+        waits, message = "WaitForStart", kueue_messages.NOT_READY
+        if was_ready:
+            waits, message = "WaitForRecovery", kueue_messages.WAITING_FOR_RECOVERY
         changed = with_condition(
             conditions,
             "PodsReady",
             "True" if are_ready else "False",
             "Started" if are_ready else waits,
-            "All pods are ready" if are_ready else "Not all pods are ready",
+            kueue_messages.READY if are_ready else message,
             now=now,
         )
         changes["conditions"] = with_commitment(workload, changed, view, now)

@@ -1,1 +1,1 @@
-"""The loop around the engine: objects in, one plan at a time, the intent of it out."""
+"""The controller around the engine: objects in, one plan at a time, status patches out."""

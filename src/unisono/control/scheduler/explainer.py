@@ -21,7 +21,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-# Reservations and estimates move all the time; not every minute of it is worth a write.
+# Reservations and estimates move all the time; not every minute is worth a write.
 _PAUSE_SECONDS = 60.0
 # But a start that was announced and is delayed is updated before it: this long before, and at most
 # this often.
@@ -109,7 +109,7 @@ def _is_little(old: Explanation, new: Explanation, now: float) -> bool:
 
 
 def _pause(old: Explanation, new: Explanation, told_at: float) -> float:
-    """Return how long what was told may stand although the start is another now."""
+    """Return how long the published start may stay although it is another now."""
     before, after = start_of(old), start_of(new)
     if before is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Whether the scheduler makes progress: plans, writes of them, and an explanation for every wait.
+"""Whether the scheduler makes progress: plans, their writes, an explanation for every wait.
 
 An idle scheduler is healthy, and so is one with objects in quarantine. It is not when it was asked
 to plan and could not, or could not write what it had decided. Only the first is worth a restart: an

@@ -1,4 +1,4 @@
-"""The operator's policy while the scheduler runs: the Policy object of the API, edited live.
+"""The Policy object of the API, which may be edited while the scheduler runs.
 
 At the start the settings were read from the same object, or from files that say more than it (a
 Kueue Configuration, a SchedulingPolicy). So an edit changes what the object says, and nothing that

@@ -38,6 +38,7 @@ from unisono.control.actions import (
 from unisono.control.admission import placement, record, shared_gpus
 from unisono.control.admission.elastic import shrink_request
 from unisono.control.admission.implicit_queues import written_queue
+from unisono.control.admission.kueue_messages import Preemptor
 from unisono.control.nodes import host_names, node_name
 from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.health import Health
@@ -64,7 +65,7 @@ from unisono.engine.model.explanation import (
     Quarantined,
     QuarantineStage,
 )
-from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, evictions, shrinks
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.provisioning import Market
@@ -788,13 +789,45 @@ class Scheduler:
         if workload is None:
             return []
         stop = next((one for one in made.stops if one.workload == eviction.workload), None)
-        by = _described(view, eviction.by)
-        changes = record.evicted(workload, eviction, stop, by, now=now)
+        by = self._preemptor(view, eviction.by) if eviction.by is not None else None
+        queue = self._queue_of(eviction.workload)
+        path = self._path(queue) if by is not None else ""
+        changes = record.evicted(workload, eviction, stop, by, path, now=now)
         holds = self._basis.holding()
         writes: list[Patch | Bind] = [Patch(Ref.to(workload), changes, "status", holds=holds)]
         if stop is not None and stop.deactivate and workload["spec"].get("active", True):
             writes.append(Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False))
         return writes
+
+    def _preemptor(self, view: View, key: WorkloadKey) -> Preemptor:
+        workload = _get(view, key)
+        path = self._path(self._queue_of(key))
+        if workload is None:
+            return Preemptor(key, "", "", path)
+        metadata = workload["metadata"]
+        job = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "")
+        return Preemptor(key, metadata.get("uid", ""), job, path)
+
+    def _queue_of(self, key: WorkloadKey) -> QueueName | None:
+        """Return the ClusterQueue that a workload is charged to, or waits for."""
+        running = self.state.running.get(key)
+        if running is not None:
+            return running.holding.admission.queue
+        waiting = self.state.waiting.get(key)
+        lq = self.state.config.local_queues.get(waiting.workload.queue) if waiting else None
+        return lq.queue if lq is not None else None
+
+    def _path(self, queue: QueueName | None) -> str:
+        """Return the cohorts above a queue and the queue, as Kueue writes them: `/root/team/cq`."""
+        config = self.state.config
+        parts: list[str] = [written_queue(queue)] if queue is not None else []
+        found = config.queues.get(queue) if queue is not None else None
+        cohort = found.cohort if found is not None else None
+        while cohort is not None and cohort not in parts:
+            parts.append(cohort)
+            above = config.cohorts.get(cohort)
+            cohort = above.parent if above is not None else None
+        return "/" + "/".join(reversed(parts)) if parts else ""
 
     def _shrink(self, smaller: Shrink, view: View, now: float) -> list[Patch | Bind]:
         workload = self._settled(view, smaller.workload)
@@ -892,7 +925,7 @@ def _described(view: View, key: WorkloadKey | None) -> str:
     if workload is None:
         return str(key or "")
     metadata = workload["metadata"]
-    job = (metadata.get("labels") or {}).get("kueue.x-k8s.io/job-uid", "unknown")
+    job = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "unknown")
     return f"{key} (UID: {metadata.get('uid', '')}, JobUID: {job})"
 
 

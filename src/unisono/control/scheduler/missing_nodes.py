@@ -1,4 +1,8 @@
-"""Other nodes for gangs that lost some (`repairing.py` says when, `engine.repair` says which)."""
+"""Nodes for admitted gangs that lack some, before any new admission.
+
+A gang that lost nodes gets replacements (`gangs/repair.py` says when, `engine.repair` which); one
+whose nodes an admission check has brought gets all of its places.
+"""
 
 from __future__ import annotations
 
@@ -115,10 +119,10 @@ def _sentence(
     workload: Json, found: Admission, hosts: Callable[[str], str], lost: list[str]
 ) -> str:
     if not lost:
-        return f"{', '.join(unhealthy(workload))} came back"
+        return f"{', '.join(unhealthy(workload))} recovered"
     before = {host for host, _ in placement.hosts_of(workload)}
     new = {hosts(node) for one in found.pod_sets for node, _ in one.nodes} - before
-    instead = ", ".join(sorted(new)) or "nodes that it has already"
+    instead = ", ".join(sorted(new)) or "nodes that it uses already"
     return f"{', '.join(lost)} replaced by {instead}"
 
 
@@ -164,7 +168,7 @@ class Untried:
         self.tried(key)
         workload = view.peek(names.WORKLOAD, key.name, key.namespace)
         if workload is not None:
-            message = f"could not find nodes for it: {problem}; tried again when nodes change"
+            message = f"cannot find nodes: {problem}; retried when nodes change"
             yield Note(Ref.to(workload), "Quarantined", message, "Warning")
 
 
@@ -203,7 +207,7 @@ class Seating:
             refuse_broken_repair(self._state, own, found)
             changes = record.seated(workload, found, hosts, now=now, epoch=self._epoch)
             nodes = {node for one in found.pod_sets for node, _ in one.nodes}
-            yield Patch(Ref.to(workload), changes, "status"), f"its nodes are there: {len(nodes)}"
+            yield Patch(Ref.to(workload), changes, "status"), f"assigned {len(nodes)} nodes"
 
 
 def _is_without(workload: Json) -> bool:

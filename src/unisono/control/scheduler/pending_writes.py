@@ -1,4 +1,4 @@
-"""Plans that count already and are not stored yet: how many of them are written together."""
+"""Plans that are applied and not stored yet: how many of them are written together."""
 
 from __future__ import annotations
 

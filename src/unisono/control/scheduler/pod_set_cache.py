@@ -1,4 +1,4 @@
-"""The pod sets of Workloads, read once: they cannot change without a new generation.
+"""The decoded pod sets of Workloads: read once, as they cannot change without a new generation.
 
 Templates are most of a Workload, and a status of it is read at every step. What a LimitRange or a
 RuntimeClass adds to a pod set is what it added when the Workload was first seen.

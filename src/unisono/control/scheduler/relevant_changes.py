@@ -1,4 +1,4 @@
-"""Which changes the scheduler need not hear of: those of fields that no decision reads.
+"""Which changes matter to the scheduler: those of fields that a decision reads.
 
 The statuses of queues change whenever a workload does, and a workload's own changes at every step
 of its pods. Hearing of each would mean to read it again and to decide again, ten times for every
@@ -24,16 +24,22 @@ from unisono.kube.mapping import Kind
 
 # Conditions that are for people, or for controllers that carry decisions out.
 _FOR_OTHERS = frozenset(
-    {names.PLACEMENT, names.EXPLANATION, names.PURCHASE, names.CAPACITY_PLANNED}
+    {
+        names.PLACEMENT,
+        names.EXPLANATION,
+        names.EVICTION,
+        names.PURCHASE,
+        names.CAPACITY_PLANNED,
+    }
 )
 _READINESS = "PodsReady"
 
 
 class News:
-    """Remembers what was last heard of each object that could matter."""
+    """Remembers the last relevant content of each object."""
 
     def __init__(self, *, minds_readiness: bool = True) -> None:
-        """Begin with everything unheard; not every policy minds whether pods are ready."""
+        """Begin with nothing seen; not every policy depends on whether pods are ready."""
         self._heard: dict[tuple[Kind, Key], object] = {}
         self._ignored = _FOR_OTHERS if minds_readiness else _FOR_OTHERS | {_READINESS}
         self._matters: Mapping[Kind, Callable[[Json, View], object]] = {

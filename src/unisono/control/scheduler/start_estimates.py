@@ -1,4 +1,4 @@
-"""Estimates of living workloads: worked out anew at most once a minute, and only after a change.
+"""Estimated starts of pending workloads: renewed at most once a minute, and only after a change.
 
 A published estimate stays until it is wrong by more than a minute, and by more than a twentieth of
 the time that is left: it is not more precise than that, and every change costs a write.

@@ -1,4 +1,4 @@
-"""How a new leader takes over the gangs that are on their way: it marks each, before it decides."""
+"""How a new leader takes over starting gangs: it marks each, before it decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long live workloads run that do not say so: their queue's default, else their earlier runs.
+"""Time limits of workloads that name none: their queue's default, else learnt from earlier runs.
 
 What is learned is in the finished Workloads that the API still has, so a new process knows as much
 as the old one as soon as it has read them.

@@ -1,4 +1,4 @@
-"""What accounts, users and QOS have used, in a ConfigMap: fair shares survive a restart.
+"""The usage of accounts, users and QOS in a ConfigMap: fair shares survive a restart.
 
 Only with a SchedulingPolicy (spec priority §3). The scheduler reads it before any workload;
 this controller writes it down now and then, if anything ran since. What was used between the last
@@ -80,7 +80,7 @@ def recorded_usage(view: View, place: Key) -> tuple[tuple[UsageRecord, ...], Not
     try:
         read = msgspec.json.decode(text, type=_Written)
     except msgspec.MsgspecError as trouble:
-        message = f"What accounts used cannot be read and starts from nothing: {trouble}"
+        message = f"The recorded usage of accounts cannot be read and starts from zero: {trouble}"
         return (), Note(Ref.to(obj), "UsageUnreadable", message, "Warning")
     return tuple(
         UsageRecord(owner=owner, what=what, amount=amount, at=Instant(at))

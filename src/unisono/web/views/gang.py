@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from unisono.control.admission.kueue_messages import eviction_message
 from unisono.control.admission.purchases import purchase_of
 from unisono.control.health.progress import progress_of
 from unisono.control.names import EXPLANATION
@@ -92,7 +93,6 @@ def _from_object(written: Mapping[str, Any], one: WorkloadRecord) -> Json:
     status = written.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     reached = progress_of(written["metadata"].get("annotations"))
-    evicted = conditions.get("Evicted") or {}
     finished = conditions.get("Finished") or {}
     return {
         "facts": list(_facts(conditions)) if one.is_waiting else [],
@@ -100,7 +100,7 @@ def _from_object(written: Mapping[str, Any], one: WorkloadRecord) -> Json:
         "places": list(_places(status.get("admission") or {}))[:_MOST_PLACES],
         "progress": {"step": reached.step, "total": reached.total} if reached else None,
         "purchase": _purchase(dict(written)),
-        "lastEviction": str(evicted.get("message") or "").removeprefix("Previously: "),
+        "lastEviction": eviction_message(status.get("conditions")),
         "ended": str(finished.get("message") or "") if one.finished else "",
     }
 
