@@ -50,7 +50,7 @@ def in_default(obj: Json) -> Json:
 
 
 def queue_of(gpus: int) -> list[Json]:
-    """Return a queue `lq-cq` with so many GPUs, and more of everything else than anybody needs."""
+    """Return a queue `lq-cq` with so many GPUs, and more of everything else than needed."""
     made = queue(gpus=gpus)
     (group,) = made[1]["spec"]["resourceGroups"]
     for name, quota in (("cpu", "1000"), ("memory", "1000Gi")):
@@ -100,7 +100,7 @@ def conditions(world: World) -> dict[str, str]:
 
 
 async def delete(world: World, kind: Kind, name: str, space: str = "default") -> None:
-    """Delete an object as a person would, and let everybody react."""
+    """Delete an object as a person would, and let all controllers react."""
     await world.client.delete(kind, name, space)
     await world.settle()
 

@@ -190,7 +190,7 @@ def test_a_queue_that_comes_later_lets_it_go_on() -> None:
     play(story)
 
 
-def test_a_stopped_queue_tells_everybody_who_waits_and_takes_it_back() -> None:
+def test_a_stopped_queue_explains_all_pending_workloads_until_it_restarts() -> None:
     async def story(world: World) -> None:
         waiting = [f"j{number}" for number in range(3)]
         await world.create(*(job(name) for name in waiting))

@@ -22,7 +22,7 @@ from unisono.kube.transport import Answer, Transport
 
 
 class Crash(BaseException):
-    """The process is gone; nobody catches this."""
+    """The process is gone; this is not caught."""
 
 
 class Mortal(PassingOn):

@@ -142,7 +142,7 @@ def test_a_replacement_waits_until_the_pod_before_it_has_left_its_place() -> Non
     told(story)
 
 
-def test_who_was_told_to_try_again_is_tried_when_nodes_come_free() -> None:
+def test_a_requeued_workload_is_tried_when_nodes_come_free() -> None:
     async def story(world: World) -> None:
         rules = {"withinClusterQueue": "LowerPriority"}
         first = job("first", pods=1, gpus=4, seconds=600, says={"stop-seconds": "20"})
@@ -226,7 +226,7 @@ def test_members_that_succeeded_count_when_a_lost_one_comes_back() -> None:
 
 
 def test_a_group_whose_pods_are_all_deleted_holds_nothing_though_some_had_succeeded() -> None:
-    """Who had succeeded was kept to be counted, and with it the quota and the nodes, for ever."""
+    """Pods that had succeeded were kept to be counted, and with them quota and nodes, for ever."""
 
     async def story(world: World) -> None:
         await world.create(gpu_node("n1", 2), *queue_of(2))
@@ -260,8 +260,8 @@ def test_a_second_round_of_a_group_starts_whole() -> None:
     told(story)
 
 
-def test_who_runs_on_a_closed_node_stays_when_another_of_its_gang_has_to_move() -> None:
-    """All places were moved, so nobody was in its own any more, and the new pod waited for ever."""
+def test_a_pod_on_a_cordoned_node_stays_when_another_of_its_gang_moves() -> None:
+    """All places were moved, so no pod was in its own any more, and the new pod waited for ever."""
 
     async def story(world: World) -> None:
         await world.create(node("n1"), *queue(), job("j", gpus=4, seconds=600))
@@ -279,7 +279,7 @@ def test_who_runs_on_a_closed_node_stays_when_another_of_its_gang_has_to_move() 
     told(story)
 
 
-def test_who_turns_up_where_its_gang_has_no_place_any_more_is_sent_away() -> None:
+def test_a_pod_on_a_node_that_its_gang_has_left_is_deleted() -> None:
     """Its node was gone for a moment, and its place had been moved: it ran on, booked nowhere."""
 
     async def story(world: World) -> None:
@@ -353,7 +353,7 @@ def test_an_admission_that_an_earlier_leader_wrote_late_is_taken_back() -> None:
 
 
 def test_a_pod_of_a_suspended_job_is_let_go_only_after_it_was_told_to_go() -> None:
-    """After a crash in between it would end by itself, and nobody would count it."""
+    """After a crash in between it would end by itself, and not be counted."""
 
     async def story(world: World) -> None:
         await world.create(node("n1"), job("j", gpus=4, seconds=600, queue_name=""))
@@ -376,7 +376,7 @@ def test_pods_that_were_sent_away_are_no_failures() -> None:
         await world.create(node("n1"), job("j", gpus=4, seconds=600, queue_name=""))
         await world.settle()
         await world.client.patch(names.JOB, "j", "default", {"spec": {"suspend": True}})
-        for name in phases(world):  # and here the one who told them crashes
+        for name in phases(world):  # and here the controller crashes
             await world.client.delete(names.POD, name, "default")
             ended = {"exitCode": 143, "finishedAt": "2023-11-14T22:13:30Z"}
             terminated = [{"name": "main", "state": {"terminated": ended}}]

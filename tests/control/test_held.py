@@ -1,4 +1,4 @@
-"""Who is held back hears when the reason is another one."""
+"""The explanation of a held workload follows its reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def saying(name: str, **annotations: str) -> Json:
     return made
 
 
-def test_who_waits_for_a_job_that_was_deleted_hears_that_it_never_starts() -> None:
+def test_a_dependency_on_a_deleted_job_is_explained_as_never_satisfied() -> None:
     async def story(world: World) -> None:
         await world.create(job("prepare", pods=1, seconds=600))
         await world.settle()
@@ -44,7 +44,7 @@ def test_who_waits_for_a_job_that_was_deleted_hears_that_it_never_starts() -> No
     play(story, Settings())
 
 
-def test_who_cannot_meet_its_deadline_any_more_hears_of_it() -> None:
+def test_a_missed_deadline_is_explained() -> None:
     async def story(world: World) -> None:
         await world.create(job("first", pods=2, seconds=6000))
         await world.settle()

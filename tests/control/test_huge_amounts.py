@@ -1,4 +1,4 @@
-"""Amounts that no machine has: explained, never an overflow, and everybody else goes on."""
+"""Amounts that no machine has: explained, never an overflow, and all other jobs run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def _told(world: World, made: Json) -> str:
     ],
 )
 @pytest.mark.slow
-def test_it_is_explained_and_harms_nobody(pods: int, asks: dict[str, str], says: str) -> None:
+def test_it_is_explained_and_harms_no_other_job(pods: int, asks: dict[str, str], says: str) -> None:
     async def run() -> str:
         async with simulated_world().running() as world:
             await world.create(node("n1"), *queue_of(16))

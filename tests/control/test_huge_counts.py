@@ -1,4 +1,4 @@
-"""Counts that no cluster has: they cost nothing before admission, and everybody else goes on.
+"""Counts that no cluster has: they cost nothing before admission, and all other jobs run.
 
 Every kind of job asks for 2^31-1 of something (or for a product of such numbers), in a queue and in
 none, with and without a floor that partial admission may shrink it to. What is stored of it stays

@@ -12,9 +12,9 @@ from unisono.kinds.kueue.queue_rules import queue_of
 def test_names_of_an_older_version_are_understood_in_the_stored_one() -> None:
     view = View({names.CLUSTER_QUEUE: Shelf.of(names.CLUSTER_QUEUE, {})})
     old = next(one for one in queue() if one["kind"] == "ClusterQueue")
-    old["spec"]["cohort"] = "everybody"
+    old["spec"]["cohort"] = "root"
     old["spec"]["flavorFungibility"] = {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}
     read = Manifests(view).read(old)
     assert read is not None
-    assert queue_of(read, strict=False).cohort == "everybody"
-    assert old["spec"]["cohort"] == "everybody"  # what the view holds is not changed
+    assert queue_of(read, strict=False).cohort == "root"
+    assert old["spec"]["cohort"] == "root"  # what the view holds is not changed

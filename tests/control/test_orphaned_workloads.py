@@ -186,7 +186,7 @@ def test_pods_of_a_job_that_was_orphaned_while_nothing_ran_can_be_deleted() -> N
         await world.create(*gang("job", seconds=600).objects)
         await world.pass_time(10)
         await world.client.delete(names.JOB, "zeta", "default", propagation="Orphan")
-        while not world.api.garbage_collector.is_idle:  # the collector is done before anybody looks
+        while not world.api.garbage_collector.is_idle:  # it is done before controllers look
             await asyncio.sleep(0)
         await world.store.landed()
         world.restart()
@@ -285,7 +285,7 @@ def test_a_workload_that_names_a_job_that_is_gone_is_left_to_the_collector_for_a
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "zeta", "uid": "0-gone"}
         made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
         janitor = world.api.garbage_collector
-        janitor._uids["0-gone"] = ("/pods", "default", "nobody")  # it cannot say that it is gone
+        janitor._uids["0-gone"] = ("/pods", "default", "unknown")  # it cannot say that it is gone
         await world.create(made)
         await world.pass_time(30)
         assert condition(workload(world), "Finished") == ("", "")
@@ -316,7 +316,7 @@ def test_a_workload_whose_owner_was_taken_off_gets_it_back() -> None:
 
 
 def test_a_job_that_leaves_its_queue_takes_its_workload_along() -> None:
-    """It was admitted later and nobody started the job."""
+    """It was admitted later and the job was not started."""
 
     async def story(world: World) -> None:
         await begin(world)
@@ -332,9 +332,7 @@ def test_a_job_that_leaves_its_queue_takes_its_workload_along() -> None:
 
 
 @pytest.mark.parametrize("is_owned", [True, False])
-def test_somebody_elses_finalizer_keeps_a_deleted_workload_but_not_its_quota(
-    *, is_owned: bool
-) -> None:
+def test_a_foreign_finalizer_keeps_a_deleted_workload_but_not_its_quota(*, is_owned: bool) -> None:
     async def story(world: World) -> None:
         await begin(world)
         await world.create(*(gang("job", seconds=600).objects if is_owned else [external("zeta")]))
@@ -405,7 +403,7 @@ def test_a_group_without_pods_gives_its_quota_back_after_a_while() -> None:
 
 
 def external(name: str, *, gpus: int = 1, **more: Any) -> Json:
-    """Return a Workload as somebody's own controller makes it, without any pods."""
+    """Return a Workload as a foreign controller makes it, without any pods."""
     requests = {"resources": {"limits": {GPU: str(gpus)}}}
     container = {"name": "main", "image": "busybox", **requests}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
@@ -471,7 +469,7 @@ def test_a_workload_without_pods_that_is_told_to_leave_has_left() -> None:
     told(story)
 
 
-def test_a_workload_whose_maker_brings_pods_late_starts_whole() -> None:
+def test_a_workload_with_late_pods_starts_whole() -> None:
     async def story(world: World) -> None:
         await begin(world)
         await world.create(external("zeta"))

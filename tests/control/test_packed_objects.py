@@ -1,4 +1,4 @@
-"""Objects of a view: read when somebody looks, and not kept twice."""
+"""Objects of a view: unpacked when they are read, and not kept twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POD = {
         "namespace": "default",
         "uid": "u1",
         "resourceVersion": "7",
-        "managedFields": [{"manager": "somebody"}],
+        "managedFields": [{"manager": "kubectl"}],
     },
 }
 WITHOUT = {**POD, "metadata": {k: v for k, v in POD["metadata"].items() if k != "managedFields"}}  # type: ignore[attr-defined]  # a dictionary
@@ -58,7 +58,7 @@ def test_what_was_unpacked_can_be_let_go() -> None:
     assert packing.unpack(packed) == first
 
 
-def test_what_the_store_no_longer_has_is_kept_without_what_nobody_reads() -> None:
+def test_objects_gone_from_the_store_are_kept_without_unread_fields() -> None:
     packing = Packing("v1", "Pod", lambda _: None)
     packed = packing.decode(orjson.dumps(POD))
     assert packing.unpack(packed) == WITHOUT

@@ -76,7 +76,7 @@ def test_every_controller_of_every_installation_has_a_row_and_no_row_is_nobodys(
         assert {one.name for one in brought} == {*WRITES[part]}
 
 
-def test_who_only_queues_creates_workloads_and_nothing_that_runs() -> None:
+def test_queueing_alone_creates_workloads_and_nothing_that_runs() -> None:
     assert creates(rights(QUEUEING)) == {"workloads.kueue.x-k8s.io", "pods/binding", "events"}
     assert creates(rights_at_home()) == {"leases.coordination.k8s.io", "configmaps"}
     (role,) = [one for one in installed() if one["kind"] == "ClusterRole" and is_bound(one)]
@@ -108,7 +108,7 @@ def test_no_part_has_stars_or_secrets_or_what_only_people_write(part: str) -> No
     assert not roles
 
 
-def test_secrets_are_got_by_name_where_somebody_binds_the_role_and_nowhere_else() -> None:
+def test_secrets_are_read_by_name_where_the_role_is_bound_and_nowhere_else() -> None:
     assert (Right("", "secrets", ("get", "create")),) == KEYS
     everything = installed(*OPERATORS, machines="karpenter")
     bound = [one["roleRef"]["name"] for one in everything if one["kind"].endswith("RoleBinding")]
@@ -172,7 +172,7 @@ def real_cluster(*operators: str) -> World:
         theirs = (NodeKeeper(), JobOperator(), KubeScheduler(), SimulatedKubelet(Simulation()))
         return Assembly(made.scheduler, (*made.controllers, *theirs))
 
-    # Whoever looks at a kind that we do not read finds no such shelf, and the test fails.
+    # Reading a kind that is not followed finds no such shelf, and the test fails.
     kinds = kinds_read((QUEUEING, *operators))
     more = (names.SECRET,)  # which looks empty
     return World(assemble=assemble, kinds=(*kinds, *more), installed=installed(*operators))
@@ -273,7 +273,7 @@ def test_keys_of_mpi_jobs_need_the_role_that_is_bound_by_hand(is_bound: bool) ->
     asyncio.run(main())
 
 
-def test_parts_are_those_that_somebody_can_choose() -> None:
+def test_parts_are_those_that_can_be_chosen() -> None:
     assert [*PARTS] == [QUEUEING, *OPERATORS, *MACHINES]
     assert len({*map(role_name, PARTS)}) == len(PARTS)
     for one, other in itertools.combinations(PARTS, 2):

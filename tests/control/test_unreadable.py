@@ -1,4 +1,4 @@
-"""A Workload whose status nobody can read stops its own job and nothing else."""
+"""A Workload with an unreadable status stops its own job and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_kubelet(view: View, settings: Settings) -> Assembly:
 
 
 async def damaged(world: World, workload: Json, status: Json) -> None:
-    """Write a status that nobody has checked, as an API with another definition takes it."""
+    """Write a status unchecked, as an API with another definition takes it."""
     metadata = workload["metadata"]
     kind = (workload["apiVersion"], workload["kind"])
     where = (metadata["namespace"], metadata["name"], "status")

@@ -105,7 +105,7 @@ def test_a_gang_that_the_volumes_node_cannot_hold_is_told_so() -> None:
     story(tell)
 
 
-def test_who_waits_hears_that_the_claim_has_a_volume() -> None:
+def test_a_pending_workload_is_tried_when_its_claim_has_a_volume() -> None:
     async def main() -> None:
         async with World().running() as world:
             await world.create(*queue(), mounting(job("train", pods=1), "data"))

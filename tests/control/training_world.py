@@ -201,7 +201,7 @@ async def crash(world: World, pod: Json, code: int = 1, reason: str = "Error") -
 
 
 async def incident(world: World, index: int = 0, seconds: float = 1000) -> None:
-    """Crash one of the running pods, and wait until everybody runs again, or nobody does."""
+    """Crash one of the running pods, and wait until all run again, or none does."""
     await crash(world, pods(world)[index])
     await world.settle()
     await world.pass_time(seconds)

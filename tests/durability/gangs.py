@@ -28,9 +28,9 @@ from tests.faults.jobs import SORTS, Gang, Wish
 from tests.faults.sweep import surroundings
 
 Json = dict[str, Any]
-# Kinds whose pods end by themselves and are made by somebody else than the user.
+# Kinds whose pods end by themselves and are made by an operator.
 KINDS = ("job", "jobset", "trainjob", "vcjob", "pytorchjob")
-# A gang may run in part while it binds (a minute), and while nobody is there to bind it.
+# A gang may run in part while it binds (a minute), and while no controller is there to bind it.
 ROLL_BACK_S = 60.0
 _NODES = "8x{gpu=8,cpu=256,memory=1024Gi}"
 _PATIENCE_S = 3600.0
@@ -128,7 +128,7 @@ class Storm:
         return self.result
 
     def _one_life(self) -> list[str]:
-        """Run the cluster for a moment; return who is not through at its end."""
+        """Run the cluster for a moment; return the gangs that are not done at its end."""
         began = time.monotonic()
         server = Server(self._folder, *self._options)
         down = time.monotonic() - began
@@ -155,7 +155,7 @@ class Storm:
 
     def _submit(self, server: Server, connection: http.client.HTTPSConnection, obj: Json) -> None:
         code, answer = server.call(connection, "POST", _path(obj), self._told(obj))
-        # It may have been acknowledged to nobody before the last kill.
+        # It may not have been acknowledged before the last kill.
         if code not in (201, 409):
             name = obj["metadata"]["name"]
             self.result.faults.append(f"{name} was refused: {answer.get('message')}")

@@ -1,4 +1,4 @@
-"""What happened to pods, read from the log of a cluster's file while nobody has it open.
+"""What happened to pods, read from the log of a cluster's file while it is not open.
 
 Every change that was ever acknowledged is in it, in order. The promises about gangs are checked
 against that, not against what some client happened to see.

@@ -1,7 +1,7 @@
-"""A clock that moves only when everybody has done what there was to do.
+"""A clock that moves only when all controllers have done what there was to do.
 
 `time` only grows, and is what `monotonic` tells. The clock on the wall (`now`) is ahead of it or
-behind, and jumps when somebody sets it. The API and people go by the wall, as those of a real
+behind, and jumps when it is set. The API and people go by the wall, as those of a real
 cluster do. A process of ours has a `SteadyClock`: until it dies, its time never goes back.
 """
 
@@ -16,7 +16,7 @@ START = 1_700_000_000.0
 
 
 class SteppedClock:
-    """Time for controllers and clients (`kube.clock.Clock`); whoever sleeps is woken by `move`."""
+    """Time for controllers and clients (`kube.clock.Clock`); `move` wakes sleepers."""
 
     def __init__(self) -> None:
         self.time = START
@@ -41,13 +41,13 @@ class SteppedClock:
         await woken
 
     def next_due(self) -> float | None:
-        """Return when the next sleeper wakes; those who died in their sleep are forgotten."""
+        """Return when the next sleeper wakes; sleepers of dead processes are forgotten."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
 
     def move(self, time: float) -> None:
-        """Go on to a time and wake whoever waited for it."""
+        """Move on to a time and wake the sleepers that waited for it."""
         self.time = max(self.time, time)
         while (due := self.next_due()) is not None and due <= self.time:
             heapq.heappop(self._sleepers)[2].set_result(None)

@@ -2,7 +2,7 @@
 
 Two processes, the control plane and the runner of pods, work on the embedded API. Between any two
 calls of one the other may go on, a watch may bring something or nothing, an answer may get lost,
-and a process may be gone. Time moves when nobody has anything left to do. The same seed gives the
+and a process may be gone. Time moves when nothing is left to do. The same seed gives the
 same moves, so a failure can be seen again, step by step.
 """
 
@@ -90,7 +90,7 @@ class Cluster:
         self.on_change: list[Callable[[Kind, Json | None, Json | None], None]] = []
         self.on_time: list[Callable[[], None]] = []
         self.fault_of: Callable[[Call], str] = self._fault
-        self.down_s: Sequence[float] = _DOWN_S  # how long whoever dies stays away
+        self.down_s: Sequence[float] = _DOWN_S  # how long a dead process stays away
         self.broken: list[str] = []  # promises that were
         self.is_late = False  # what changes now was asked for long ago
         self._epoch = 0
@@ -248,7 +248,7 @@ class Cluster:
     # ---- time --------------------------------------------------------------------------------
 
     async def pass_time(self, seconds: float) -> None:
-        """Let everybody work, and time pass between."""
+        """Let all processes work, and time pass between."""
         end = self.clock.time + seconds
         while True:
             await self._come_to_rest()
@@ -275,7 +275,7 @@ class Cluster:
                 *(process.next_due() for process in self.processes),
                 self._timetable[0][0] if self._timetable else None,
             )
-            if due is not None and due > self.clock.time  # else somebody else is waited for
+            if due is not None and due > self.clock.time  # else another process is waited for
         ]
         return min(times, default=None)
 
@@ -293,7 +293,7 @@ class Cluster:
     # ---- moves -------------------------------------------------------------------------------
 
     async def _come_to_rest(self) -> None:
-        """Make moves until nobody has anything left to do at this time."""
+        """Make moves until nothing is left to do at this time."""
         for _ in range(_MOST_MOVES):
             if self.broken:
                 raise Broken(self.broken[0])
@@ -392,7 +392,7 @@ class Cluster:
                 _answer(call, answer)
 
     def _arrives_later(self, process: Process, call: Call) -> None:
-        """Have a request carried out when nobody waits for its answer any more."""
+        """Have a request carried out when its answer is not waited for any more."""
 
         async def arrive(_: Cluster) -> None:
             self.is_late = True

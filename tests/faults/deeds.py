@@ -17,7 +17,7 @@ from unisono.kube.trouble import KubeTrouble, NotFound
 
 Json = dict[str, Any]
 _MENDED_AFTER_S = (5.0, 20.0, 60.0)
-# How far the clock on the wall is ahead after somebody set it, in seconds.
+# How far the clock on the wall is ahead after it was set, in seconds.
 _AHEAD_S = (-3600.0, -60.0, -1.0, 1.0, 60.0, 3600.0)
 # How each kind is told to pause by hand.
 _SUSPENDS: Mapping[str, Json] = {
@@ -39,7 +39,7 @@ class People:
         self._surroundings = surroundings
         self.gangs: list[Gang] = []  # as they were submitted
         self.deleted: set[str] = set()  # by a user
-        self._left_behind: dict[str, Gang] = {}  # whose dependents were, on purpose
+        self._left_behind: dict[str, Gang] = {}  # jobs that were orphaned on purpose
         self._deeds: Mapping[str, Callable[[float], Awaitable[None]]] = {
             "kill control": lambda draw: cluster.kill(cluster.control),
             "kill runner": lambda draw: cluster.kill(cluster.runner),
@@ -74,7 +74,7 @@ class People:
             await self._cluster.user.create(obj)
 
     async def do(self, trouble: Trouble) -> None:
-        """Do what is to be done; what is refused or finds nobody is left."""
+        """Do what is to be done; what is refused or finds no target is left."""
         try:
             await self._deeds[trouble.what](trouble.draw)
         except KubeTrouble as refused:
@@ -222,7 +222,7 @@ class People:
                 await self._delete_alone(obj)
 
     async def _job_replaced(self, draw: float) -> None:
-        """Delete a job, and submit another one of the same name before anybody has noticed."""
+        """Delete a job, and submit another one of the same name at once."""
         job = self._some_job(draw)
         gang = next(
             (one for one in self.gangs if job and one.name == job["metadata"]["name"]), None
@@ -268,7 +268,7 @@ class People:
         self._later(draw, "the clock is right again", right)
 
     async def _job_suspended(self, draw: float) -> None:
-        """Suspend a job of a queue, which takes it up again; nobody would resume any other."""
+        """Suspend a job of a queue, which resumes it; any other would stay suspended."""
         job = self._some_job(draw)
         if job is None or names.QUEUE_LABEL not in (job["metadata"].get("labels") or {}):
             return
@@ -337,9 +337,9 @@ class People:
     # ---- afterwards --------------------------------------------------------------------------
 
     async def take_away_what_was_left_behind(self) -> None:
-        """Delete what jobs had made that were deleted without it; nobody else ever would.
+        """Delete the dependents of orphaned jobs; nothing else ever would.
 
-        Workloads have to end by themselves. Those that are over and belong to nobody go as well.
+        Workloads have to end by themselves. Finished ones without an owner are deleted as well.
         """
         for gang in self._left_behind.values():
             for kind, name in self._made_for(gang):
@@ -371,7 +371,7 @@ class People:
             await self._cluster.user.delete(kind, name, "default", propagation="Background")
 
     async def replace_lost_pods(self) -> None:
-        """Make pods again that nobody else makes, as their user would."""
+        """Make pods of users again, as their user would."""
         for gang in self.gangs:
             if gang.name in self.deleted or not gang.pods or self.end_of(gang) == "succeeded":
                 continue
@@ -397,7 +397,7 @@ class People:
     def end_of(self, gang: Gang) -> str | None:
         """Return how a gang ended; None if it has not."""
         if gang.pods and self._have_all_succeeded(gang):
-            return "succeeded"  # even if somebody took the record of it away
+            return "succeeded"  # even if its record was deleted
         job = self._cluster.objects[gang.kind].get(("default", gang.name))
         return gang.end(job) if job is not None else None
 

@@ -74,7 +74,7 @@ class Gang:
 
     @property
     def pods(self) -> tuple[Json, ...]:
-        """The pods that nobody makes but the user."""
+        """The pods that only the user makes."""
         return tuple(obj for obj in self.objects if obj["kind"] == "Pod")
 
 
@@ -257,5 +257,5 @@ SORTS: Mapping[str, Callable[[Wish], Gang]] = {
     "pytorchjob": pytorch,
     "mpijob": mpi,
 }
-# Pods of no queue are nobody's group: Kueue's groups need one.
+# Pods of no queue form no group: Kueue's groups need one.
 NEEDS_QUEUE = ("kueuegroup",)

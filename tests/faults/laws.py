@@ -8,7 +8,7 @@ At every change that is stored:
     placements of a workload are numbered upwards
 
 As time passes, for no longer than a limit while the controllers live:
-    part of a gang runs; somebody waits without an explanation; a pod runs for nobody
+    part of a gang runs; a workload waits without an explanation; a pod runs without a workload
     a workload is there, or in a queue, whose job is gone and that has no pods: a ghost
     a workload that was told to leave and has no pods holds quota
 """
@@ -87,7 +87,7 @@ class Laws:
             self._broken(f"node {name} has {has} GPUs and its pods take {taken}")
 
     def _is_recorded(self, pod: Json, key: tuple[str, str]) -> None:
-        """Check that a pod is bound where its gang's record says (I2), and nobody else is."""
+        """Check that a pod is bound where its gang's record says (I2), and no other pod is."""
         name, node = pod["metadata"]["name"], reading.node_of(pod)
         workload = self._cluster.objects[names.WORKLOAD].get(key)
         if workload is None:
@@ -179,8 +179,8 @@ class Laws:
             if node_ is None or name not in {node for _, node in reading.places(workload)}:
                 continue
             if gpus_ > int(node_["status"]["allocatable"].get(reading.GPU, 0)):
-                who = workload["metadata"]["name"]
-                self._broken(f"{who} was admitted; {gpus_} GPUs of {name} are now promised")
+                name_ = workload["metadata"]["name"]
+                self._broken(f"{name_} was admitted; {gpus_} GPUs of {name} are now promised")
 
     def _within_quota(self, workload: Json) -> None:
         name = (reading.admission(workload) or {})["clusterQueue"]
@@ -189,9 +189,9 @@ class Laws:
             return
         cohort = queue["spec"].get("cohortName")
         most, used = self._most(name), self._used(name)
-        who = workload["metadata"]["name"]
+        name_ = workload["metadata"]["name"]
         if most is not None and used > most:
-            self._broken(f"{who} was admitted; queue {name} uses {used} of {most} GPUs")
+            self._broken(f"{name_} was admitted; queue {name} uses {used} of {most} GPUs")
         if cohort:
             members = [
                 other["metadata"]["name"]
@@ -201,7 +201,7 @@ class Laws:
             shared = sum(map(self._nominal, members))
             together = sum(map(self._used, members))
             if together > shared:
-                self._broken(f"{who} was admitted; cohort {cohort} uses {together} of {shared}")
+                self._broken(f"{name_} was admitted; cohort {cohort} uses {together} of {shared}")
 
     def _used(self, queue: str) -> int:
         return sum(
@@ -214,7 +214,7 @@ class Laws:
     def _seen(self, name: str) -> list[Json]:
         """Return a queue as it is, and as the scheduler sees it: it cannot know better."""
         found = [self._cluster.objects[names.CLUSTER_QUEUE][("", name)]]
-        if self._cluster.is_late:  # nobody can take back what is on its way
+        if self._cluster.is_late:  # a write on its way cannot be taken back
             earliest = self._cluster.clock.time - LATEST_S
             found += [
                 old
@@ -264,12 +264,12 @@ class Laws:
             if any(not reading.is_over(pod) for pod in self._pods_of(key)):
                 continue
             if not self._has_owner(workload):
-                yield ("is there for nobody", key[1]), GHOST_S
+                yield ("exists without a job", key[1]), GHOST_S
             if reading.admission(workload) and reading.is_evicted(workload):
                 yield ("holds quota though it has left", key[1]), GHOST_S
         for pod in self._cluster.objects[names.POD].values():
             if _runs(pod) and not reading.is_going(pod) and self._is_nobodys(pod):
-                yield ("runs for nobody", pod["metadata"]["name"]), ORPHANED_S
+                yield ("runs without a workload", pod["metadata"]["name"]), ORPHANED_S
 
     def _has_owner(self, workload: Json) -> bool:
         metadata = workload["metadata"]

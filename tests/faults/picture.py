@@ -31,7 +31,7 @@ def picture(cluster: Cluster) -> Iterator[str]:
                 text = one.get("message", "")[:120]
                 yield f"    {one['type']} {one['status']} {one['reason']}: {text}"
     for (_, name), pod in sorted(cluster.objects[names.POD].items()):
-        of = (reading.workload_of(pod) or ("", "nobody"))[1]
+        of = (reading.workload_of(pod) or ("", "-"))[1]
         going = " going" if reading.is_going(pod) else ""
         held = "".join(f" {one}" for one in pod["metadata"].get("finalizers") or ())
         phase = (pod.get("status") or {}).get("phase")

@@ -13,7 +13,7 @@ from tests.support.control_objects import GPU, KUEUE, node, priority
 
 Json = dict[str, Any]
 PRIORITIES = {"low": 1, "high": 100}
-# Things go wrong for so long; then everybody has to come to a good end.
+# Things go wrong for so long; then all gangs have to come to a good end.
 TROUBLE_S = 240.0
 
 

@@ -1,7 +1,7 @@
 """One process of the cluster under test: controllers, their view, their watches, their calls.
 
 What a watch has not brought yet waits in `backlog`; what a controller asked of the API waits in
-`calls`. Nothing happens by itself: whoever owns the process says what comes next.
+`calls`. Nothing happens by itself: the owner of the process says what comes next.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Call:
 
 @dataclass(slots=True)
 class Calls:
-    """The transport of a process: requests wait here until somebody carries them out."""
+    """The transport of a process: requests wait here until they are carried out."""
 
     waiting: list[Call] = field(default_factory=list)
 
@@ -149,7 +149,7 @@ class Process:
 
     @property
     def has_task(self) -> bool:
-        """Whether there is a task, and somebody free to work on it."""
+        """Whether there is a task, and a worker free for it."""
         if not self.is_up or len(self.work) >= self.program.workers:
             return False
         queue = self.driver.queue

@@ -1,4 +1,4 @@
-"""What objects say that a promise is about, read as plainly as possible and from nobody's cache."""
+"""What objects say that a promise is about, read as plainly as possible and from no cache."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_over(pod: Json) -> bool:
 
 
 def is_going(obj: Json) -> bool:
-    """Say whether somebody deleted it."""
+    """Say whether it was deleted."""
     return "deletionTimestamp" in obj["metadata"]
 
 

@@ -1,4 +1,4 @@
-"""One run: a cluster in trouble, and then the good end that everybody must come to."""
+"""One run: a cluster in trouble, and then the good end that all gangs must come to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unisono.control.assembly import KINDS
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
-# Longer than any back-off: whoever is not done by then never will be.
+# Longer than any back-off: a gang that is not done by then never will be.
 _PATIENCE_S = 4 * 3600.0
 _ROUND_S = 120.0
 _TIDY_S = 900.0
@@ -84,7 +84,7 @@ async def play(
     story: Callable[[People], Awaitable[None]],
     outcome: Outcome,
 ) -> None:
-    """Let a story happen on a new cluster, and everybody come to a good end afterwards."""
+    """Let a story happen on a new cluster, and all gangs come to a good end afterwards."""
     outcome.trace = cluster.trace
     async with cluster.running():
         laws = Laws(cluster)
@@ -129,7 +129,7 @@ async def _do(people: People, trouble: Trouble, _: Cluster) -> None:
 
 
 async def _come_to_an_end(cluster: Cluster, people: People) -> None:
-    """Wait until every gang that nobody deleted has done what it is there for."""
+    """Wait until every gang that was not deleted has done its work."""
     end = cluster.clock.time + _PATIENCE_S
     while True:
         await cluster.pass_time(_ROUND_S)
@@ -146,7 +146,7 @@ async def _come_to_an_end(cluster: Cluster, people: People) -> None:
             if left.get(gang.name) == "failed":
                 if not gang.pods:
                     raise Broken(f"{gang.name} failed for good")
-                await people.start_over(gang)  # nobody else would
+                await people.start_over(gang)  # nothing else would
                 left[gang.name] = None
         undone = [name for name, ended in left.items() if ended is None]
         if not undone:
@@ -157,7 +157,7 @@ async def _come_to_an_end(cluster: Cluster, people: People) -> None:
 
 
 async def _leave_nothing(cluster: Cluster, people: People, before: set[str]) -> None:
-    """Check that nobody holds anything, delete everything, and look what is left."""
+    """Check that nothing is held, delete everything, and look what is left."""
     await cluster.pass_time(2 * _ROUND_S)  # what was left behind may just have been deleted
     state = cluster.assembly.scheduler.state
     if state.running:

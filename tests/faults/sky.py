@@ -15,7 +15,7 @@ class Sky:
     delay: float = 0.0  # no answer, and it is done some time later
     conflict: float = 0.0  # 409, nothing done
     busy: float = 0.0  # 429, nothing done
-    die_before: float = 0.0  # whoever writes is gone, and the write is not done
+    die_before: float = 0.0  # the writer is gone, and the write is not done
     die_after: float = 0.0  # … and the write is done
     # Of a change that a watch is about to bring.
     late: float = 0.0  # this watch says nothing for some seconds

@@ -4,7 +4,7 @@
     python -m tests.faults.sweep KIND --at 17 --after   one point, with everything that was written
 
 In its life the gang waits, starts, fails once and restarts, is preempted by an urgent job, comes
-back, ends and is deleted. At each point whoever is about to write is gone, before or after the
+back, ends and is deleted. At each point the process about to write is gone, before or after the
 write, and starts anew from what is stored.
 """
 

@@ -86,7 +86,7 @@ def test_the_highest_ranks_go_and_the_others_run_on() -> None:
     play(story)
 
 
-def test_who_does_not_say_so_leaves_whole_and_comes_back_whole() -> None:
+def test_a_gang_that_cannot_shrink_is_evicted_and_resumed_whole() -> None:
     async def story(world: World) -> None:
         rigid = elastic()
         del rigid["metadata"]["annotations"]["unisono.dev/can-shrink"]

@@ -65,7 +65,7 @@ def test_a_gang_takes_two_writes_of_its_workload_and_one_of_each_pod() -> None:
     asyncio.run(main())
 
 
-def test_who_waits_for_the_same_as_before_is_not_written_to() -> None:
+def test_an_unchanged_wait_is_not_written_again() -> None:
     counted: list[Counting] = []
 
     def wrap(inner: Transport) -> Transport:
@@ -121,7 +121,7 @@ JOB = {"kind": "Job", "name": "train", "controller": True}
     [
         pytest.param({"ownerReferences": [JOB]}, ADMITTED, "Committing", id="its pods come later"),
         pytest.param({"ownerReferences": [JOB]}, [], "Planned", id="it waits for machines"),
-        pytest.param({}, ADMITTED, "Planned", id="nobody is known to make its pods"),
+        pytest.param({}, ADMITTED, "Planned", id="no controller is known to make its pods"),
         pytest.param(
             {"ownerReferences": [JOB], "annotations": {names.GANG: "coscheduling:train"}},
             ADMITTED,

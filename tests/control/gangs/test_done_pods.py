@@ -32,7 +32,7 @@ def test_the_place_of_a_pod_after_which_none_comes_is_free() -> None:
         await world.create(job("other", pods=1, gpus=1, seconds=60))
         await world.settle()
         assert running(world) == ["three", "three"]
-        await world.pass_time(11)  # the third one runs now, and nobody comes after it
+        await world.pass_time(11)  # the third one runs now, and has no successor
         assert running(world) == ["other", "three"]
         assert list(places(world, "three").values()) == [1]
         await world.pass_time(11)

@@ -70,8 +70,8 @@ def test_a_gang_is_released_as_a_whole_and_committed_when_all_are_bound() -> Non
 
 def test_pods_stay_behind_the_gate_until_all_of_them_exist() -> None:
     async def main() -> None:
-        nobody_runs_jobs = World(assemble=lambda *seen: assembled(*seen, runs_jobs=False))
-        async with nobody_runs_jobs.running() as world:
+        without_job_operator = World(assemble=lambda *seen: assembled(*seen, runs_jobs=False))
+        async with without_job_operator.running() as world:
             await world.create(node("n1"), node("n2"), *queue(), job("train", pods=2))
             await world.settle()
             (found,) = world.every(names.JOB)

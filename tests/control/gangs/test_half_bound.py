@@ -82,7 +82,7 @@ async def lose(world: World, name: str) -> None:
     await world.settle()
 
 
-def test_scenario_16_whoever_comes_after_a_crash_binds_the_others() -> None:
+def test_scenario_16_a_restarted_controller_binds_the_other_pods() -> None:
     async def story(world: World) -> None:
         planned = sorted(host for host, _ in hosts_of(the_workload(world)))
         world.restart()
@@ -104,14 +104,14 @@ def test_scenario_17_a_node_that_is_gone_is_replaced_in_the_same_rack() -> None:
         await world.pass_time(10)
         assert set(nodes_of(world).values()) == {"n1", "n2", "n3", "n4", "n5"} - {gone}
         assert set(phases(world).values()) == {"Running"}
-        assert len(phases(world)) == 4  # nobody was started twice
+        assert len(phases(world)) == 4  # no pod was started twice
         assert record(world) == ("Committed", "2")
         assert not the_workload(world)["status"].get("unhealthyNodes")
 
     half_bound(story)
 
 
-def test_scenario_17_without_another_node_everybody_leaves() -> None:
+def test_scenario_17_without_another_node_all_pods_leave() -> None:
     async def story(world: World) -> None:
         bound = {node for node in nodes_of(world).values() if node}
         gone = next(host for host, _ in hosts_of(the_workload(world)) if host not in bound)
@@ -148,7 +148,7 @@ def test_scenario_19_a_pod_that_a_node_turns_away_goes_to_another() -> None:
         await world.pass_time(60)
         running = {one for one, phase in phases(world).items() if phase == "Running"}
         assert len(running) == 4
-        assert running >= before.keys() - {name}  # nobody else was started again
+        assert running >= before.keys() - {name}  # no other pod was restarted
         (new,) = running - before.keys()
         assert nodes_of(world)[new] == "n5"
         assert at not in {nodes_of(world)[one] for one in running}

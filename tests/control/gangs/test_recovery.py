@@ -91,9 +91,9 @@ NODES: dict[str, Json] = {
         ([pod(ended=5), pod("q", deleted=3)], "disruption", "PodDeleted", "q"),
         # A survivor that was told to go ends in an error, too: that is a consequence.
         ([pod(ended=5), pod("q", ended=7, deleted=6, code=143)], "app", "Error", "p"),
-        # In the same second, whoever was not told to go is the cause.
+        # In the same second, a pod that was not deleted is the cause.
         ([pod("a", deleted=5), pod(ended=5)], "app", "Error", "p"),
-        # Whoever ended well is no cause.
+        # A pod that succeeded is no cause.
         ([pod("a", ended=1, code=0, phase="Succeeded"), pod(ended=5)], "app", "Error", "p"),
         ([], "disruption", "PodsGone", ""),
     ],

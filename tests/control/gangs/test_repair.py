@@ -150,7 +150,7 @@ def test_a_gang_that_restarts_does_not_go_back_to_a_cordoned_node() -> None:
         await world.create(gpu_node("n4"))
         await world.client.patch(names.NODE, "n1", "", {"spec": {"unschedulable": True}})
         await world.settle()
-        assert places(world) == WHOLE  # whoever runs there runs on
+        assert places(world) == WHOLE  # running pods stay
         first = next(
             one for one in world.every(names.POD) if one["spec"]["hostname"] == "t-node-0-0"
         )
@@ -179,7 +179,7 @@ def test_a_crash_in_between_changes_nothing(at: int) -> None:
 
 @pytest.mark.parametrize("stops", [0, 1000], ids=["stops at once", "stops after the timeout"])
 def test_a_job_that_fails_meanwhile_is_over_and_does_not_queue_again(stops: int) -> None:
-    """Its last pod may still be on its way out when nobody looks for another node any more."""
+    """Its last pod may still be terminating when no other node is looked for any more."""
 
     async def story(world: World) -> None:
         says = {"stop-seconds": str(stops)}

@@ -57,7 +57,7 @@ def test_a_gang_with_all_gpus_of_a_broken_node_starts_again_without_it() -> None
     play(story)
 
 
-def test_an_error_of_the_application_moves_nobody() -> None:
+def test_an_application_error_moves_no_gang() -> None:
     async def story(world: World) -> None:
         before = await started(world, nodes=5)
         await breaks(world, "n2", "Xid31")
@@ -82,7 +82,7 @@ def test_it_stays_while_there_is_no_other_node() -> None:
     play(story)
 
 
-def test_who_has_only_some_gpus_of_the_node_may_have_others() -> None:
+def test_a_pod_with_some_gpus_of_a_node_may_use_healthy_ones() -> None:
     async def story(world: World) -> None:
         before = await started(world, nodes=5, gpus=4)
         await breaks(world, next(iter(before.values())), "Xid79")

@@ -81,7 +81,7 @@ def test_the_second_time_within_a_day_only_a_person_lets_it_back_in() -> None:
 
 
 @pytest.mark.parametrize(("strikes", "seconds"), [(0, 60), (1, 600), (2, 6000), (4, 86_400)])
-def test_whoever_was_away_is_trusted_later_each_time(strikes: int, seconds: float) -> None:
+def test_a_flapping_node_is_trusted_later_each_time(strikes: int, seconds: float) -> None:
     before = Record(strikes=(timestamp(NOW),) * strikes)
     short = follow(before, seen(away=NOW), NOW + 9)
     assert (short.record, short.again_at) == (before, NOW + 10)

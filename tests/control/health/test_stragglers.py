@@ -54,12 +54,12 @@ def test_one_of_eight_is_slow_and_is_told_of_after_five_minutes() -> None:
 
 
 @pytest.mark.parametrize("times", [[1.25] * 8, [1.0] * 7 + [1.05], [1.0, 1.5], [2.0], []])
-def test_nobody_is_slow_among_equals_or_too_few(times: list[float]) -> None:
+def test_no_rank_is_slow_among_equals_or_too_few(times: list[float]) -> None:
     ranks = ranked({str(at): one for at, one in enumerate(times)})
     assert not any(one.is_slow for one in ranks.values())
 
 
-def test_who_keeps_up_for_one_window_begins_anew() -> None:
+def test_a_rank_that_keeps_up_for_one_window_begins_anew() -> None:
     slow, _ = follow({}, ranked(EIGHT), NOW)
     slow, _ = follow(slow, ranked({**EIGHT, "h": 1.0}), NOW + 240)
     slow, findings = follow(slow, ranked(EIGHT), NOW + 300)
@@ -147,7 +147,7 @@ def test_a_slow_rank_is_named_and_its_node_suspect_when_it_is_bad() -> None:
         assert taints(world, "n3") == []
         await train(world, 4, "n3", 1.6)
         assert taints(world, "n3") == [(SUSPECT, "Straggler")]
-        assert status(world, names.JOB_SET, "t")["restarts"] == 0  # nobody asked to be moved
+        assert status(world, names.JOB_SET, "t")["restarts"] == 0  # no job asked to be moved
         await train(world, 2, "n3", 1.0)
         workload = world.every(names.WORKLOAD)[0]
         assert KNOWN not in workload["metadata"]["annotations"]

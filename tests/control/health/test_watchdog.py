@@ -88,7 +88,7 @@ def test_a_gang_that_hangs_restarts_and_that_counts(seconds: int, limit: int) ->
     play(story)
 
 
-def test_who_reports_nothing_is_left_alone_and_who_ends_is_not_blamed() -> None:
+def test_silent_gangs_are_left_alone_and_ending_pods_are_not_blamed() -> None:
     async def story(world: World) -> None:
         await world.create(gpu_node("n1"), gpu_node("n2"), *queues(), train_job())
         await world.settle()

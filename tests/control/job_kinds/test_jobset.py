@@ -1,4 +1,4 @@
-"""JobSets: their Jobs and names, who waits for whom, and how they end (jobs §2)."""
+"""JobSets: their Jobs and names, dependencies, and how they end (jobs §2)."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_jobset_without_a_queue_still_starts_whole_or_not_at_all() -> None:
     play(story)
 
 
-def test_its_operator_waits_for_the_queue_even_if_nobody_suspended_it_yet() -> None:
+def test_its_operator_waits_for_the_queue_even_if_it_is_not_suspended_yet() -> None:
     def only_operators(view: View, settings: Settings) -> Assembly:
         whole = embedded(view, settings)
         quick = [one for one in whole.controllers if one.name in ("jobset", "job")]

@@ -112,7 +112,7 @@ PREFIX = "jobset.sigs.k8s.io/"
         ({"unisono.dev/max-restarts": "1"}, {"maxRestarts": 3}, None, 1),
     ],
 )
-def test_the_limit_comes_from_the_first_who_says_one(
+def test_the_limit_comes_from_the_first_place_that_sets_one(
     annotations: Json, policy: Json | None, backoff: int | None, limit: int
 ) -> None:
     async def story(world: World) -> None:

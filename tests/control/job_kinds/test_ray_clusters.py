@@ -111,7 +111,7 @@ def test_what_the_pods_know() -> None:
     told(story)
 
 
-def test_a_worker_is_replaced_alone_and_with_the_head_everybody() -> None:
+def test_a_worker_is_replaced_alone_and_all_pods_with_the_head() -> None:
     async def story(world: World) -> None:
         await set_up(world)
         await world.create(dev())
@@ -201,7 +201,7 @@ def test_a_cluster_whose_head_is_refused_does_not_make_and_remove_its_workers_fo
     async def story(world: World) -> None:
         await set_up(world)
         made = dev()
-        made["spec"]["headGroupSpec"]["template"]["spec"]["priorityClassName"] = "nobody-has-it"
+        made["spec"]["headGroupSpec"]["template"]["spec"]["priorityClassName"] = "missing-class"
         await world.create(made)
         await world.settle(most=500)
         assert [note for note in world.notes if note.reason == "HeadLost"] == []

@@ -116,7 +116,7 @@ def test_time_is_up_and_others_are_told_why_they_wait() -> None:
     play(story)
 
 
-def test_a_limit_that_is_left_open_is_as_long_as_nobody_else_minds() -> None:
+def test_an_open_limit_lasts_until_it_would_delay_another_job() -> None:
     """`--time-min`: planned with the least, raised at the start, open again when it is requeued."""
 
     async def story(world: World) -> None:
@@ -142,7 +142,7 @@ def test_a_limit_that_is_left_open_is_as_long_as_nobody_else_minds() -> None:
     play(story, settings=Settings(policy=Policy(backfill=Backfill())))
 
 
-def test_who_waits_is_told_on_which_nodes_it_is_to_start() -> None:
+def test_a_pending_job_shows_the_nodes_it_is_to_start_on() -> None:
     async def story(world: World) -> None:
         await submit(world, 1, "-N2", "--gres=gpu:8", "-t10", "-J", "first", script="sleep 590")
         await submit(world, 2, "-N2", "--gres=gpu:8", "-t5", "-J", "next")

@@ -20,7 +20,7 @@ KEY = Key("kube-system", "slurm-turns")
 
 
 class Counting(View):
-    """A view that counts the jobs that somebody looks at."""
+    """A view that counts the jobs that are read."""
 
     def __init__(self, shown: View) -> None:
         self._shown = shown
@@ -44,7 +44,7 @@ def test_jobs_that_wait_are_read_once_however_often_something_happens() -> None:
         first = list(keeper.reconcile(KEY, view, now))
         assert isinstance(first[0], Create | Patch)
         assert view.jobs == 6
-        # Whoever comes at once is told to come back, for nothing.
+        # A second run at once is put off, and reads nothing.
         assert list(keeper.reconcile(KEY, view, now + 0.5)) == [Again(now + 2)]
         assert view.jobs == 6
         # And later only those are read that came since.

@@ -50,7 +50,7 @@ def test_a_task_that_depends_on_another_comes_later_into_its_kept_place() -> Non
         )
         await world.create(gpu_node("n1", 2), job)
         await world.settle()
-        assert phases(world) == {}  # places for all, or nobody starts
+        assert phases(world) == {}  # places for all, or no pod starts
         await world.create(gpu_node("n2", 1))
         await world.settle()
         assert phases(world) == {"j-ps-0": "Pending"}

@@ -66,9 +66,7 @@ class Story:
 WORKERS = task("w", 2)
 SERVERS = task("s", 1)
 STORIES: Mapping[str, Story] = {
-    "a lost pod is replaced if nobody says otherwise": Story(
-        vcjob(WORKERS), kills=["j-w-1"], replaced=["j-w-1"]
-    ),
+    "a lost pod is replaced by default": Story(vcjob(WORKERS), kills=["j-w-1"], replaced=["j-w-1"]),
     "RestartTask starts the pods of one task over": Story(
         vcjob(WORKERS, SERVERS, policies=[on("PodEvicted", "RestartTask")]),
         kills=["j-w-1"],
@@ -106,7 +104,7 @@ STORIES: Mapping[str, Story] = {
         retries=1,
         replaced=["j-w-0", "j-w-1"],
     ),
-    "a failed pod that nobody cares about stays": Story(
+    "a failed pod without a policy stays": Story(
         vcjob(task("w", 2, fail_after="5", fail_index="1")),
         seconds=8,
         pods={"Running": 1, "Failed": 1},

@@ -65,7 +65,7 @@ def test_a_gang_waits_for_its_last_node_and_then_starts_whole() -> None:
     play(story)
 
 
-def test_a_cluster_without_nodes_admits_nobody() -> None:
+def test_a_cluster_without_nodes_admits_nothing() -> None:
     async def story(world: World) -> None:
         await world.create(*queue(), job("early", pods=1))
         await world.settle()
@@ -130,7 +130,7 @@ def test_a_preemptor_without_a_place_looks_again_when_nodes_change() -> None:
         assert phases(world, "low") == ["Running"]
         await world.create(job("high", seconds=600, priority_class="high"))
         await world.pass_time(60)
-        assert phases(world, "low") == ["Running"]  # its leaving would help nobody
+        assert phases(world, "low") == ["Running"]  # its eviction would help no workload
         labels = {"metadata": {"labels": {"fast": "yes"}}}
         await world.client.patch(names.NODE, "n2", "", labels)
         await world.pass_time(60)

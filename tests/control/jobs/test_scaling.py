@@ -54,7 +54,7 @@ def test_more_pods_start_beside_those_that_run() -> None:
         before = set(nodes_of(world))
         await resize(world, 3)
         assert running(world) == ["n1", "n2", "n3"]
-        assert before <= set(nodes_of(world))  # nobody restarted
+        assert before <= set(nodes_of(world))  # no pod restarted
         (workload,) = world.every(WORKLOAD)
         assert workload["spec"]["podSets"][0]["count"] == 3
         assert find(workload["status"]["conditions"], "Evicted") is None
@@ -88,7 +88,7 @@ def test_more_pods_wait_for_nodes_or_quota_while_the_others_run(nodes: int, gpus
     play(story, nodes=nodes, gpus=gpus)
 
 
-def test_fewer_pods_give_their_quota_back_and_somebody_else_gets_it() -> None:
+def test_quota_of_removed_pods_goes_to_another_workload() -> None:
     async def story(world: World) -> None:
         await world.create(job("other", seconds=5000, pods=1))
         await world.pass_time(5)

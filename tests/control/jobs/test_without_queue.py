@@ -113,7 +113,7 @@ def test_a_queue_that_is_named_default_is_one() -> None:
     ],
 )
 def test_a_class_counts_where_it_is_meant_for(rule: PriorityClassRule, value: int) -> None:
-    """On a real cluster; who submitted a job is known to our own API alone, which refuses."""
+    """On a real cluster; only our own API knows the submitter of a job, and refuses."""
     world = World(settings=Settings(priority_classes=(rule,)), assemble=assembled)
 
     async def main() -> list[int]:
@@ -178,8 +178,8 @@ POLICY = {
 
 
 @pytest.mark.parametrize(("api_checks", "value"), [(False, 0), (True, 1000)])
-def test_rules_are_the_apis_where_it_asks_who(api_checks: bool, value: int) -> None:
-    """A real API with our policies has refused everybody else; one without them has not."""
+def test_rules_are_the_apis_where_it_checks_users(api_checks: bool, value: int) -> None:
+    """A real API with our policies has refused all other users; one without them has not."""
 
     def made(view: View, settings: Settings) -> Assembly:
         return cluster(view, settings, epoch=1, operators=(), api_checks_classes=api_checks)

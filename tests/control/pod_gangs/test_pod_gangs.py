@@ -92,7 +92,7 @@ def test_a_group_starts_when_all_of_its_pods_exist_and_fit() -> None:
     told(story)
 
 
-def test_a_group_ends_when_all_have_succeeded_and_may_replace_who_failed() -> None:
+def test_a_group_ends_when_all_have_succeeded_and_may_replace_failed_pods() -> None:
     async def story(world: World) -> None:
         ends = {"unisono.dev/run-seconds": "10"}
         await world.create(*queue_of(2), gpu_node("n1", 2))
@@ -247,7 +247,7 @@ def test_scenario_24_pods_that_finish_give_their_places_back_one_by_one() -> Non
         await world.pass_time(10)
         assert phases(world)["y"] == "Running"
         await world.pass_time(20)
-        assert {phases(world)[name] for name in "abcd"} == {"Succeeded"}  # nobody was evicted
+        assert {phases(world)[name] for name in "abcd"} == {"Succeeded"}  # no pod was evicted
         assert conditions(world)["Finished"] == "True Succeeded"
 
     told(story)

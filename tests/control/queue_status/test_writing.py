@@ -24,13 +24,13 @@ def test_one_busy_queue_is_written_every_second() -> None:
 def test_many_busy_queues_share_what_may_be_written() -> None:
     pace = Pace()
     names = [f"queue-{number}" for number in range(5 * MOST_PER_SECOND)]
-    assert all(written(pace, name, 0.0) for name in names)  # at first everybody, at once
+    assert all(written(pace, name, 0.0) for name in names)  # at first all of them, at once
     later = [(at / 10, name) for at in range(1, 101) for name in names]
     count = sum(written(pace, name, at) for at, name in later)
-    assert count == 2 * len(names)  # in ten seconds, everybody every five
+    assert count == 2 * len(names)  # in ten seconds, each every five
 
 
-def test_queues_that_are_quiet_again_slow_nobody_down() -> None:
+def test_queues_that_are_quiet_again_slow_no_other_down() -> None:
     pace = Pace()
     for number in range(5 * MOST_PER_SECOND):
         written(pace, f"queue-{number}", 0.0)

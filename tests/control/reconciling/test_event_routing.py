@@ -24,7 +24,7 @@ from unisono.kube.client import Client
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-NOBODY: View = View({})
+EMPTY_VIEW: View = View({})
 API_OF_CLAIMS = dict(zip(("apiVersion", "kind"), names.NODE_CLAIM, strict=True))
 
 
@@ -61,7 +61,7 @@ def phase(obj: Json) -> object:
 
 
 def woken(*listeners: Listener, of: Difference, by: Task | None = None) -> list[Task]:
-    return list(EventRouter(listeners).tasks_for(names.POD, of, NOBODY, by))
+    return list(EventRouter(listeners).tasks_for(names.POD, of, EMPTY_VIEW, by))
 
 
 def test_a_change_elsewhere_in_an_object_is_not_heard() -> None:
@@ -79,7 +79,7 @@ def test_what_comes_and_what_goes_is_always_heard() -> None:
     assert woken(Listener("phases", phase), of=Difference(pod("Running"), None)) == task
 
 
-def test_who_works_on_what_is_not_there_hears_of_nothing_else() -> None:
+def test_a_controller_of_an_absent_kind_is_not_woken() -> None:
     claims = Shelf.of(names.NODE_CLAIM, {})
     view = View({names.NODE_CLAIM: claims})
     cloud = Listener("cloud", idle_without=names.NODE_CLAIM)
@@ -97,15 +97,15 @@ def test_some_kinds_may_be_heard_of_for_their_owners_and_others_for_themselves()
     jobs = Listener("jobs", owner_kind=names.JOB, dependent_kinds=(names.POD,))
     jobs.watches = (names.JOB, names.POD, names.NODE)
     router, of_a_job = EventRouter([jobs]), Difference(None, pod("Running", owner="j"))
-    assert list(router.tasks_for(names.POD, of_a_job, NOBODY)) == [
+    assert list(router.tasks_for(names.POD, of_a_job, EMPTY_VIEW)) == [
         Task("jobs", Key("default", "j"))
     ]
-    assert list(router.tasks_for(names.NODE, of_a_job, NOBODY)) == [
+    assert list(router.tasks_for(names.NODE, of_a_job, EMPTY_VIEW)) == [
         Task("jobs", Key("default", "p"))
     ]
 
 
-def test_who_goes_by_name_is_asked_once() -> None:
+def test_a_controller_that_routes_by_name_is_asked_once() -> None:
     by_name, by_content = Listener("a", routes_by_name=True), Listener("b")
     woken(by_name, by_content, of=Difference(pod("Pending"), pod("Running", 2)))
     assert (by_name.asked, by_content.asked) == (1, 2)
@@ -169,7 +169,7 @@ def test_a_gang_starts_with_few_looks_at_it() -> None:
     asyncio.run(story())
 
 
-def test_whoever_listens_to_the_driver_hears_every_change() -> None:
+def test_listeners_of_the_driver_get_every_change() -> None:
     async def story() -> None:
         async with simulated_world().running() as world:
             first: list[Kind] = []
@@ -200,14 +200,14 @@ def test_others_hear_of_a_change_on_which_one_controller_fails() -> None:
     router = EventRouter(
         (Failing("first"), Listener("second")), lambda task, error: reported.append((task, error))
     )
-    tasks = [*router.tasks_for(names.POD, Difference(None, pod("Pending")), NOBODY)]
+    tasks = [*router.tasks_for(names.POD, Difference(None, pod("Pending")), EMPTY_VIEW)]
     assert tasks == [Task("second", Key("default", "p"))]
     ((task, error),) = reported
     assert task == Task("first", Key("default", "p"))
     assert isinstance(error, TypeError)
 
 
-def test_without_somebody_to_report_to_a_failure_is_raised() -> None:
+def test_a_failure_is_raised_where_it_cannot_be_reported() -> None:
     with pytest.raises(TypeError):
         woken(Failing("first"), of=Difference(None, pod("Pending")))
 

@@ -1,4 +1,4 @@
-"""What the API refuses of an operator's pods is told to whoever reads about the job."""
+"""Pods that the API refuses show as events about their job."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def told_of(*objects: Json) -> list[Note]:
 @pytest.mark.parametrize("kind", JOBS)
 def test_the_owner_hears_why_a_pod_was_not_made(kind: str) -> None:
     made, template, owner = JOBS[kind]
-    told = told_of(poked_at(made, f"{template}/spec/priorityClassName", "nobody-has-it"))
-    assert told, "the API's reason reaches nobody"
+    told = told_of(poked_at(made, f"{template}/spec/priorityClassName", "missing-class"))
+    assert told, "the API's reason is in no event"
     assert {(note.about.kind.kind, note.type) for note in told} == {(owner, "Warning")}
     assert all(note.message.startswith("Error creating: pods ") for note in told)
-    assert all("nobody-has-it" in note.message for note in told)
+    assert all("missing-class" in note.message for note in told)
     assert told[0].about.uid
 
 
 def test_one_attempt_is_told_of_once_however_many_pods_were_refused() -> None:
     many = poked_at(BATCH, "spec/parallelism", 50)
     many = poked_at(many, "spec/completions", 50)
-    told = told_of(poked_at(many, "spec/template/spec/priorityClassName", "nobody-has-it"))
+    told = told_of(poked_at(many, "spec/template/spec/priorityClassName", "missing-class"))
     assert len(told) == 1
 
 

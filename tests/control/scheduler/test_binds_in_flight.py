@@ -1,4 +1,4 @@
-"""Pods that were bound keep their place before anybody sees it."""
+"""Pods that were bound keep their place before the view shows it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class OverHttp:
         self.request, self.stream = inner.request, inner.stream
 
 
-def test_who_was_bound_does_not_wait_until_the_view_shows_it() -> None:
+def test_a_bound_pod_does_not_wait_until_the_view_shows_it() -> None:
     """Its place was given to others: read again before its echo came, it seemed to wait."""
 
     async def story(world: World) -> None:
         await world.create(gpu_node("n1", 8), pod("p", on=None))
         await world.store.landed()
         world.pump()
-        while await world.driver.step() is not None:  # nobody hears an echo meanwhile
+        while await world.driver.step() is not None:  # no watch event arrives meanwhile
             pass
         assert world.get(names.POD, "p")["spec"]["nodeName"] == "n1"
         (seen,) = world.view.all(names.POD)

@@ -1,4 +1,4 @@
-"""A decision is written once; what became of it is known before anybody counts on it (ADR 0028)."""
+"""A decision is written once; its outcome is known before anything depends on it (ADR 0028)."""
 
 from __future__ import annotations
 
@@ -155,14 +155,14 @@ class Late:
         raise Unreachable("no answer in time", sent=True)
 
     async def sent(self) -> None:
-        """Let everybody work until it is on its way."""
+        """Let all controllers work until it is on its way."""
         while self._kept is None:
             await self._world.store.landed()
             self._world.pump()
             assert await self._world.driver.step() is not None, "nothing was admitted"
 
     async def arrive(self) -> int:
-        """Carry the write out at last; return the code of the answer that nobody hears."""
+        """Carry the write out at last; return the code of the answer that is lost."""
         assert self._kept is not None
         path, body = self._kept
         answer = await self._api._inner.request(
@@ -198,7 +198,7 @@ def test_an_admission_that_arrives_late_takes_nothing_twice() -> None:
 
 
 def test_an_admission_in_doubt_counts_until_it_is_read() -> None:
-    """The API cannot be asked: whether it was stored is open, and its quota is nobody else's."""
+    """The API does not answer: whether it was stored is open, and its quota stays taken."""
 
     async def story(world: World, api: OverHttp) -> None:
         await world.create(priority("high", 100), node("n1"), node("n2"), *queue(gpus=8))
@@ -230,7 +230,7 @@ def test_an_admission_in_doubt_counts_until_it_is_read() -> None:
 
 
 def test_what_is_fenced_keeps_its_conditions() -> None:
-    """Only a number is new: nobody may read an admission, or a loss, out of it."""
+    """Only a number is new: it is neither an admission nor a loss."""
 
     async def story(world: World, api: OverHttp) -> None:
         await world.create(node("n1"), *queue(gpus=8))

@@ -298,7 +298,7 @@ def test_quota_of_a_workload_that_cannot_be_read_after_a_restart_stays_taken(
     ],
     ids=["empty", "queue", "count", "amount", "gone", "huge"],
 )
-def test_a_record_that_cannot_be_counted_stops_nobody(
+def test_a_record_that_cannot_be_counted_stops_no_other(
     admission: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story(world: World) -> None:

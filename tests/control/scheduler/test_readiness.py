@@ -1,4 +1,4 @@
-"""Who is told at its admission that its pods are not ready yet."""
+"""Which workloads get PodsReady=False at their admission."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_a_job_will_say_when_its_pods_are_ready() -> None:
     assert _ready_after(_workload(_JOB)) == "False"
 
 
-def test_nobody_knows_the_pods_of_a_workload_without_a_job() -> None:
+def test_a_workload_without_a_job_gets_no_pods_ready_condition() -> None:
     assert _ready_after(_workload()) is None
 
 
-def test_it_is_said_of_everybody_where_readiness_has_a_limit() -> None:
+def test_every_workload_gets_it_where_readiness_has_a_timeout() -> None:
     assert _ready_after(_workload(), minds_readiness=True) == "False"
 
 

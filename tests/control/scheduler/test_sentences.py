@@ -28,7 +28,7 @@ def test_some_are_told_at_once_and_the_others_as_time_passes() -> None:
     assert told(sentences, 200, 1001.1, 1001.0) == BUSY_PER_SECOND
 
 
-def test_whoever_is_put_off_comes_back_and_is_told_once_it_is_quiet() -> None:
+def test_updates_that_are_put_off_are_written_once_it_is_quiet() -> None:
     sentences = Sentences()
     told(sentences, 50, 1000.0, 1000.0)
     key = Key("default", "late")
@@ -38,14 +38,14 @@ def test_whoever_is_put_off_comes_back_and_is_told_once_it_is_quiet() -> None:
     assert not sentences.has_put_off(key)
 
 
-def test_whoever_was_admitted_late_keeps_it_busy_after_that_is_forgotten() -> None:
+def test_a_late_admission_keeps_it_busy() -> None:
     sentences = Sentences()
     told(sentences, 50, 1000.0, 1000.0)
     told(sentences, 200, 1005.0, 1005.0)  # a long step admits still, and began at 1000
     assert told(sentences, 200, 1006.0, 1000.0) == BUSY_PER_SECOND
 
 
-def test_who_has_nothing_new_to_hear_takes_nobody_elses_turn() -> None:
+def test_an_unchanged_explanation_uses_no_token() -> None:
     sentences = Sentences()
     assert told(sentences, 50, 1000.0, 1000.0) == MOST_AT_ONCE
     sentences.give_back()

@@ -60,7 +60,7 @@ def admitted_at(world: World, name: str) -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nobody_starts_later_than_any_date_it_ever_had(seed: int) -> None:
+def test_no_job_starts_later_than_any_reservation_it_had(seed: int) -> None:
     async def story(world: World) -> None:
         dice = random.Random(seed)
         dates: dict[str, float] = {}
@@ -75,7 +75,7 @@ def test_nobody_starts_later_than_any_date_it_ever_had(seed: int) -> None:
                 if date is not None:
                     dates[f"j{other}"] = min(date, dates.get(f"j{other}", date))
         await world.pass_time(4000)
-        assert dates, "nobody had to wait"
+        assert dates, "no job had to wait"
         for name, date in dates.items():
             assert admitted_at(world, name) <= date, name
 
@@ -126,7 +126,7 @@ def test_dates_that_move_are_written_once_a_minute() -> None:
     play(story)
 
 
-def test_who_is_to_start_soon_and_will_not_hears_of_it_before() -> None:
+def test_a_delayed_start_is_announced_before_it() -> None:
     """Two of one size, one date: the first is overtaken by one of higher priority."""
 
     async def story(world: World) -> None:

@@ -36,7 +36,7 @@ def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> 
 
     def assemble(view: View, settings: Settings) -> Assembly:
         whole = embedded(view, settings, epoch=next(epochs))
-        idle = ("gangs", "job")  # nobody makes or binds pods: the gang stays where it is
+        idle = ("gangs", "job")  # no pods are made or bound: the gang stays where it is
         kept = tuple(one for one in whole.controllers if one.name not in idle)
         return Assembly(whole.scheduler, kept)
 
@@ -115,13 +115,13 @@ def _batches(view: View, epoch: int, *answers: KubeTrouble) -> list[int]:
 
 
 def test_gangs_are_taken_over_together() -> None:
-    """One after the other, a thousand of them kept everybody else waiting for ten seconds."""
+    """One after the other, a thousand of them kept all others waiting for ten seconds."""
     view = _view_of(MOST_AT_ONCE + 1)
     assert _batches(view, 2) == [MOST_AT_ONCE, 1]
     assert _batches(view, 1) == []
 
 
-def test_a_gang_that_cannot_be_written_keeps_nobody_waiting() -> None:
+def test_a_gang_that_cannot_be_written_holds_up_no_other() -> None:
     """The new leader tried to mark it for ever, and decided nothing."""
     view = _view_of(1)
     for code, reason in ((422, "Invalid"), (404, "NotFound")):

@@ -91,7 +91,7 @@ def test_what_cannot_be_read_holds_the_job_and_names_the_field() -> None:
     play(story)
 
 
-def test_a_queue_may_speak_for_those_who_wait_in_it() -> None:
+def test_a_queue_may_set_the_default_limit_of_its_workloads() -> None:
     async def story(world: World) -> None:
         await world.create(job("second", pods=1))
         await world.settle()

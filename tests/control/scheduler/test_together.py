@@ -112,7 +112,7 @@ def test_so_many_share_a_write_that_the_next_is_decided_soon(
     asyncio.run(story())
 
 
-def test_one_that_fails_keeps_nobody_and_gets_its_turn() -> None:
+def test_a_failed_write_holds_up_no_other_and_is_retried() -> None:
     async def story() -> None:
         async with simulated_world().running() as world:
             await _waiting(world, "a", "b", "c")
@@ -124,7 +124,7 @@ def test_one_that_fails_keeps_nobody_and_gets_its_turn() -> None:
                 results = list(await write(chosen))
                 if len(orders) == 3 and not spoilt:
                     spoilt.append(orders[1].name)
-                    status = Status(code=409, reason="Conflict", message="somebody was quicker")
+                    status = Status(code=409, reason="Conflict", message="another write came first")
                     results.insert(1, Conflict(status))
                 return results
 
