@@ -1,7 +1,7 @@
 """Nodes for admitted gangs that lack some, before any new admission.
 
-A gang that lost nodes gets replacements (`gangs/repair.py` says when, `engine.repair` which); one
-whose nodes an admission check has brought gets all of its places.
+A gang that lost nodes gets replacements (`gangs/repair.py` says when, `engine.repair` which). One
+with quota alone gets all of its places once an admission check has brought the nodes.
 """
 
 from __future__ import annotations
