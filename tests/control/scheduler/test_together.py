@@ -14,7 +14,7 @@ from unisono.control import names
 from unisono.control.actions import Action, Patch, Together
 from unisono.control.conditions import find, is_true
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.scheduler import pending_writes as unwritten
+from unisono.control.scheduler import plan_writes
 from unisono.control.scheduler.explainer import Explainer
 from unisono.kube.trouble import Conflict, Status
 
@@ -98,7 +98,7 @@ def test_admissions_share_a_write() -> None:
 def test_so_many_share_a_write_that_the_next_is_decided_soon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(unwritten, "MOST_ADMISSIONS", 2)
+    monkeypatch.setattr(plan_writes, "MOST_ADMISSIONS", 2)
 
     async def story() -> None:
         async with simulated_world().running() as world:

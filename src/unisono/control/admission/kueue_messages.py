@@ -56,7 +56,9 @@ class Preemptor(NamedTuple):
     @property
     def described(self) -> str:
         """Its name and uids, for messages of our own."""
-        return f"{self.key} (UID: {self.uid}, JobUID: {self.job_uid})" if self.uid else self.key
+        if not self.uid:
+            return self.key
+        return f"{self.key} (UID: {self.uid}, JobUID: {self.job_uid or 'unknown'})"
 
 
 def preempted(eviction: Eviction, by: Preemptor, path: str) -> str:

@@ -17,7 +17,6 @@ built anew from the view.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -35,16 +34,13 @@ from unisono.control.actions import (
     Together,
     Wake,
 )
-from unisono.control.admission import placement, record, shared_gpus
-from unisono.control.admission.elastic import shrink_request
-from unisono.control.admission.implicit_queues import written_queue
-from unisono.control.admission.kueue_messages import Preemptor
+from unisono.control.admission import placement
 from unisono.control.nodes import host_names, node_name
 from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.health import Health
 from unisono.control.scheduler.live_policy import OperatorPolicy
 from unisono.control.scheduler.missing_nodes import Repairs, Seating
-from unisono.control.scheduler.pending_writes import Decided, has_room, only_admits
+from unisono.control.scheduler.plan_writes import Decided, PlanWriter, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.relevant_changes import News
 from unisono.control.scheduler.start_estimates import Estimates, has_date
@@ -65,11 +61,10 @@ from unisono.engine.model.explanation import (
     Quarantined,
     QuarantineStage,
 )
-from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
-from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, evictions, shrinks
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.plan import Plan, evictions, shrinks
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.provisioning import Market
-from unisono.engine.model.workload import Workload
 from unisono.engine.repair import repair
 from unisono.engine.salvage import blamed, single_decisions, without
 from unisono.engine.state.apply_plan import apply_plan
@@ -194,6 +189,7 @@ class Scheduler:
         self._dirty: dict[Name, None] = {}
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
+        self._writer = PlanWriter(self._translator, self._basis, self.explanations, epoch)
         self._news = News(minds_readiness=settings.policy.pods_ready is not None)
         self._has_taken_over = False
         self._seconds = 0.0  # the time of the step
@@ -724,23 +720,11 @@ class Scheduler:
             yield from self._store(writes, view)
         yield from self._tell_quarantined(view)
         for one in decided:
-            yield from _notes(one.made, view)
+            yield from self._writer.events(one.made, self.state, view)
 
     def _writes(self, decided: Decided, view: View, now: float) -> Iterator[Patch | Bind]:
         """Yield the writes of a plan; a workload that cannot be written holds up no other."""
-        made, hosts = decided.made, host_names(view)
-        by_workload: list[tuple[WorkloadKey, Callable[[], list[Patch | Bind]]]] = [
-            *(
-                (one.workload, partial(self._admission, one, decided.asked, hosts, view, now))
-                for one in made.admissions
-            ),
-            *(
-                (one.workload, partial(self._eviction, one, made, view, now))
-                for one in evictions(made)
-            ),
-            *((one.workload, partial(self._shrink, one, view, now)) for one in shrinks(made)),
-        ]
-        for key, writes in by_workload:
+        for key, writes in self._writer.writes(decided, self.state, view, now):
             try:
                 yield from writes()
             except Exception as error:  # noqa: BLE001 (it is read again, and found in quarantine)
@@ -748,97 +732,6 @@ class Scheduler:
                 self._quarantine_object(_name_of(key), view, "write", _problem(error))
                 if key in self.state.running and key in decided.asked:
                     self.state.apply(WorkloadGone(key))  # the admission was never written
-
-    def _admission(
-        self,
-        admit: Admit,
-        asked: Mapping[WorkloadKey, Workload],
-        hosts: Callable[[str], str],
-        view: View,
-        now: float,
-    ) -> list[Patch | Bind]:
-        pod = self._translator.stray(admit.workload)
-        if pod is not None:
-            (one,) = admit.admission.pod_sets
-            shared = shared_gpus.annotation_for(one.devices[0]) if one.devices else {}
-            self._translator.sent.note(pod, one.nodes[0][0])
-            holds = self._basis.holding(one.nodes[0][:1])
-            return [Bind(Ref.to(pod), one.nodes[0][0], shared, holds)]
-        workload = _get(view, admit.workload)
-        if workload is None:
-            return []
-        self.explanations.pop(admit.workload, None)
-        changes = record.admitted(
-            workload,
-            admit,
-            asked[admit.workload],
-            hosts,
-            now=now,
-            epoch=self._epoch,
-            minds_readiness=self.state.policy.pods_ready is not None,
-        )
-        holds = self._basis.holding(
-            node for one in admit.admission.pod_sets for node, _ in one.nodes
-        )
-        return [Patch(Ref.to(workload), changes, "status", holds=holds)]
-
-    def _eviction(
-        self, eviction: Eviction, made: Plan, view: View, now: float
-    ) -> list[Patch | Bind]:
-        workload = self._settled(view, eviction.workload)
-        if workload is None:
-            return []
-        stop = next((one for one in made.stops if one.workload == eviction.workload), None)
-        by = self._preemptor(view, eviction.by) if eviction.by is not None else None
-        queue = self._queue_of(eviction.workload)
-        path = self._path(queue) if by is not None else ""
-        changes = record.evicted(workload, eviction, stop, by, path, now=now)
-        holds = self._basis.holding()
-        writes: list[Patch | Bind] = [Patch(Ref.to(workload), changes, "status", holds=holds)]
-        if stop is not None and stop.deactivate and workload["spec"].get("active", True):
-            writes.append(Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False))
-        return writes
-
-    def _preemptor(self, view: View, key: WorkloadKey) -> Preemptor:
-        workload = _get(view, key)
-        path = self._path(self._queue_of(key))
-        if workload is None:
-            return Preemptor(key, "", "", path)
-        metadata = workload["metadata"]
-        job = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "")
-        return Preemptor(key, metadata.get("uid", ""), job, path)
-
-    def _queue_of(self, key: WorkloadKey) -> QueueName | None:
-        """Return the ClusterQueue that a workload is charged to, or waits for."""
-        running = self.state.running.get(key)
-        if running is not None:
-            return running.holding.admission.queue
-        waiting = self.state.waiting.get(key)
-        lq = self.state.config.local_queues.get(waiting.workload.queue) if waiting else None
-        return lq.queue if lq is not None else None
-
-    def _path(self, queue: QueueName | None) -> str:
-        """Return the cohorts above a queue and the queue, as Kueue writes them: `/root/team/cq`."""
-        config = self.state.config
-        parts: list[str] = [written_queue(queue)] if queue is not None else []
-        found = config.queues.get(queue) if queue is not None else None
-        cohort = found.cohort if found is not None else None
-        while cohort is not None and cohort not in parts:
-            parts.append(cohort)
-            above = config.cohorts.get(cohort)
-            cohort = above.parent if above is not None else None
-        return "/" + "/".join(reversed(parts)) if parts else ""
-
-    def _shrink(self, smaller: Shrink, view: View, now: float) -> list[Patch | Bind]:
-        workload = self._settled(view, smaller.workload)
-        if workload is None:
-            return []
-        changes = shrink_request(workload, smaller, _described(view, smaller.by), now=now)
-        return [Patch(Ref.to(workload), changes, "status", holds=self._basis.holding())]
-
-    def _settled(self, view: View, key: WorkloadKey) -> Json | None:
-        """Return a workload without a write in doubt."""
-        return _get(view, key) if key not in self._in_doubt else None
 
     def _explain(self, made: Plan) -> Steps:
         for wait in made.waits:
@@ -912,39 +805,3 @@ def _object(view: View, name: Name) -> Json | None:
     """Return an object as it is: also one that is left out because it cannot be read."""
     kind, key = name
     return view.raw(kind, key.name, key.namespace)
-
-
-def _get(view: View, key: WorkloadKey) -> Json | None:
-    namespace, _, name = key.partition("/")
-    return view.get(names.WORKLOAD, name, namespace)
-
-
-def _described(view: View, key: WorkloadKey | None) -> str:
-    """Name a preemptor so that its owner can be found."""
-    workload = _get(view, key) if key is not None else None
-    if workload is None:
-        return str(key or "")
-    metadata = workload["metadata"]
-    job = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "unknown")
-    return f"{key} (UID: {metadata.get('uid', '')}, JobUID: {job})"
-
-
-def _notes(made: Plan, view: View) -> Iterator[Note]:
-    for admit in made.admissions:
-        workload = _get(view, admit.workload)
-        if workload is not None:
-            queue = written_queue(admit.admission.queue)
-            yield Note(Ref.to(workload), "QuotaReserved", f"Quota reserved in ClusterQueue {queue}")
-    for eviction in evictions(made):
-        workload = _get(view, eviction.workload)
-        if workload is not None:
-            preemptor = f" for {_described(view, eviction.by)}" if eviction.by is not None else ""
-            message = f"Evicted: {eviction.reason}{preemptor}"
-            yield Note(Ref.to(workload), "Evicted", message, "Warning")
-    for smaller in shrinks(made):
-        workload = _get(view, smaller.workload)
-        if workload is not None:
-            kept = sum(one.count for one in smaller.keeps.pod_sets)
-            preemptor = _described(view, smaller.by)
-            message = f"Continues with {kept} pods: {smaller.reason} for {preemptor}"
-            yield Note(Ref.to(workload), "Shrinking", message, "Warning")

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.conditions import find
-from unisono.control.job_kinds.kubeflow.api import Sort
+from unisono.control.job_kinds.kubeflow.api import ENDS, Sort
 from unisono.control.job_kinds.kubeflow.mpi import waits_for_workers
 from unisono.control.job_kinds.kubeflow.replicas import replicas_of
-from unisono.control.job_kinds.kubeflow.status import ENDS
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.jobs.pods import is_ready, is_terminal, phase_of
 from unisono.control.view import View

@@ -69,3 +69,6 @@ INDEX = "training.kubeflow.org/replica-index"
 ROLE = "training.kubeflow.org/job-role"
 # On a job: how many of its restarts were its own fault.
 COUNTED = "unisono.dev/restarts-counted"
+
+# Conditions of a job that is over.
+ENDS = ("Succeeded", "Failed")

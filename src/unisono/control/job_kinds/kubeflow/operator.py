@@ -30,11 +30,10 @@ from unisono.control.conditions import find, is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
 from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT, Record, record_of
 from unisono.control.job_kinds.kubeflow import api, mpi
-from unisono.control.job_kinds.kubeflow.api import MPI, Sort
+from unisono.control.job_kinds.kubeflow.api import ENDS, MPI, Sort
 from unisono.control.job_kinds.kubeflow.failure import Failed, answer_to
 from unisono.control.job_kinds.kubeflow.pods import new_pod, services
-from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, sort_pods
-from unisono.control.job_kinds.kubeflow.status import ENDS, counts_of, with_state
+from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, selector_of, sort_pods
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
 from unisono.control.jobs.pods import is_deleting, is_terminal
@@ -265,3 +264,58 @@ def _delete(pods: Sequence[Json]) -> Steps:
     going = [pod for pod in pods if not is_deleting(pod)]
     if going:
         yield Together([Delete(Ref.to(pod)) for pod in going])
+
+
+# ---- status ------------------------------------------------------------------------------------
+
+_EXCLUDES = {
+    "Running": ("Restarting",),
+    "Restarting": ("Running",),
+    "Suspended": ("Running", "Restarting"),
+}
+
+
+def with_state(
+    conditions: Sequence[Json] | None, state: str, reason: str, message: str, now: float
+) -> list[Json]:
+    """Return conditions in which a state is true and the last; unchanged if it was so before."""
+    old = find(conditions, state)
+    if old is not None and old["status"] == "True" and (conditions or ())[-1] is old:
+        return list(conditions or ())
+    gone = (state, *_EXCLUDES.get(state, ()))
+    kept = [one for one in conditions or () if one["type"] not in gone]
+    over = (
+        ("Running", "Restarting") if state in ENDS else ("Suspended",) if state == "Running" else ()
+    )
+    kept = [_false(one, now) if one["type"] in over else one for one in kept]
+    return [*kept, _condition(state, "True", reason, message, now)]
+
+
+def _false(condition: Json, now: float) -> Json:
+    if condition["status"] == "False":
+        return condition
+    return {**condition, "status": "False", "lastTransitionTime": timestamp(now)}
+
+
+def _condition(state: str, status: str, reason: str, message: str, now: float) -> Json:
+    return {
+        "type": state,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": timestamp(now),
+        "lastTransitionTime": timestamp(now),
+    }
+
+
+def counts_of(job: Json, replicas: Sequence[Replicas]) -> Json:
+    """Return how many pods of each type are in which phase, and of which attempt."""
+    return {
+        one.type: {
+            "active": one.in_phase("Pending", "Running"),
+            "succeeded": one.in_phase("Succeeded"),
+            "failed": one.in_phase("Failed"),
+            "selector": selector_of(job, one),
+        }
+        for one in replicas
+    }

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.job_kinds.ray import api
-from unisono.control.job_kinds.ray.groups import HEAD, groups_of
 from unisono.control.job_kinds.ray.job import ENDED, deployment_of
+from unisono.control.job_kinds.ray.pods import HEAD, groups_of
 from unisono.control.job_kinds.ray.submitter import NAME, submitter_template
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.jobs.pods import is_ready, is_terminal

@@ -30,8 +30,15 @@ from unisono.control.controller import own_key, owner_key
 from unisono.control.job_kinds.amounts import requests_of, total, written
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ray import api
-from unisono.control.job_kinds.ray.groups import HEAD, Group, groups_of
-from unisono.control.job_kinds.ray.pods import is_gpu, new_pod, service, service_name
+from unisono.control.job_kinds.ray.pods import (
+    HEAD,
+    Group,
+    groups_of,
+    is_gpu,
+    new_pod,
+    service,
+    service_name,
+)
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.control.jobs.queues import Queues, is_let_go
 from unisono.control.view import View

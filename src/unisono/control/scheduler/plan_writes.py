@@ -1,0 +1,211 @@
+"""Decisions as writes: status patches of Workloads, bindings of pods, and events about both.
+
+Plans that only admit count in the engine before they are stored; some of them are written together,
+as they share a commit. Every write names the state that its decision knew (`Basis`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from unisono.control import names
+from unisono.control.actions import Bind, Json, Note, Patch, Ref
+from unisono.control.admission import record, shared_gpus
+from unisono.control.admission.elastic import shrink_request
+from unisono.control.admission.implicit_queues import written_queue
+from unisono.control.admission.kueue_messages import Preemptor
+from unisono.control.nodes import host_names
+from unisono.control.scheduler.expiry import Basis
+from unisono.control.scheduler.translate import Translator
+from unisono.control.view import View
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.names import QueueName, WorkloadKey
+from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, evictions, shrinks
+from unisono.engine.model.workload import Workload
+from unisono.engine.state.cluster import ClusterState
+
+# So many plans that only admit are written at once: they share a commit, and the first of them
+# does not wait long for the last.
+MOST_PLANS = 8
+# With so many admissions no further plan joins them: an API server stores some hundred a second,
+# and a workload of higher priority that arrives meanwhile waits for the last of them.
+MOST_ADMISSIONS = 32
+
+
+class Decided(NamedTuple):
+    """A plan that counts already, and what the workloads that it admits asked for."""
+
+    made: Plan
+    asked: Mapping[WorkloadKey, Workload]
+    changed: bool  # the next cycle may decide otherwise
+
+
+def has_room(unwritten: Sequence[Decided]) -> bool:
+    """Say whether another plan may be written together with these."""
+    admitted = sum(len(one.asked) for one in unwritten)
+    return len(unwritten) < MOST_PLANS and admitted < MOST_ADMISSIONS
+
+
+def only_admits(made: Plan) -> bool:
+    """Say whether a plan evicts, shrinks and stops nothing."""
+    return not any(evictions(made)) and not any(shrinks(made)) and not made.stops
+
+
+Writes = list[Patch | Bind]
+
+
+class PlanWriter:
+    """Turns the decisions of a plan into writes, one workload at a time."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        basis: Basis,
+        explanations: MutableMapping[WorkloadKey, Explanation],
+        epoch: int,
+    ) -> None:
+        """Take what knows the pods and writes in flight; admitted workloads lose explanations."""
+        self._translator = translator
+        self._basis = basis
+        self._explanations = explanations
+        self._epoch = epoch
+
+    def writes(
+        self, decided: Decided, state: ClusterState, view: View, now: float
+    ) -> Iterator[tuple[WorkloadKey, Callable[[], Writes]]]:
+        """Yield each workload of a plan with what makes its writes, which may fail for it alone."""
+        made, hosts = decided.made, host_names(view)
+        for admit in made.admissions:
+            asked = decided.asked[admit.workload]
+            yield admit.workload, partial(self._admission, admit, asked, hosts, state, view, now)
+        for eviction in evictions(made):
+            yield eviction.workload, partial(self._eviction, eviction, made, state, view, now)
+        for smaller in shrinks(made):
+            yield smaller.workload, partial(self._shrink, smaller, state, view, now)
+
+    def events(self, made: Plan, state: ClusterState, view: View) -> Iterator[Note]:
+        """Yield the events about the workloads of a plan."""
+        for admit in made.admissions:
+            workload = _workload(view, admit.workload)
+            if workload is not None:
+                queue = written_queue(admit.admission.queue)
+                message = f"Quota reserved in ClusterQueue {queue}"
+                yield Note(Ref.to(workload), "QuotaReserved", message)
+        for eviction in evictions(made):
+            workload = _workload(view, eviction.workload)
+            if workload is not None:
+                message = f"Evicted: {eviction.reason}"
+                if eviction.by is not None:
+                    message += f" for {_preemptor(eviction.by, state, view).described}"
+                yield Note(Ref.to(workload), "Evicted", message, "Warning")
+        for smaller in shrinks(made):
+            workload = _workload(view, smaller.workload)
+            if workload is not None:
+                kept = sum(one.count for one in smaller.keeps.pod_sets)
+                by = _preemptor(smaller.by, state, view).described
+                message = f"Continues with {kept} pods: {smaller.reason} for {by}"
+                yield Note(Ref.to(workload), "Shrinking", message, "Warning")
+
+    def _admission(
+        self,
+        admit: Admit,
+        asked: Workload,
+        hosts: Callable[[str], str],
+        state: ClusterState,
+        view: View,
+        now: float,
+    ) -> Writes:
+        pod = self._translator.stray(admit.workload)
+        if pod is not None:
+            (one,) = admit.admission.pod_sets
+            shared = shared_gpus.annotation_for(one.devices[0]) if one.devices else {}
+            self._translator.sent.note(pod, one.nodes[0][0])
+            holds = self._basis.holding(one.nodes[0][:1])
+            return [Bind(Ref.to(pod), one.nodes[0][0], shared, holds)]
+        workload = _workload(view, admit.workload)
+        if workload is None:
+            return []
+        self._explanations.pop(admit.workload, None)
+        changes = record.admitted(
+            workload,
+            admit,
+            asked,
+            hosts,
+            now=now,
+            epoch=self._epoch,
+            minds_readiness=state.policy.pods_ready is not None,
+        )
+        holds = self._basis.holding(
+            node for one in admit.admission.pod_sets for node, _ in one.nodes
+        )
+        return [Patch(Ref.to(workload), changes, "status", holds=holds)]
+
+    def _eviction(
+        self, eviction: Eviction, made: Plan, state: ClusterState, view: View, now: float
+    ) -> Writes:
+        workload = self._settled(view, eviction.workload)
+        if workload is None:
+            return []
+        stop = next((one for one in made.stops if one.workload == eviction.workload), None)
+        by = _preemptor(eviction.by, state, view) if eviction.by is not None else None
+        path = _path(_queue_of(eviction.workload, state), state) if by is not None else ""
+        changes = record.evicted(workload, eviction, stop, by, path, now=now)
+        holds = self._basis.holding()
+        writes: Writes = [Patch(Ref.to(workload), changes, "status", holds=holds)]
+        if stop is not None and stop.deactivate and workload["spec"].get("active", True):
+            writes.append(Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False))
+        return writes
+
+    def _shrink(self, smaller: Shrink, state: ClusterState, view: View, now: float) -> Writes:
+        workload = self._settled(view, smaller.workload)
+        if workload is None:
+            return []
+        by = _preemptor(smaller.by, state, view).described
+        changes = shrink_request(workload, smaller, by, now=now)
+        return [Patch(Ref.to(workload), changes, "status", holds=self._basis.holding())]
+
+    def _settled(self, view: View, key: WorkloadKey) -> Json | None:
+        """Return a workload without a write in doubt."""
+        return _workload(view, key) if key not in self._translator.in_doubt else None
+
+
+def _workload(view: View, key: WorkloadKey) -> Json | None:
+    namespace, _, name = key.partition("/")
+    return view.get(names.WORKLOAD, name, namespace)
+
+
+def _preemptor(key: WorkloadKey, state: ClusterState, view: View) -> Preemptor:
+    """Describe a preemptor so that its owner can be found."""
+    path = _path(_queue_of(key, state), state)
+    workload = _workload(view, key)
+    if workload is None:
+        return Preemptor(key, "", "", path)
+    metadata = workload["metadata"]
+    job = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "")
+    return Preemptor(key, metadata.get("uid", ""), job, path)
+
+
+def _queue_of(key: WorkloadKey, state: ClusterState) -> QueueName | None:
+    """Return the ClusterQueue that a workload is charged to, or waits for."""
+    running = state.running.get(key)
+    if running is not None:
+        return running.holding.admission.queue
+    waiting = state.waiting.get(key)
+    lq = state.config.local_queues.get(waiting.workload.queue) if waiting is not None else None
+    return lq.queue if lq is not None else None
+
+
+def _path(queue: QueueName | None, state: ClusterState) -> str:
+    """Return a queue below its cohorts, as Kueue writes it: `/root/team/queue`."""
+    if queue is None:
+        return ""
+    parts: list[str] = [written_queue(queue)]
+    found = state.config.queues.get(queue)
+    cohort = found.cohort if found is not None else None
+    while cohort is not None and cohort not in parts:
+        parts.append(cohort)
+        above = state.config.cohorts.get(cohort)
+        cohort = above.parent if above is not None else None
+    return "/" + "/".join(reversed(parts))
