@@ -55,7 +55,9 @@ def _plain(taints: Sequence[Json]) -> list[tuple[str, str]]:
     return sorted((one["key"], one["effect"]) for one in taints)
 
 
-# ---- usable ------------------------------------------------------------------------------------
+# ---- usable nodes --------------------------------------------------------------------------------
+#
+# Whether pods may come to a node: what placement, repair and health all ask.
 
 
 def is_usable(node: Json) -> bool:

@@ -395,7 +395,17 @@ def _missing(slots: Slots, lost: Sequence[str], in_vain: set[str], view: View) -
     return [host for host in lost if node_name(host, view) in needed]
 
 
-# ---- unbindable --------------------------------------------------------------------------------
+# ---- pods that cannot be bound -------------------------------------------------------------------
+#
+# Released pods for which the other scheduler finds no room on the node that we left it.
+#
+# It may know of something there that we do not: a pod that came first, a port, a volume of
+# another zone. If it says `Unschedulable` for half a minute, the place is as lost to the gang as
+# one on a node that refused its pod: it gets another, and the pod is replaced, since a gate
+# cannot be put back.
+#
+# The time is counted from what we saw, not from the condition: a pod behind a gate was not
+# scheduled either, so lifting the gate leaves that time as it was.
 
 STUCK_SECONDS = 30.0
 

@@ -215,7 +215,14 @@ def _rank(pod: Json) -> tuple[int, ...] | tuple[int | str, ...]:
     return (*numbers, metadata["name"])
 
 
-# ---- done pods ---------------------------------------------------------------------------------
+# ---- finished pods, and a whole gang -------------------------------------------------------------
+#
+# The places of finished pods are released one by one (placement §9). Quota follows from their
+# count (`status.reclaimablePods`); which places are free again has to stand on the Workload as
+# well, or they would be kept until the last pod is done.
+#
+# That a gang is whole (Committed) may be written a little later than it is, by the controller
+# that notices first; so it shares a write with PodsReady, if the pods are ready soon.
 
 
 def assignments_left(workload: Json, done: Mapping[str, int], view: View) -> list[Json] | None:

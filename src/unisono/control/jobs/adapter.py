@@ -114,7 +114,10 @@ class Shrinkable(Protocol):
         """
 
 
-# ---- templates ---------------------------------------------------------------------------------
+# ---- templates -----------------------------------------------------------------------------------
+#
+# Pod templates with what an admission adds, and without it again. Both functions return a merge
+# patch of a template: only the parts that may change while a job is suspended.
 
 
 def injected(template: Json, more: Injection) -> Json:
@@ -162,7 +165,9 @@ def restored(template: Json, original: Json) -> Json:
     return changed
 
 
-# ---- topology ----------------------------------------------------------------------------------
+# ---- topology ------------------------------------------------------------------------------------
+#
+# A topology request, written on the template of a pod set (`kinds.core.topology`).
 
 
 def with_topology(template: Json, request: TopologyRequest, group: str = "") -> Json:

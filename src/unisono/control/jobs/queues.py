@@ -167,7 +167,11 @@ class Queues:
         return False
 
 
-# ---- what operators ask ------------------------------------------------------------------------
+# ---- may an operator make pods? ------------------------------------------------------------------
+#
+# A job that a queue has to admit is suspended when it is created. One that was created otherwise
+# (it names no queue, but runs in a cluster where gangs start whole) is suspended a moment later;
+# in that moment its operator must not be quicker.
 
 
 def is_let_go(job: Json, kind: Kind, queues: Queues, view: View) -> bool:

@@ -180,7 +180,11 @@ def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:
     return ("Stopped" if isinstance(blocker, QueueStopped) else blocker.why), message
 
 
-# ---- in use ------------------------------------------------------------------------------------
+# ---- in use --------------------------------------------------------------------------------------
+#
+# Queues and flavors in use are kept by a finalizer, as Kueue has it. A ClusterQueue gets it with
+# the first workload that holds its quota, a ResourceFlavor with the first ClusterQueue that lists
+# it. Once deleted they admit nothing more, and are gone with the last user.
 
 # Both kinds are of no namespace; their keys tell them apart by one.
 _QUEUE, _FLAVOR = "queue", "flavor"

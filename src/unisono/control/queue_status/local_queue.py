@@ -126,7 +126,11 @@ def _conditions(obj: Json, behind: Json | None, now: float) -> list[Json]:
     )
 
 
-# ---- recent use --------------------------------------------------------------------------------
+# ---- recent use ----------------------------------------------------------------------------------
+#
+# What LocalQueues used lately, in their statuses: it decides the order of their workloads, also
+# after a restart. Only with `admissionFairSharing` in the policy (quota §10). The engine samples;
+# here it is written as often as it samples, exactly, so that the next start continues from it.
 
 
 class RecentUse:

@@ -212,7 +212,12 @@ def _add(sums: dict[Use, int], holds: Mapping[Use, int], sign: Literal[1, -1]) -
             sums.pop(use, None)
 
 
-# ---- usage -------------------------------------------------------------------------------------
+# ---- usage ---------------------------------------------------------------------------------------
+#
+# The usage of a queue, flavor by flavor, as its status has it. Every flavor and resource of the
+# queue's quota is listed, used or not. What is still held of a flavor that the queue no longer
+# lists comes last, all of it borrowed. The flavors of a pool share one quota: what exceeds it is
+# counted to the later flavors.
 
 _MOST_FLAVORS = 64  # what the schema of the status allows
 
@@ -264,7 +269,10 @@ def _entry(use: Use, total: int, borrowed: int, tells_borrowed: bool) -> Json:
     return entry
 
 
-# ---- writing -----------------------------------------------------------------------------------
+# ---- when a status is written --------------------------------------------------------------------
+#
+# Only if it changed, and not too often: a thousand jobs that are submitted at once change the
+# counts of their queue thousands of times, and only the last of them is of interest.
 
 # A status is written at once, and then so many seconds not again.
 REST_SECONDS = 1.0

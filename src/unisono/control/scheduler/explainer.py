@@ -128,7 +128,12 @@ def _unschedulable(pod: Json, message: str, now: float) -> Steps:
     yield Patch(Ref.to(pod), {"status": {"conditions": changed}}, "status")
 
 
-# ---- sentences ---------------------------------------------------------------------------------
+# ---- how many explanations are written -----------------------------------------------------------
+#
+# On a real cluster the API server is the bottleneck: it stores some hundred writes a second, and
+# an explanation costs it as much as an admission. While workloads are being admitted, most
+# pending ones will not wait for long; their explanations are put off, and a workload that is
+# admitted first never needs one.
 
 # While workloads are admitted, and else: sentences a second.
 BUSY_PER_SECOND = 4.0

@@ -126,7 +126,9 @@ def _sentence(
     return f"{', '.join(lost)} replaced by {instead}"
 
 
-# ---- retry index -------------------------------------------------------------------------------
+# ---- when to try again ---------------------------------------------------------------------------
+#
+# The workloads that lack nodes, and how nodes were when each was last tried.
 
 
 class Untried:
@@ -172,7 +174,9 @@ class Untried:
             yield Note(Ref.to(workload), "Quarantined", message, "Warning")
 
 
-# ---- seating -----------------------------------------------------------------------------------
+# ---- nodes after admission checks ----------------------------------------------------------------
+#
+#     QuotaReserved, no nodes ──all checks Ready──▶ a place for every pod ──▶ `checks` admits it
 
 
 class Seating:

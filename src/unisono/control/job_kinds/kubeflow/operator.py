@@ -266,7 +266,10 @@ def _delete(pods: Sequence[Json]) -> Steps:
         yield Together([Delete(Ref.to(pod)) for pod in going])
 
 
-# ---- status ------------------------------------------------------------------------------------
+# ---- status --------------------------------------------------------------------------------------
+#
+# The last condition of the list is what `kubectl get` shows, so a state that comes true is put
+# last, and those that it excludes are taken out or set to false.
 
 _EXCLUDES = {
     "Running": ("Restarting",),

@@ -91,7 +91,9 @@ def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> Iterator[Js
     )
 
 
-# ---- environment -------------------------------------------------------------------------------
+# ---- environment ---------------------------------------------------------------------------------
+#
+# What a pod has to know to find its peers, kind by kind.
 
 
 def host(job: Json, type_: str, index: int) -> str:

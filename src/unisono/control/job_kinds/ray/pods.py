@@ -217,7 +217,9 @@ def _wait_for_head(pod: Json, ray: Json, cluster: Json) -> None:
     pod["spec"]["initContainers"] = [waiting, *(pod["spec"].get("initContainers") or ())]
 
 
-# ---- groups ------------------------------------------------------------------------------------
+# ---- groups --------------------------------------------------------------------------------------
+#
+# The pods that a Ray cluster is to have: one head, and so many of each worker group.
 
 HEAD = "head"
 

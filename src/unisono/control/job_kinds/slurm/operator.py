@@ -371,7 +371,9 @@ def _expire(job: Json, now: float) -> Steps:
         yield Again(ended + KEPT_SECONDS)
 
 
-# ---- reasons -----------------------------------------------------------------------------------
+# ---- reasons -------------------------------------------------------------------------------------
+#
+# Why a job waits, in Slurm's words: the first fact of its Workload's explanation.
 
 _WORD = re.compile(r"[A-Z][A-Za-z]+")
 

@@ -197,7 +197,11 @@ def _initialize(draft: Draft) -> None:
                     container["envFrom"] = [*there, {"secretRef": secret}]
 
 
-# ---- pod groups --------------------------------------------------------------------------------
+# ---- pod groups ----------------------------------------------------------------------------------
+#
+# The PodGroup that a runtime asks for, for the gang scheduler it was written for (jobs §1.4).
+# Initializers never run at the same time as the trainers, so a group that counted them could
+# never be whole. Its size is that of the largest set of pods that start together.
 
 _COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 _VOLCANO_ANNOTATION = "scheduling.k8s.io/group-name"

@@ -82,7 +82,10 @@ class RuntimeKeeper:
         yield Patch(Ref.to(runtime), {"metadata": {"finalizers": changed}})
 
 
-# ---- faults ------------------------------------------------------------------------------------
+# ---- faults --------------------------------------------------------------------------------------
+#
+# What is wrong with a TrainJob in view of its runtime. The API checks it when a TrainJob is
+# submitted; its runtime may have come, gone or changed since.
 
 
 class Faults:

@@ -103,7 +103,14 @@ def max_retries(job: Json) -> int:
     return job["spec"].get("maxRetry") or api.DEFAULT_RETRIES
 
 
-# ---- tally -------------------------------------------------------------------------------------
+# ---- tally ---------------------------------------------------------------------------------------
+#
+# The pods of a job by task, number and start. Every full start of a job has a version; pods of an
+# older one are leftovers that only have to go.
+#
+# A pod that was deleted cannot report it. It is missed: a pod of this version that is being
+# deleted, though the operator did not ask for that (it records that it restarts or ends a job
+# before it deletes anything), or one that the status still counts and that is gone.
 
 
 @dataclass(slots=True)
