@@ -18,7 +18,7 @@ from unisono.control.actions import Bind, Create, Ref, Steps
 from unisono.control.assembly import INDEXES, KINDS, OPERATORS, Assembly, cluster
 from unisono.control.controller import own_key
 from unisono.control.job_kinds.batch.operator import JobOperator
-from unisono.control.nodes import NodeKeeper
+from unisono.control.nodes import ReadinessTaints
 from unisono.control.rbac import (
     KEYS,
     MACHINES,
@@ -169,7 +169,7 @@ def real_cluster(*operators: str) -> World:
 
     def assemble(view: View, settings: Settings) -> Assembly:
         made = cluster(view, settings, epoch=1, operators=operators, home=HOME)
-        theirs = (NodeKeeper(), JobOperator(), KubeScheduler(), SimulatedKubelet(Simulation()))
+        theirs = (ReadinessTaints(), JobOperator(), KubeScheduler(), SimulatedKubelet(Simulation()))
         return Assembly(made.scheduler, (*made.controllers, *theirs))
 
     # Reading a kind that is not followed finds no such shelf, and the test fails.

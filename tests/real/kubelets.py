@@ -13,7 +13,7 @@ from unisono.apiserver.times import timestamp
 from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.reconciling.workers import Live
+from unisono.control.reconciling.workers import LiveControllers
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
@@ -35,7 +35,7 @@ async def keep(kubeconfig: Path, shape: str, speed: float) -> None:
                 status = {"status": node["status"]}
                 await client.patch(names.NODE, name, "", status, subresource="status")
                 await client.patch(names.NODE, name, "", {"spec": {"taints": None}})
-        live = Live(
+        live = LiveControllers(
             client,
             (names.POD, names.NODE),
             clock=clock,

@@ -19,7 +19,7 @@ from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.names import POD
-from unisono.control.reconciling.workers import Live
+from unisono.control.reconciling.workers import LiveControllers
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
@@ -97,7 +97,7 @@ class ProcessWorld:
         assert not self.troubles, self.troubles
 
     async def _work(self) -> None:
-        live = Live(
+        live = LiveControllers(
             self.client,
             KINDS,
             clock=self.clock,

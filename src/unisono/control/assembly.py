@@ -31,7 +31,7 @@ from unisono.control.job_kinds.slurm.operator import SlurmJobOperator
 from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
 from unisono.control.job_kinds.trainjob.adapter import TrainJobs
 from unisono.control.job_kinds.trainjob.operator import TrainJobOperator
-from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
+from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, RuntimesInUse, runtimes_used
 from unisono.control.job_kinds.volcano import api as volcano
 from unisono.control.job_kinds.volcano.adapter import VolcanoJobs, queue_named_by
 from unisono.control.job_kinds.volcano.operator import VolcanoJobOperator
@@ -47,8 +47,8 @@ from unisono.control.jobs.controller import JobController
 from unisono.control.jobs.priority_class_rules import ClassRules
 from unisono.control.jobs.queues import Queues
 from unisono.control.manifests import Manifests
-from unisono.control.nodes import NodeKeeper
-from unisono.control.orphaned_workloads import BY_JOB, Ownerless, Owners, job_uids
+from unisono.control.nodes import ReadinessTaints
+from unisono.control.orphaned_workloads import BY_JOB, OrphanedWorkloads, Owners, job_uids
 from unisono.control.pod_gangs.controller import PodGangs
 from unisono.control.pod_gangs.links import (
     BY_GANG,
@@ -62,7 +62,7 @@ from unisono.control.pod_gangs.status import PodGroupStatus
 from unisono.control.queue_status.cluster_queue import (
     BY_REFERENCE,
     ClusterQueueStatus,
-    InUse,
+    InUseFinalizers,
     referred_to,
 )
 from unisono.control.queue_status.local_queue import (
@@ -74,8 +74,8 @@ from unisono.control.queue_status.local_queue import (
 from unisono.control.queue_status.pending_order import PendingOrder
 from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
-from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
-from unisono.control.scheduler.explainer import Explainer, Sentences
+from unisono.control.requeueing import ON_HOLD, Requeueing, queue_on_hold
+from unisono.control.scheduler.explainer import Explainer, ExplanationRate
 from unisono.control.scheduler.loop import (
     LEDGER,
     KeepRefusal,
@@ -318,7 +318,7 @@ def _assembled(
     )
     run_by: Mapping[str, Sequence[Controller]] = {
         "jobset": (JobSetOperator(queues),),
-        "trainer": (TrainJobOperator(queues), RuntimeKeeper()),
+        "trainer": (TrainJobOperator(queues), RuntimesInUse()),
         "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
         "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
@@ -336,21 +336,21 @@ def _assembled(
         scheduler,
         (
             scheduler,
-            Explainer(scheduler, None if is_alone else Sentences()),
+            Explainer(scheduler, None if is_alone else ExplanationRate()),
             GangController(owners.is_made_elsewhere, scheduler.came_late),
-            Ownerless(owners, view),
+            OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
-            *((JobOperator(), OrphanedPods(), NodeKeeper()) if is_alone else ()),
+            *((JobOperator(), OrphanedPods(), ReadinessTaints()) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),
             PodGangs(view, settings, queues, groups),
             *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),
-            Requeues(),
-            checks.Checks(),
+            Requeueing(),
+            checks.AdmissionChecks(),
             NodeHealth(),
             Watchdog(scheduler.can_replace),
             Evacuation(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
-            InUse(tally),
+            InUseFinalizers(tally),
             RecentUse(lambda: scheduler.state),
             UsageLedger(lambda: scheduler.state, ledger),
             PendingOrder(lambda: scheduler.state),

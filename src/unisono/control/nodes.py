@@ -20,7 +20,7 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
-class NodeKeeper:
+class ReadinessTaints:
     """Keeps taints in step with readiness."""
 
     name = "nodes"

@@ -37,8 +37,8 @@ from unisono.control.admission import kueue_messages
 from unisono.control.admission.elastic import SLICE, first_of_slice
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import Reads, own_key
-from unisono.control.gangs.slots import is_living, is_over
-from unisono.control.jobs.controller import let_go, released
+from unisono.control.gangs.slots import is_active, is_over
+from unisono.control.jobs.controller import released, remove_finalizer
 from unisono.control.jobs.workload import workload_name
 from unisono.control.pod_gangs.links import Gang
 from unisono.control.view import View
@@ -140,7 +140,7 @@ def _read_of_pod(pod: Json) -> object:
     return is_over(pod)
 
 
-class Ownerless:
+class OrphanedWorkloads:
     """Ends Workloads whose job is gone, and lets go of evicted ones that never had one."""
 
     name = "ownerless"
@@ -216,7 +216,7 @@ class Ownerless:
         conditions = status.get("conditions") or []
         left = self._left(workload, view)
         if left:
-            going = [pod for pod in left if is_living(pod)]
+            going = [pod for pod in left if is_active(pod)]
             if going and is_true(conditions, "Evicted"):
                 yield Together([Delete(Ref.to(pod)) for pod in going])
             return
@@ -230,7 +230,7 @@ class Ownerless:
         ref = Ref.to(workload)
         workload = yield Patch(ref, {"status": {**changes, "conditions": finished}}, "status")
         yield Note(ref, OWNER_NOT_FOUND, kueue_messages.OWNER_NOT_FOUND)
-        yield from let_go(workload)
+        yield from remove_finalizer(workload)
 
     def _give_back(self, workload: Json, view: View, now: float) -> Steps:
         """Release the quota of an evicted Workload that has no pod left."""

@@ -33,7 +33,7 @@ def queue_on_hold(workload: Json) -> Iterable[str]:
     return (f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}",)
 
 
-class Requeues:
+class Requeueing:
     """Lets workloads queue again once nothing holds them any more."""
 
     name = "requeues"

@@ -13,7 +13,7 @@ from unisono.control.assembly import OPERATORS, Assembly, cluster
 from unisono.control.conditions import find, is_true
 from unisono.control.gangs.controller import is_unschedulable
 from unisono.control.job_kinds.batch.operator import JobOperator
-from unisono.control.nodes import NodeKeeper
+from unisono.control.nodes import ReadinessTaints
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.pods import bind
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 def assembled(view: View, settings: Settings, *, runs_jobs: bool = True) -> Assembly:
     """Return what a real cluster has: our controllers, and those of its Jobs and nodes."""
     ours = cluster(view, settings, epoch=1, operators=OPERATORS)
-    theirs = (NodeKeeper(), JobOperator()) if runs_jobs else (NodeKeeper(),)
+    theirs = (ReadinessTaints(), JobOperator()) if runs_jobs else (ReadinessTaints(),)
     return Assembly(ours.scheduler, (*ours.controllers, *theirs))
 
 

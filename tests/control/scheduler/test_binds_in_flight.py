@@ -8,7 +8,7 @@ from tests.control.stories import gpu_node, told
 from tests.runner.simulated_world import pod
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.scheduler.binds_in_flight import Sent
+from unisono.control.scheduler.binds_in_flight import BindsInFlight
 from unisono.kube.form import Key
 from unisono.kube.transport import Transport
 
@@ -66,7 +66,7 @@ def test_a_waiting_pod_that_is_deleted_waits_no_more() -> None:
 
 
 def test_a_binding_whose_answer_was_lost_keeps_its_place_for_a_while() -> None:
-    sent = Sent()
+    sent = BindsInFlight()
     one = {"metadata": {"name": "p", "namespace": "default", "uid": "1"}, "spec": {}}
     block = sent.writing(NOW)
     block.__enter__()

@@ -266,7 +266,7 @@ def test_a_decision_holds_until_its_queues_or_its_nodes_change() -> None:
 
     touch(names.NODE, "n1")
     touch(names.NODE, "n2")
-    basis.heard()
+    basis.settled()
     on_first, on_none = basis.holding(["n1", "n1"]), basis.holding()
     touch(names.WORKLOAD, "w")
     touch(names.POD, "p")
@@ -282,7 +282,7 @@ def test_a_decision_holds_until_its_queues_or_its_nodes_change() -> None:
     touch(names.CLUSTER_QUEUE, "cq")
     assert on_none() is False
     assert basis.holding()() is False  # decided by what the engine knew before
-    basis.heard()
+    basis.settled()
     assert basis.holding(["n1"])() is True
 
 

@@ -6,14 +6,14 @@ from unisono.control.scheduler.explainer import (
     BUSY_PER_SECOND,
     MOST_AT_ONCE,
     QUIET_PER_SECOND,
-    Sentences,
+    ExplanationRate,
 )
 from unisono.kube.form import Key
 
 _LONG_AGO = -1e9
 
 
-def told(sentences: Sentences, count: int, now: float, admitted_at: float) -> int:
+def told(sentences: ExplanationRate, count: int, now: float, admitted_at: float) -> int:
     """Have so many ask at once; return how many are told."""
     keys = [Key("default", str(number)) for number in range(count)]
     for key in keys:
@@ -22,14 +22,14 @@ def told(sentences: Sentences, count: int, now: float, admitted_at: float) -> in
 
 
 def test_some_are_told_at_once_and_the_others_as_time_passes() -> None:
-    sentences = Sentences()
+    sentences = ExplanationRate()
     assert told(sentences, 200, 1000.0, _LONG_AGO) == MOST_AT_ONCE
     assert told(sentences, 200, 1000.1, _LONG_AGO) == QUIET_PER_SECOND / 10
     assert told(sentences, 200, 1001.1, 1001.0) == BUSY_PER_SECOND
 
 
 def test_updates_that_are_put_off_are_written_once_it_is_quiet() -> None:
-    sentences = Sentences()
+    sentences = ExplanationRate()
     told(sentences, 50, 1000.0, 1000.0)
     key = Key("default", "late")
     (again,) = sentences.put_off(key, 1000.0, 1000.0)
@@ -39,14 +39,14 @@ def test_updates_that_are_put_off_are_written_once_it_is_quiet() -> None:
 
 
 def test_a_late_admission_keeps_it_busy() -> None:
-    sentences = Sentences()
+    sentences = ExplanationRate()
     told(sentences, 50, 1000.0, 1000.0)
     told(sentences, 200, 1005.0, 1005.0)  # a long step admits still, and began at 1000
     assert told(sentences, 200, 1006.0, 1000.0) == BUSY_PER_SECOND
 
 
 def test_an_unchanged_explanation_uses_no_token() -> None:
-    sentences = Sentences()
+    sentences = ExplanationRate()
     assert told(sentences, 50, 1000.0, 1000.0) == MOST_AT_ONCE
     sentences.give_back()
     assert told(sentences, 2, 1000.0, 1000.0) == 1

@@ -13,7 +13,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Breathe, Json
 from unisono.control.conditions import is_true
-from unisono.control.scheduler.relevant_changes import News
+from unisono.control.scheduler.relevant_changes import RelevantChanges
 from unisono.control.view import Shelf, View
 from unisono.engine.state.changes import Change
 from unisono.kube.form import Key
@@ -79,7 +79,7 @@ def test_the_scheduler_sleeps_while_a_gang_goes_to_its_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "is_news"),
+    ("change", "is_relevant"),
     [
         ({"status": {"conditions": [CONDITION | {"message": "because"}]}}, False),
         ({"status": {"conditions": [CONDITION | {"reason": "Inadmissible"}]}}, False),
@@ -91,9 +91,9 @@ def test_the_scheduler_sleeps_while_a_gang_goes_to_its_nodes() -> None:
         ({"metadata": {"name": "w", "namespace": "n", "labels": {"a": "b"}}}, True),
     ],
 )
-def test_words_about_a_workload_are_no_news(change: Json, is_news: bool) -> None:
+def test_words_about_a_workload_are_no_news(change: Json, is_relevant: bool) -> None:
     view = View({names.WORKLOAD: Shelf.of(names.WORKLOAD, {})})
-    news = News()
+    news = RelevantChanges()
 
     def show(obj: Json, version: str) -> Json:
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
@@ -106,10 +106,10 @@ def test_words_about_a_workload_are_no_news(change: Json, is_news: bool) -> None
         "metadata": {"name": "w", "namespace": "n"},
         "status": {"conditions": [CONDITION]},
     }
-    assert news.is_news(names.WORKLOAD, show(workload, "1"), view)
-    assert not news.is_news(names.WORKLOAD, show(workload, "2"), view)
+    assert news.is_relevant(names.WORKLOAD, show(workload, "1"), view)
+    assert not news.is_relevant(names.WORKLOAD, show(workload, "2"), view)
     changed = show({**workload, **change}, "3")
-    assert news.is_news(names.WORKLOAD, changed, view) is is_news
+    assert news.is_relevant(names.WORKLOAD, changed, view) is is_relevant
 
 
 def test_a_pod_behind_a_gate_is_nothing_until_the_gate_is_lifted() -> None:
@@ -134,7 +134,7 @@ def test_a_pod_behind_a_gate_is_nothing_until_the_gate_is_lifted() -> None:
             await world.client.patch(names.POD, "held", "default", lifted)
             await world.settle()
             assert world.get(names.POD, "held")["spec"]["nodeName"] == "n1"
-            heard = world.assembly.scheduler._news._heard
+            heard = world.assembly.scheduler._relevant_changes._seen
             assert (names.POD, Key("default", "held")) in heard
             await world.client.delete(names.POD, "held", "default", grace_s=0)
             await world.settle()
@@ -143,20 +143,20 @@ def test_a_pod_behind_a_gate_is_nothing_until_the_gate_is_lifted() -> None:
     asyncio.run(story())
 
 
-def test_what_a_local_queue_used_lately_is_news() -> None:
+def test_what_a_local_queue_used_lately_is_relevant() -> None:
     async def story() -> None:
         async with World().running() as world:
             await world.create(*queue())
             await world.settle()
-            news = News()
+            news = RelevantChanges()
             obj = world.get(names.LOCAL_QUEUE, "lq-cq")
-            assert news.is_news(names.LOCAL_QUEUE, obj, world.view)
-            assert not news.is_news(names.LOCAL_QUEUE, obj, world.view)
+            assert news.is_relevant(names.LOCAL_QUEUE, obj, world.view)
+            assert not news.is_relevant(names.LOCAL_QUEUE, obj, world.view)
             used = {"consumedResources": {"cpu": "1"}, "lastUpdate": "2026-01-01T00:00:00Z"}
             share = {"weightedShare": 0, "admissionFairSharingStatus": used}
             await world.set_status(names.LOCAL_QUEUE, "lq-cq", {"fairSharing": share})
             await world.settle()
-            assert news.is_news(names.LOCAL_QUEUE, obj, world.view)
+            assert news.is_relevant(names.LOCAL_QUEUE, obj, world.view)
 
     asyncio.run(story())
 

@@ -134,7 +134,7 @@ def _pending(name: str, now: float, *, retries: int = 0) -> Json:
     return {**made, "retryCount": retries} if retries else made
 
 
-class Checks:
+class AdmissionChecks:
     """Lists the checks that a workload waits for, and admits it when all agree."""
 
     name = "admission-checks"

@@ -95,7 +95,7 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
     for pod in sorted(view.by(names.POD, names.BY_WORKLOAD, full), key=_rank):
         node = pod["spec"].get("nodeName")
         places = slots.free.get(set_of(pod), [])
-        if is_living(pod) and not node:
+        if is_active(pod) and not node:
             promised = _promised(pod)
             if not promised:
                 waiting.append(pod)
@@ -106,11 +106,11 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
                 slots.astray.append(pod)
         elif node in places and not is_over(pod):
             places.remove(node)
-            if is_living(pod):
+            if is_active(pod):
                 slots.bound += 1
             else:
                 slots.held.setdefault(set_of(pod), []).append(node)
-        elif is_living(pod) and _gen(pod) < gen:  # the node was gone, others may have its place
+        elif is_active(pod) and _gen(pod) < gen:  # the node was gone, others may have its place
             slots.astray.append(pod)
         elif was_turned_away(pod):
             slots.turned_away.append(pod)
@@ -192,7 +192,7 @@ def is_over(pod: Json) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def is_living(pod: Json) -> bool:
+def is_active(pod: Json) -> bool:
     """Say whether a pod runs or will run."""
     return "deletionTimestamp" not in pod["metadata"] and not is_over(pod)
 
@@ -253,7 +253,7 @@ def _left(one: Json, pods: Sequence[Json], done: int, view: View) -> Json:
         on[host] += count
     there = sum(on.values())
     free = min(done - (one.get("count", 0) - there), there - 1)
-    if free <= 0 or any(is_living(pod) and not pod["spec"].get("nodeName") for pod in pods):
+    if free <= 0 or any(is_active(pod) and not pod["spec"].get("nodeName") for pod in pods):
         return one  # a pod is on its way to one of the places, and it is not known which
     nodes = {host: node_name(host, view) for host in on}
     taken = Counter(pod["spec"].get("nodeName") for pod in pods if not is_over(pod))

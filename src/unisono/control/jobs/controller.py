@@ -97,7 +97,7 @@ class JobController:
             is_left = workload is not None and _has_pods(workload, view)
             if workload is not None and not is_left and not adapter.is_active(job, view):
                 yield from without_slice(workload, view)
-                yield from let_go(workload)
+                yield from remove_finalizer(workload)
             return
         end = adapter.end(job)
         if end is not None:
@@ -108,7 +108,7 @@ class JobController:
         queue = self._queues.queue_of(job, view)
         if queue is None and workload is None:  # not ours to hold back
             if not (job.get("status") or {}).get("startTime"):
-                yield from self._tell_bypass(job, view)
+                yield from self._warn_of_bypass(job, view)
             if named := self._queues.inherited(job, view):
                 yield Patch(Ref.to(job), {"metadata": {"labels": {names.QUEUE_LABEL: named}}})
             return
@@ -116,7 +116,7 @@ class JobController:
             if not adapter.is_active(job, view):
                 # It left its queue. Nothing would start it, nor stop it and give its quota back.
                 yield from without_slice(workload, view)
-                yield from let_go(workload)
+                yield from remove_finalizer(workload)
                 yield Delete(Ref.to(workload))
                 return
             queue = workload["spec"].get("queueName", "")  # what runs goes on as it began
@@ -128,7 +128,7 @@ class JobController:
             return
         if is_true(_conditions(workload), "Finished"):
             # It was over and is to run again (a Volcano job that was resumed): queue anew.
-            yield from let_go(workload)
+            yield from remove_finalizer(workload)
             yield Delete(Ref.to(workload))
             return
         if not _belongs_to(workload, job):
@@ -190,7 +190,7 @@ class JobController:
             message = f"Created Workload: {workload['metadata']['namespace']}/"
             yield Note(about, "CreatedWorkload", message + workload["metadata"]["name"])
             if queue == UNLIMITED_DOOR:
-                yield from self._tell_bypass(job, view)
+                yield from self._warn_of_bypass(job, view)
             named = named_class(job, sets)
             if named and not may_name(named, job["metadata"]["namespace"], view):
                 message = (
@@ -199,9 +199,9 @@ class JobController:
                 )
                 yield Note(about, "PriorityClassNotAllowed", message, "Warning")
 
-    def _tell_bypass(self, job: Json, view: View) -> Steps:
+    def _warn_of_bypass(self, job: Json, view: View) -> Steps:
         """Say of a job without a queue that no quota holds it; embedded, the API has said so."""
-        if self._queues.tells_bypass(job, view):
+        if self._queues.warns_of_bypass(job, view):
             message = (
                 f"names no queue ({names.QUEUE_LABEL}), and its namespace has no default one: it "
                 "runs outside of every quota"
@@ -234,7 +234,7 @@ class JobController:
         if self._wrong_with(job):
             if not reserved:
                 yield Delete(Ref.to(workload))
-                yield from let_go(workload)
+                yield from remove_finalizer(workload)
             return
         sets = self._adapter.pod_sets(job, view)
         if _holds_injection(sets, workload):
@@ -244,7 +244,7 @@ class JobController:
             return
         if sets and not same_sets(workload, sets) and not reserved:
             yield Delete(Ref.to(workload))
-            yield from let_go(workload)
+            yield from remove_finalizer(workload)
             return
         changes: Json = {}
         if workload["spec"].get("queueName", "") != queue and not reserved:
@@ -263,7 +263,7 @@ class JobController:
             yield from self._adapter.stop(job, _sets_of(workload))
             yield Note(Ref.to(job), "Stopped", "The Workload was deleted")
         elif not self._adapter.is_active(job, view):
-            yield from let_go(workload)
+            yield from remove_finalizer(workload)
 
     # ---- running -----------------------------------------------------------------------------
 
@@ -497,10 +497,10 @@ def _finish(workload: Json, end: End, now: float) -> Steps:
             _conditions(workload), "Finished", "True", reason, end.message, now=now
         )
         workload = yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
-    yield from let_go(workload)
+    yield from remove_finalizer(workload)
 
 
-def let_go(workload: Json) -> Steps:
+def remove_finalizer(workload: Json) -> Steps:
     """Take our finalizer off, so that the Workload may go when its job does."""
     finalizers = workload["metadata"].get("finalizers") or []
     if names.RESOURCE_IN_USE in finalizers:

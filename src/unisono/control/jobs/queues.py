@@ -89,7 +89,7 @@ class Queues:
         own = (job["metadata"].get("labels") or {}).get(names.QUEUE_LABEL, "")
         return "" if own == theirs else str(theirs)
 
-    def tells_bypass(self, job: Json, view: View) -> bool:
+    def warns_of_bypass(self, job: Json, view: View) -> bool:
         """Say whether people are to hear of a job without a queue, because there is quota."""
         namespace = job["metadata"]["namespace"]
         return (
@@ -174,7 +174,7 @@ class Queues:
 # in that moment its operator must not be quicker.
 
 
-def is_let_go(job: Json, kind: Kind, queues: Queues, view: View) -> bool:
+def may_make_pods(job: Json, kind: Kind, queues: Queues, view: View) -> bool:
     """Say whether a job is admitted, or in no queue at all."""
     if queues.queue_of(job, view) is None:
         return True

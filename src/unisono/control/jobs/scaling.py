@@ -26,7 +26,7 @@ from unisono.control.admission.placement import (
     with_placement,
 )
 from unisono.control.conditions import is_true
-from unisono.control.gangs.slots import is_living, set_of
+from unisono.control.gangs.slots import is_active, set_of
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.nodes import node_name
 from unisono.control.view import View
@@ -182,7 +182,7 @@ def _shrink(workload: Json, wanted: Mapping[str, int], view: View, now: float) -
         node = pod["spec"].get("nodeName")
         phase = (pod.get("status") or {}).get("phase")
         if node and set_of(pod) in wanted and phase not in ("Succeeded", "Failed"):
-            if not is_living(pod):
+            if not is_active(pod):
                 return  # its end brings us back
             on_nodes[set_of(pod)][node] += 1
     if any(sum(on_nodes[name].values()) > wanted[name] for name in wanted):

@@ -190,7 +190,7 @@ def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:
 _QUEUE, _FLAVOR = "queue", "flavor"
 
 
-class InUse:
+class InUseFinalizers:
     """Keeps the finalizers."""
 
     name = "in-use"

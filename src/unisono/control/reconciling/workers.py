@@ -30,7 +30,7 @@ _AFTER_COLLISION_SECONDS = 0.002
 _NOWHERE: Mapping[Kind, str] = {}
 
 
-class Live:
+class LiveControllers:
     """Owns the informers, the view and the driver."""
 
     def __init__(

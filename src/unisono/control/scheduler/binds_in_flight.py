@@ -26,7 +26,7 @@ class _Sent:
     until: float = math.inf
 
 
-class Sent:
+class BindsInFlight:
     """Remembers the nodes of pods. A restarted scheduler reads pods after all that was written."""
 
     def __init__(self) -> None:

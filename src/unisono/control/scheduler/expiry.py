@@ -39,15 +39,15 @@ class Basis:
     """Counts changes of what every decision rests on: queues, quota, flavors, and each node."""
 
     def __init__(self) -> None:
-        """Begin with nothing heard."""
+        """Begin with no changes."""
         self._count = 0
-        self._heard = 0  # the count at which the engine knew everything
+        self._known = 0  # the count at which the engine knew everything
         self._configured = 0
         self._changed: dict[str, int] = {}  # nodes, and when
         self._nodes: dict[str, int] = {}
 
     def touched(self, kind: Kind, name: str, view: View) -> None:
-        """Hear that an object is different."""
+        """Count a change of an object."""
         if kind in _OF_ONE:
             return
         self._count += 1
@@ -60,13 +60,13 @@ class Basis:
             self._changed[name] = self._count
             self._nodes[name] = worth
 
-    def heard(self) -> None:
-        """Hear that the engine is told everything now."""
-        self._heard = self._count
+    def settled(self) -> None:
+        """Note that the engine knows all changes now."""
+        self._known = self._count
 
     def holding(self, nodes: Iterable[str] = ()) -> Callable[[], bool]:
         """Return what says whether a decision of this moment, about these nodes, still holds."""
-        since, on = self._heard, tuple(dict.fromkeys(nodes))
+        since, on = self._known, tuple(dict.fromkeys(nodes))
 
         def holds() -> bool:
             if self._configured > since:
@@ -111,7 +111,7 @@ class InDoubt:
         return bool(self._doubts)
 
     def note(self, patch: Patch, trouble: KubeTrouble) -> None:
-        """Hear how a write failed; one that gave nothing is harmless even if it comes late."""
+        """Note how a write failed; one that gave nothing is harmless even if it comes late."""
         status = patch.changes.get("status") or {}
         if is_in_doubt(trouble) and status.get("admission"):
             ref = patch.ref
@@ -131,7 +131,7 @@ class InDoubt:
         return {**obj, "status": _merged(obj.get("status") or {}, doubt.status)}
 
     def gone(self, key: WorkloadKey) -> None:
-        """Hear that a workload is no more."""
+        """Forget a workload that is gone."""
         self._doubts.pop(key, None)
 
     def resolve(self, now: float) -> Steps:

@@ -37,7 +37,7 @@ class Explainer:
     name = "explainer"
     watches: Sequence[Kind] = ()
 
-    def __init__(self, scheduler: Scheduler, sentences: Sentences | None = None) -> None:
+    def __init__(self, scheduler: Scheduler, sentences: ExplanationRate | None = None) -> None:
         """Take the scheduler, and the rate limit of updates if there is one."""
         self._scheduler = scheduler
         self._sentences = sentences
@@ -145,7 +145,7 @@ BUSY_SECONDS = 2.0
 _SHORTEST_REST_SECONDS = 1.0
 
 
-class Sentences:
+class ExplanationRate:
     """A token bucket that fills with time, and the keys that wait for a token."""
 
     def __init__(self) -> None:

@@ -39,14 +39,14 @@ from unisono.control.nodes import host_names, node_name
 from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.health import Health
 from unisono.control.scheduler.live_policy import OperatorPolicy
-from unisono.control.scheduler.missing_nodes import Repairs, Seating
+from unisono.control.scheduler.missing_nodes import DelayedPlacement, Repairs
 from unisono.control.scheduler.plan_writes import Decided, PlanWriter, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
-from unisono.control.scheduler.relevant_changes import News
+from unisono.control.scheduler.relevant_changes import RelevantChanges
 from unisono.control.scheduler.start_estimates import Estimates, has_date
 from unisono.control.scheduler.takeover import taken_over
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
-from unisono.control.scheduler.unevaluated import Unexamined
+from unisono.control.scheduler.unevaluated import Unevaluated
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.view import View
@@ -88,7 +88,7 @@ LEDGER = Key("kube-system", LEDGER_NAME)
 # So many cycles at once; then other controllers run, and changes of the meantime are read.
 _MOST_CYCLES = 50
 # So many objects are read at once, twenty milliseconds' worth.
-_MOST_HEARD = 64
+_MOST_READ = 64
 # So often the state is built anew in one step. Each time one more object is left out; then other
 # controllers run.
 _MOST_REBUILDS = 8
@@ -177,7 +177,7 @@ class Scheduler:
         self._basis = Basis()
         policies = (names.POLICY,) if view.has(names.POLICY) else ()
         self._market = market
-        self._market_moved = market is not None
+        self._market_changed = market is not None
         sellers = () if market is None else tuple(market.kinds)
         others = (*self._translator.watches, *policies)
         self.watches: Sequence[Kind] = (
@@ -185,17 +185,19 @@ class Scheduler:
             *self._translator.watches,
             *(kind for kind in sellers if kind not in others),
         )
-        self._heard_kinds = frozenset((*policies, *self._translator.watches))
+        self._read_kinds = frozenset((*policies, *self._translator.watches))
         self._dirty: dict[Name, None] = {}
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
         self._writer = PlanWriter(self._translator, self._basis, self.explanations, epoch)
-        self._news = News(minds_readiness=settings.policy.pods_ready is not None)
+        self._relevant_changes = RelevantChanges(
+            reads_readiness=settings.policy.pods_ready is not None
+        )
         self._has_taken_over = False
         self._seconds = 0.0  # the time of the step
-        self._heard_last: Name = (names.POLICY, CYCLE)  # the object that was read last
-        self._suspects: dict[Name, None] = {}  # heard of since the last good cycle
-        self._untold: dict[Name, None] = {}  # left out, and no event was written yet
+        self._last_read: Name = (names.POLICY, CYCLE)  # the object that was read last
+        self._suspects: dict[Name, None] = {}  # changed since the last good cycle
+        self._without_event: dict[Name, None] = {}  # left out, and no event was written yet
         self.cycles = 0
         self.refused = 0  # plans that the auditor refused
         self.rebuilds = 0  # how often the state was built anew after an exception
@@ -209,18 +211,21 @@ class Scheduler:
         self.state.apply(PolicySet(policy))
         self.estimates.use(self.state)
         self._audit_cache = AuditCache()
-        self._unexamined = Unexamined(self.state)
-        self._menders = (Repairs(self.state, self._epoch), Seating(self.state, self._epoch))
+        self._unevaluated = Unevaluated(self.state)
+        self._node_finders = (
+            Repairs(self.state, self._epoch),
+            DelayedPlacement(self.state, self._epoch),
+        )
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one run will do for all of it."""
         if self._market is not None and self._market.concerns(kind, obj):
-            self._market_moved = True
+            self._market_changed = True
             yield CYCLE
         metadata = obj["metadata"]
-        if kind not in self._heard_kinds:
+        if kind not in self._read_kinds:
             return
-        if self._is_news(kind, obj, view):
+        if self._is_relevant(kind, obj, view):
             self._basis.touched(kind, metadata["name"], view)
         elif kind != names.WORKLOAD or _key_of(metadata) not in self._in_doubt:
             return
@@ -228,9 +233,9 @@ class Scheduler:
         self._dirty[name] = self._suspects[name] = None
         yield CYCLE
 
-    def _is_news(self, kind: Kind, obj: Json, view: View) -> bool:
+    def _is_relevant(self, kind: Kind, obj: Json, view: View) -> bool:
         try:
-            return self._news.is_news(kind, obj, view)
+            return self._relevant_changes.is_relevant(kind, obj, view)
         except Exception as error:  # noqa: BLE001 (reading it says what is wrong with it)
             self._report("scheduler", error)
             return True
@@ -238,79 +243,79 @@ class Scheduler:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Read what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
-        yield from self._take_over(view, instant)
+        yield from self._take_over_gangs(view, instant)
         if self._in_doubt:
             yield from self._in_doubt.resolve(now)
         self.health.began(now)  # an API that takes no writes is no reason not to plan
         self._dirty |= {(names.POD, pod): None for pod in self._translator.sent.expired(now)}
-        for _ in self._hearing(view, instant):
+        for _ in self._reading(view, instant):
             yield Breathe()
         if self._in_doubt:
             yield Again(now + RESOLVE_AGAIN_S)
         yield from self._repair(view, now)
-        unwritten: list[Decided] = []
+        pending: list[Decided] = []
         for _ in range(_MOST_CYCLES):
-            # The view does not know yet what is unwritten, so nothing may be read from it before.
-            for name in () if unwritten else self.quarantine.trials(now):
+            # The view does not know yet what is pending, so nothing may be read from it before.
+            for name in () if pending else self.quarantine.trials(now):
                 self._dirty[name] = None
-                self._hear(view, instant)
+                self._read(view, instant)
             left_out = self.quarantine.total
             done = self._cycle(instant, view)
             if done is None:
-                unwritten = []  # the new state knows what is stored, and nothing else
-                for _ in self._hearing(view, instant):
+                pending = []  # the new state knows what is stored, and nothing else
+                for _ in self._reading(view, instant):
                     yield Breathe()
-                yield from self._tell_quarantined(view)
+                yield from self._write_quarantine_events(view)
                 continue
             self.health.planned(now)
             self._suspects.clear()
             self.quarantine.acquit()
-            yield from self._tell_quarantined(view)
+            yield from self._write_quarantine_events(view)
             for one in done:
                 if one.made.admissions:
                     self.admitted_at = now
                 yield from self._explain(one.made)
                 if one.changed:
-                    self._doubt(one.made)
+                    self._read_again(one.made)
                     if not only_admits(one.made):  # it may take back what is not written yet
-                        yield from self._write(unwritten, view, now)
-                        unwritten = []
-                    unwritten.append(one)
+                        yield from self._write(pending, view, now)
+                        pending = []
+                    pending.append(one)
             if (
                 any(one.changed for one in done)
                 and all(only_admits(one.made) for one in done)
-                and has_room(unwritten)
+                and has_room(pending)
             ):
                 continue
-            if unwritten:
-                yield from self._write(unwritten, view, now)
-                unwritten = []
-                self._hear(view, instant)
+            if pending:
+                yield from self._write(pending, view, now)
+                pending = []
+                self._read(view, instant)
             elif self.quarantine.total == left_out and not self.quarantine.has_suspects:
                 break
         else:
-            yield from self._write(unwritten, view, now)
+            yield from self._write(pending, view, now)
             yield Again(now)
             return
-        yield from self._tell_others(view, instant)
+        yield from self._explain_others(view, instant)
         due = self._next_due()
         if due is not None:
             yield Again(float(-(-due // 1000)))  # not before the whole second that it counts in
 
-    def _tell_others(self, view: View, now: Instant) -> Steps:
+    def _explain_others(self, view: View, now: Instant) -> Steps:
         """Explain what no cycle examined, and renew estimates."""
         try:
-            found = [*self._unexamined.explanations()]
+            found = [*self._unevaluated.explanations()]
             renewed = self.estimates.refresh(now)
         except Exception as error:  # noqa: BLE001 (whatever it was about goes into quarantine)
             self._blame(error, view, self.state.evaluating)
             yield Again(now / 1000)
             return
         for explanation in found:
-            yield from self._tell(explanation)
+            yield from self._explain_one(explanation)
         for other in renewed:
             if other in self.explanations:
-                yield from self._tell(self.explanations[other])
+                yield from self._explain_one(self.explanations[other])
 
     # ---- deciding, and what cannot be decided --------------------------------------------------
 
@@ -417,7 +422,7 @@ class Scheduler:
         self, name: Name, view: View, stage: QuarantineStage, problem: str
     ) -> None:
         self.quarantine.add(name, _object(view, name), stage, problem, self._seconds)
-        self._untold[name] = None
+        self._without_event[name] = None
 
     def _begin_anew(self, view: View) -> None:
         """Build the state anew: an exception may have left it half changed."""
@@ -428,16 +433,16 @@ class Scheduler:
             self.state.apply(TimePassed(now))
             for one in recorded_usage(view, self._ledger)[0]:
                 self.state.apply(UsageSet(one))
-        self._market_moved = self._market is not None
+        self._market_changed = self._market is not None
         self._translator.forget()
         for kind in self._translator.watches:
             for obj in view.all(kind):
                 metadata = obj["metadata"]
                 self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
 
-    def _tell_quarantined(self, view: View) -> Steps:
+    def _write_quarantine_events(self, view: View) -> Steps:
         """Write an event about each object that was left out, once for each time."""
-        untold, self._untold = self._untold, {}
+        untold, self._without_event = self._without_event, {}
         for name in untold:
             entry = self.quarantine.left_out(name, obj := _object(view, name))
             if entry is None or obj is None:
@@ -454,7 +459,9 @@ class Scheduler:
                 full = WorkloadKey(f"{prefix}{key.namespace}/{key.name}")
                 self.estimates.forget(full)
                 self.explanations.pop(full, None)
-                yield from self._tell(Explanation(workload=full, queue=None, blockers=(fact,)))
+                yield from self._explain_one(
+                    Explanation(workload=full, queue=None, blockers=(fact,))
+                )
 
     def _counted(self, name: Name, obj: Json) -> str:
         """Say what happens to the quota of a Workload that is left out, if it holds any."""
@@ -469,36 +476,36 @@ class Scheduler:
 
     # ---- reading changes -----------------------------------------------------------------------
 
-    def _hear(self, view: View, now: Instant) -> None:
+    def _read(self, view: View, now: Instant) -> None:
         """Apply what changed to the engine's state."""
-        for _ in self._hearing(view, now):
+        for _ in self._reading(view, now):
             pass
 
-    def _hearing(self, view: View, now: Instant) -> Iterator[None]:
+    def _reading(self, view: View, now: Instant) -> Iterator[None]:
         """Apply what changed to the engine's state, configuration before what depends on it.
 
         Pauses now and then for other controllers; no decision is made before it is through.
         """
         self._seconds = max(self._seconds, now / 1000)
-        self._hear_policy(view)
-        self._hear_market(view)
-        self._basis.heard()
+        self._read_policy(view)
+        self._read_market(view)
+        self._basis.settled()
         if self._dirty:
-            self.estimates.heard()
+            self.estimates.invalidate()
         order = {kind: place for place, kind in enumerate(self._translator.watches)}
         for _ in range(_MOST_REBUILDS):
             dirty, self._dirty = self._dirty, {}
-            heard = sorted(dirty, key=lambda pair: order[pair[0]])
-            for number, name in enumerate(heard, 1):
-                if number % _MOST_HEARD == 0:
+            changed = sorted(dirty, key=lambda pair: order[pair[0]])
+            for number, name in enumerate(changed, 1):
+                if number % _MOST_READ == 0:
                     yield
                 try:
-                    self._hear_object(name, view)
+                    self._read_object(name, view)
                 except Exception as error:  # noqa: BLE001 (the state may be half changed now)
                     self._report("scheduler", error)
-                    self._quarantine_object(self._heard_last, view, "read", _problem(error))
-                    if self._heard_last in self._recorded:
-                        self._recorded[self._heard_last] = False
+                    self._quarantine_object(self._last_read, view, "read", _problem(error))
+                    if self._last_read in self._recorded:
+                        self._recorded[self._last_read] = False
                     self._begin_anew(view)
                     break
             else:
@@ -506,9 +513,9 @@ class Scheduler:
         if now > self.state.now:
             self.state.apply(TimePassed(now))
 
-    def _hear_object(self, name: Name, view: View) -> None:
+    def _read_object(self, name: Name, view: View) -> None:
         """Apply one object as it is now to the engine's state; leave it out if unreadable."""
-        kind, key = self._heard_last = name
+        kind, key = self._last_read = name
         if self.quarantine.left_out(name, _object(view, name)) is not None:
             for change in self._instead_of(name, view):
                 self.state.apply(change)
@@ -525,13 +532,13 @@ class Scheduler:
             self.state.apply(change)
         if kind == names.WORKLOAD:
             workload = view.peek(kind, key.name, key.namespace)
-            for mender in self._menders:
-                mender.heard(workload, key)
-            self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
+            for finder in self._node_finders:
+                finder.update(workload, key)
+            self._arrived(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
         elif kind not in (names.NODE, names.POD):
-            self._unexamined.configured()
+            self._unevaluated.configured()
             for other in self._with_other_limits(kind, key):
-                self._hear_object(other, view)
+                self._read_object(other, view)
 
     def _instead_of(self, name: Name, view: View) -> list[Change]:
         """Return the changes for an object that is left out.
@@ -555,11 +562,11 @@ class Scheduler:
         self._recorded[name] = True
         return found
 
-    def _hear_market(self, view: View) -> None:
+    def _read_market(self, view: View) -> None:
         """Take over what can be bought; if that cannot be read, it stays as it was."""
-        if self._market is None or not self._market_moved:
+        if self._market is None or not self._market_changed:
             return
-        self._market_moved = False
+        self._market_changed = False
         try:
             market = self._market.read(view)
         except Exception as error:  # noqa: BLE001 (queues and nodes are still there)
@@ -575,7 +582,7 @@ class Scheduler:
         """
         return self._has_taken_over and placement.is_of_earlier_leader(workload, self._epoch)
 
-    def _take_over(self, view: View, now: Instant) -> Steps:
+    def _take_over_gangs(self, view: View, now: Instant) -> Steps:
         """Mark every gang that is starting as ours, before anything is decided."""
         if self._has_taken_over:
             return
@@ -591,7 +598,7 @@ class Scheduler:
         yield from taken_over(view, self._epoch)
         self._has_taken_over = True
 
-    def _hear_policy(self, view: View) -> None:
+    def _read_policy(self, view: View) -> None:
         """Take over another policy before anything is read by it."""
         edits = [pair for pair in self._dirty if pair[0] == names.POLICY]
         for edit in edits:
@@ -611,7 +618,9 @@ class Scheduler:
         self._translator.use(settings)
         self.state.apply(PolicySet(settings.policy))
         if (old.pods_ready is None) != (settings.policy.pods_ready is None):
-            self._news = News(minds_readiness=settings.policy.pods_ready is not None)
+            self._relevant_changes = RelevantChanges(
+                reads_readiness=settings.policy.pods_ready is not None
+            )
         for obj in view.all(names.WORKLOAD):  # a policy also says what some of their fields mean
             metadata = obj["metadata"]
             self._dirty[names.WORKLOAD, Key(metadata["namespace"], metadata["name"])] = None
@@ -641,8 +650,8 @@ class Scheduler:
 
     def _repair(self, view: View, now: float) -> Steps:
         """Give gangs nodes that have quota and lack some, before anything new gets those."""
-        for mender in self._menders:
-            writes = mender.writes(view, host_names(view), now)
+        for finder in self._node_finders:
+            writes = finder.writes(view, host_names(view), now)
             while True:
                 try:
                     write, told = next(writes)
@@ -650,15 +659,15 @@ class Scheduler:
                     break
                 except Exception as error:  # noqa: BLE001 (the other gangs are looked at next time)
                     self._report("repair", error)
-                    yield from mender.untried.gave_up(view, _problem(error))
+                    yield from finder.retries.gave_up(view, _problem(error))
                     yield Again(now)
                     break
                 self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
                 nodes = [node_name(host, view) for host, _ in placement.hosts_of(write.changes)]
                 holds = self._basis.holding(nodes)
                 yield from self._store([msgspec.structs.replace(write, holds=holds)], view)
-                yield Note(write.ref, mender.told_as, told)
-                self._hear(view, self.state.now)
+                yield Note(write.ref, finder.told_as, told)
+                self._read(view, self.state.now)
 
     def _store(self, writes: Sequence[Patch | Bind], view: View) -> Steps:
         """Write all decisions; then raise the first failure.
@@ -701,7 +710,7 @@ class Scheduler:
         if full in self.state.running:
             self.state.apply(WorkloadGone(full))
 
-    def _doubt(self, made: Plan) -> None:
+    def _read_again(self, made: Plan) -> None:
         """Read every workload again that a plan changes: what is not stored yet may never be."""
         moved = [
             *(admit.workload for admit in made.admissions),
@@ -718,7 +727,7 @@ class Scheduler:
         with self._translator.sent.writing(now):
             writes = [write for one in decided for write in self._writes(one, view, now)]
             yield from self._store(writes, view)
-        yield from self._tell_quarantined(view)
+        yield from self._write_quarantine_events(view)
         for one in decided:
             yield from self._writer.events(one.made, self.state, view)
 
@@ -735,9 +744,9 @@ class Scheduler:
 
     def _explain(self, made: Plan) -> Steps:
         for wait in made.waits:
-            yield from self._tell(wait.explanation)
+            yield from self._explain_one(wait.explanation)
 
-    def _tell(self, explanation: Explanation) -> Steps:
+    def _explain_one(self, explanation: Explanation) -> Steps:
         key = explanation.workload
         before = self.explanations.get(key)
         if has_date(before) and not has_date(explanation):
@@ -749,7 +758,7 @@ class Scheduler:
             namespace, _, name = key.partition("/")
             yield Wake("explainer", namespace, name)
 
-    def _came(self, key: WorkloadKey, workload: Json | None) -> None:
+    def _arrived(self, key: WorkloadKey, workload: Json | None) -> None:
         """Forget why a workload waits that does not any more; explain the others."""
         conditions = ((workload or {}).get("status") or {}).get("conditions")
         if (names.WORKLOAD, Key(*key.partition("/")[::2])) in self.quarantine:
@@ -757,7 +766,7 @@ class Scheduler:
         if key not in self.state.waiting or not conditions:
             self.explanations.pop(key, None)  # a new one of that name has not been told yet
         if key in self.state.waiting:
-            self._unexamined.came(key)
+            self._unevaluated.arrived(key)
             if key not in self.explanations:
                 self.health.unexplained(key, self._seconds)
         else:

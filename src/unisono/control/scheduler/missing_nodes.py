@@ -15,7 +15,7 @@ from unisono.control.admission.checks import additions, open_checks, waits_for_s
 from unisono.control.admission.purchases import is_buying, is_holding, replacing
 from unisono.control.conditions import is_true
 from unisono.control.gangs.repair import REPAIRING, refused, unhealthy
-from unisono.control.gangs.slots import is_living, set_of
+from unisono.control.gangs.slots import is_active, set_of
 from unisono.control.nodes import is_host_usable, node_name
 from unisono.control.view import View
 from unisono.engine.dry_run import refuse_broken_repair
@@ -40,11 +40,11 @@ class Repairs:
         """Repair on a state."""
         self._state = state
         self._epoch = epoch
-        self.untried = Untried(state)
+        self.retries = RetryIndex(state)
 
-    def heard(self, workload: Json | None, key: Key) -> None:
+    def update(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload is to be repaired."""
-        self.untried.note(key, waits=workload is not None and is_repairing(workload))
+        self.retries.note(key, waits=workload is not None and is_repairing(workload))
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -54,7 +54,7 @@ class Repairs:
         A gang is tried again only when nodes have changed. The state has to hear of each
         patch before the next one is asked for.
         """
-        for key, workload, own in self.untried.due(view):
+        for key, workload, own in self.retries.due(view):
             unwelcome = refused(workload)
             lost = [
                 host
@@ -63,7 +63,7 @@ class Repairs:
             ]
             if is_buying(workload):
                 continue  # machines for them are on their way; look again
-            self.untried.tried(key)
+            self.retries.tried(key)
             found = self._nodes_for(own, lost, view)
             if found is None:
                 continue
@@ -103,7 +103,7 @@ def _staying(
     found: dict[tuple[str, NodeName], list[int]] = {}
     for pod in view.by(names.POD, names.BY_WORKLOAD, key):
         node = NodeName(pod["spec"].get("nodeName") or "")
-        if node in gone and is_living(pod) and view.get(names.NODE, node) is not None:
+        if node in gone and is_active(pod) and view.get(names.NODE, node) is not None:
             device = device_of(pod["metadata"].get("annotations") or {})
             found.setdefault((set_of(pod), node), []).append(-1 if device is None else device)
     return found
@@ -131,7 +131,7 @@ def _sentence(
 # The workloads that lack nodes, and how nodes were when each was last tried.
 
 
-class Untried:
+class RetryIndex:
     """Admitted workloads that are tried again only when nodes have changed."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -179,7 +179,7 @@ class Untried:
 #     QuotaReserved, no nodes ──all checks Ready──▶ a place for every pod ──▶ `checks` admits it
 
 
-class Seating:
+class DelayedPlacement:
     """Finds nodes for gangs that have quota and no nodes."""
 
     told_as = "GangSeated"
@@ -188,11 +188,11 @@ class Seating:
         """Seat on a state."""
         self._state = state
         self._epoch = epoch
-        self.untried = Untried(state)
+        self.retries = RetryIndex(state)
 
-    def heard(self, workload: Json | None, key: Key) -> None:
+    def update(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload may be without nodes."""
-        self.untried.note(key, waits=workload is not None and _is_without(workload))
+        self.retries.note(key, waits=workload is not None and _is_without(workload))
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -201,10 +201,10 @@ class Seating:
 
         The state has to hear of each patch before the next one is asked for.
         """
-        for key, workload, own in self.untried.due(view):
+        for key, workload, own in self.retries.due(view):
             if open_checks(workload, view) or not waits_for_seats(workload, view):
                 continue
-            self.untried.tried(key)
+            self.retries.tried(key)
             found = place_reserved(self._state, own, _selectors(workload))
             if isinstance(found, GangDoesNotFit):
                 continue

@@ -35,13 +35,13 @@ _FOR_OTHERS = frozenset(
 _READINESS = "PodsReady"
 
 
-class News:
+class RelevantChanges:
     """Remembers the last relevant content of each object."""
 
-    def __init__(self, *, minds_readiness: bool = True) -> None:
+    def __init__(self, *, reads_readiness: bool = True) -> None:
         """Begin with nothing seen; not every policy depends on whether pods are ready."""
-        self._heard: dict[tuple[Kind, Key], object] = {}
-        self._ignored = _FOR_OTHERS if minds_readiness else _FOR_OTHERS | {_READINESS}
+        self._seen: dict[tuple[Kind, Key], object] = {}
+        self._ignored = _FOR_OTHERS if reads_readiness else _FOR_OTHERS | {_READINESS}
         self._matters: Mapping[Kind, Callable[[Json, View], object]] = {
             names.CLUSTER_QUEUE: _of_queue,
             names.LOCAL_QUEUE: _of_queue,
@@ -50,7 +50,7 @@ class News:
             names.POD: _of_pod,
         }
 
-    def is_news(self, kind: Kind, obj: Json, view: View) -> bool:
+    def is_relevant(self, kind: Kind, obj: Json, view: View) -> bool:
         """Say whether an object is different in anything that a decision reads."""
         matters_of = self._matters.get(kind)
         if matters_of is None:
@@ -58,15 +58,15 @@ class News:
         key = own_key(obj)
         now = view.get(kind, key.name, key.namespace)
         if now is None:
-            self._heard.pop((kind, key), None)
+            self._seen.pop((kind, key), None)
             return True
         matters = matters_of(now, view)
-        if self._heard.get((kind, key)) == matters:
+        if self._seen.get((kind, key)) == matters:
             return False
         if matters is None:
-            del self._heard[kind, key]
+            del self._seen[kind, key]
         else:
-            self._heard[kind, key] = matters
+            self._seen[kind, key] = matters
         return True
 
     def _of_workload(self, workload: Json, view: View) -> object:

@@ -47,8 +47,8 @@ class Estimates:
         self._state = state
         self._is_stale = True
 
-    def heard(self) -> None:
-        """Note that something happened."""
+    def invalidate(self) -> None:
+        """Note that something changed."""
         self._is_stale = True
 
     def refresh(self, now: Instant) -> list[WorkloadKey]:

@@ -28,7 +28,7 @@ from unisono.control.admission.record import granted_ms
 from unisono.control.conditions import find, is_true
 from unisono.control.manifests import LiveContext, Manifests
 from unisono.control.pod_gangs.links import gang_of, is_bare_and_ours, is_solo
-from unisono.control.scheduler.binds_in_flight import Sent
+from unisono.control.scheduler.binds_in_flight import BindsInFlight
 from unisono.control.scheduler.expiry import InDoubt
 from unisono.control.scheduler.pod_set_cache import SetsRead, claims_in, claims_of_sets
 from unisono.control.scheduler.quarantine import Name
@@ -110,7 +110,7 @@ class Translator:
         self._needs_queue = needs_queue
         self._left_out = left_out
         self._places_strays = places_strays
-        self.sent = Sent()
+        self.sent = BindsInFlight()
         self.in_doubt = InDoubt()
         self._view = view
         self._settings = settings

@@ -16,19 +16,19 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.local_queue import LocalQueueState
 
 
-class Unexamined:
+class Unevaluated:
     """Remembers arrivals since the last cycle, and what blocked each LocalQueue then."""
 
     def __init__(self, state: ClusterState) -> None:
         """Look at a state."""
         self._state = state
-        self._came: dict[WorkloadKey, None] = {}
-        self._doors: dict[LocalQueueKey, Blocker | None] = {}
+        self._arrived: dict[WorkloadKey, None] = {}
+        self._blockers: dict[LocalQueueKey, Blocker | None] = {}
         self._may_have_moved = False
 
-    def came(self, key: WorkloadKey) -> None:
+    def arrived(self, key: WorkloadKey) -> None:
         """Note that a workload is new or changed."""
-        self._came[key] = None
+        self._arrived[key] = None
 
     def configured(self) -> None:
         """Note that doors may have opened or shut."""
@@ -37,29 +37,29 @@ class Unexamined:
     def explanations(self) -> Iterator[Explanation]:
         """Yield what is known of workloads that arrived, are held otherwise, or changed queues."""
         self._state.refresh()
-        keys, self._came = {**self._came, **self._state.moved}, {}
+        keys, self._arrived = {**self._arrived, **self._state.moved}, {}
         self._state.moved.clear()
         if self._may_have_moved:
             self._may_have_moved = False
-            for gone in self._doors.keys() - self._state.local_queues.keys():
-                del self._doors[gone]
+            for gone in self._blockers.keys() - self._state.local_queues.keys():
+                del self._blockers[gone]
             for lq in self._state.local_queues.values():
                 blocker = _blocker(lq)
-                if self._doors.get(lq.key) != blocker:
-                    self._doors[lq.key] = blocker
+                if self._blockers.get(lq.key) != blocker:
+                    self._blockers[lq.key] = blocker
                     keys.update(dict.fromkeys(lq.waiting))
-                    yield from self._in_line(lq)
+                    yield from self._positions(lq)
         for key in keys:
             waiting = self._state.waiting.get(key)
             if waiting is None:
                 continue
             lq = self._state.local_queue(waiting.workload.queue)
-            self._doors.setdefault(lq.key, _blocker(lq))
+            self._blockers.setdefault(lq.key, _blocker(lq))
             found = recorded_explanation(self._state, key)
             if found is not None:
                 yield found
 
-    def _in_line(self, lq: LocalQueueState) -> Iterator[Explanation]:
+    def _positions(self, lq: LocalQueueState) -> Iterator[Explanation]:
         """Tell workloads of an open LocalQueue their position, if nothing else is known of them."""
         if lq.cq is None or lq.cq.blocker is not None:
             return

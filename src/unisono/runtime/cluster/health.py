@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.control.reconciling.driver import Driver
-from unisono.control.reconciling.workers import Live
+from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.health import Health
 from unisono.kube.calls import Counts
 from unisono.kube.candidate import Candidate
@@ -29,7 +29,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Observed:
     """The parts of a running controller."""
 
-    live: Live
+    live: LiveControllers
     candidate: Candidate
     counts: Counts
     driver: Driver | None = None  # only who leads has one

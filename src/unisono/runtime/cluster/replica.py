@@ -28,7 +28,7 @@ from unisono.control.names import CONFIG_MAP, POLICY
 from unisono.control.rbac import QUEUEING, WEB, kinds_read, kinds_unread
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.reconciling.workers import Live
+from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
@@ -177,7 +177,7 @@ class _Replica:
         )
         self._buys = choices.machines == "karpenter"
         parts = parts_of(operators, choices.machines)
-        self._live = Live(
+        self._live = LiveControllers(
             client.variant(permit=self._candidate.permit),
             kinds_read(parts),
             clock=clock,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from unisono.control.packed_objects import Packed
 from unisono.control.reconciling.driver import Driver
-from unisono.control.reconciling.workers import Live
+from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.view import Difference
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
@@ -46,7 +46,9 @@ class WebChoices:
 class ClusterWeb:
     """Shows a cluster to whoever its API knows."""
 
-    def __init__(self, live: Live, client: Client, ledger: Path | None, *, reuse: float) -> None:
+    def __init__(
+        self, live: LiveControllers, client: Client, ledger: Path | None, *, reuse: float
+    ) -> None:
         """Follow a view from now on; `client` asks who people are."""
         self._view = live.view
         self._client = client

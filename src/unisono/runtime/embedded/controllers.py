@@ -18,7 +18,7 @@ from unisono.apiserver.bootstrap import SYSTEM
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.reconciling.workers import Crashes, Live
+from unisono.control.reconciling.workers import Crashes, LiveControllers
 from unisono.control.scheduler.loop import CYCLE, Scheduler
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan
@@ -89,7 +89,7 @@ async def controlling(
         ids=new_uid,
         lanes=Lanes(clock, rate=math.inf),  # our own API needs no protection from ourselves
     )
-    live = Live(
+    live = LiveControllers(
         client,
         (*KINDS, *provisioning.KINDS),
         clock=clock,

@@ -56,7 +56,7 @@ from unisono.control.job_kinds.jobset.rules import (
 )
 from unisono.control.job_kinds.pod_limit import AT_ONCE, HELD, most_pods, too_many
 from unisono.control.jobs.pods import is_deleting
-from unisono.control.jobs.queues import Queues, is_let_go
+from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -97,7 +97,7 @@ class JobSetOperator:
                 job_set, jobs, "Completed", "AllJobsCompleted", "jobset completed successfully", now
             )
             return
-        suspends = bool(job_set["spec"].get("suspend")) or not is_let_go(
+        suspends = bool(job_set["spec"].get("suspend")) or not may_make_pods(
             job_set, names.JOB_SET, self._queues, view
         )
         job_set = yield from _tell(job_set, jobs, now, suspends=suspends)

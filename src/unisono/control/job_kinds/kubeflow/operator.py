@@ -37,7 +37,7 @@ from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, se
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
 from unisono.control.jobs.pods import is_deleting, is_terminal
-from unisono.control.jobs.queues import Queues, is_let_go
+from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -77,7 +77,7 @@ class KubeflowOperator:
             yield from self._tidy(job, owned, now)
         elif policy.get("suspend"):
             yield from self._suspend(job, owned, now)
-        elif is_let_go(job, self._sort.kind, self._queues, view):
+        elif may_make_pods(job, self._sort.kind, self._queues, view):
             yield from self._run(job, owned, view, now)
 
     # ---- before and after --------------------------------------------------------------------

@@ -40,7 +40,7 @@ from unisono.control.job_kinds.ray.pods import (
     service_name,
 )
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
-from unisono.control.jobs.queues import Queues, is_let_go
+from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
 from unisono.kube.form import Key
@@ -78,7 +78,7 @@ class RayClusterOperator:
         wants_rest = bool(cluster["spec"].get("suspend"))
         if is_true(conditions, SUSPENDING) or (wants_rest and not is_true(conditions, SUSPENDED)):
             yield from self._suspend(cluster, groups, owned, now)
-        elif not wants_rest and is_let_go(cluster, api.CLUSTER, self._queues, view):
+        elif not wants_rest and may_make_pods(cluster, api.CLUSTER, self._queues, view):
             yield from self._run(cluster, groups, pods, owned, view, now)
         else:
             # A pod may turn up after all were gone: its creation was given up, and came late.

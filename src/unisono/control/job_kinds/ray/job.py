@@ -33,7 +33,7 @@ from unisono.control.job_kinds.ray.submitter import NAME, job_name, submitter_jo
 from unisono.control.jobs.adapter import Injection
 from unisono.control.jobs.controller import injections
 from unisono.control.jobs.pods import is_deleting, phase_of, suffix
-from unisono.control.jobs.queues import Queues, is_let_go
+from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.jobs.workload import owner_reference, workload_name
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -93,7 +93,7 @@ class RayJobOperator:
         elif job["spec"].get("suspend") and (late := _made(job, view)):
             # A request of an earlier leader came when the job was suspended already.
             yield from _delete(late)
-        elif job["spec"].get("suspend") or not is_let_go(job, api.JOB, self._queues, view):
+        elif job["spec"].get("suspend") or not may_make_pods(job, api.JOB, self._queues, view):
             return
         elif phase in ("", "Suspended"):
             yield from self._begin(job, now)

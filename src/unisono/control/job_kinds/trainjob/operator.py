@@ -34,7 +34,7 @@ from unisono.control.job_kinds.trainjob.mpi import SSH_AUTH, new_mpi_keys, with_
 from unisono.control.job_kinds.trainjob.render import Rendered, rendered
 from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, Faults, runtime_key, runtime_of
 from unisono.control.jobs.pods import is_deleting
-from unisono.control.jobs.queues import Queues, is_let_go
+from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -76,7 +76,7 @@ class TrainJobOperator:
         if is_true(conditions, "Complete") or is_true(conditions, "Failed"):
             yield from _after_the_end(job, job_set, now)
             return
-        suspends = bool(job["spec"].get("suspend")) or not is_let_go(
+        suspends = bool(job["spec"].get("suspend")) or not may_make_pods(
             job, names.TRAIN_JOB, self._queues, view
         )
         if job_set is None or suspends or job_set["spec"].get("suspend"):

@@ -45,7 +45,7 @@ def _reference(job: Json) -> tuple[Kind | None, Key]:
     return kind, Key(namespace, ref.get("name", ""))
 
 
-class RuntimeKeeper:
+class RuntimesInUse:
     """Keeps a finalizer on every runtime that a TrainJob refers to.
 
     The key of a runtime for all namespaces has none.
