@@ -4,7 +4,7 @@
     quiet   a queue of 8 GPUs on a node that is kept for it, with a job that runs
 
 The API is spoken to as over HTTP. What a controller raises is treated as a living cluster treats it
-(`control.live`): noted, and tried again later, so that a story goes on and everything that is wrong
+(`control.reconciling.workers`): noted, and tried again later, so that a story goes on and everything that is wrong
 is seen. The database is written in the same thread, and nothing else runs, so that a process with
 such a cluster can be forked.
 """
