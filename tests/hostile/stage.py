@@ -3,10 +3,10 @@
     noisy   a queue of 8 GPUs on two nodes, with a job that runs and one that waits
     quiet   a queue of 8 GPUs on a node that is kept for it, with a job that runs
 
-The API is spoken to as over HTTP. What a controller raises is treated as a living cluster treats it
-(`control.reconciling.workers`): noted, and tried again later, so that a story goes on and everything that is wrong
-is seen. The database is written in the same thread, and nothing else runs, so that a process with
-such a cluster can be forked.
+The API is spoken to as over HTTP. What a controller raises is treated as a living cluster treats
+it (`control.reconciling.workers`): noted, and tried again later, so that a story goes on and all
+that is wrong is seen. The database is written in the same thread, and nothing else runs, so that a
+process with such a cluster can be forked.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from unisono.control.admission import explanation as facts
-from unisono.engine.model.explanation import Explanation, Quarantined
+from unisono.engine.model.explanation import Explanation, GangDoesNotFit, Quarantined
 from unisono.engine.model.names import Instant, WorkloadKey
 
 
@@ -53,3 +53,25 @@ def test_each_fact_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unisono.control.admission.explanation.orjson.dumps", counting)
     facts.written(_explanation(*(100,) * 500))
     assert encoded <= 501
+
+
+def _does_not_fit() -> Explanation:
+    blocker = GangDoesNotFit(pod_set="main", pods=4, pods_placeable=3)
+    return Explanation(workload=WorkloadKey("a/b"), queue=None, blockers=(blocker,))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "reason"),
+    [
+        ({}, "Unschedulable"),
+        ({"kueue.x-k8s.io/podset-preferred-topology": "rack"}, "TopologyPlacementFailed"),
+    ],
+)
+def test_only_a_topology_request_fails_as_one(annotations: dict[str, str], reason: str) -> None:
+    template = {"metadata": {"annotations": annotations}, "spec": {}}
+    pod_sets = [{"name": "main", "count": 4, "template": template}]
+    workload = {"metadata": {"name": "b", "namespace": "a"}, "spec": {"podSets": pod_sets}}
+    patch = facts.waiting_status(workload, _does_not_fit(), now=0.0)
+    assert patch is not None
+    assert patch["status"]["conditions"][0]["reason"] == reason
+    assert facts.waiting_status({**workload, **patch}, _does_not_fit(), now=9.0) is None

@@ -18,6 +18,7 @@ from unisono.control.conditions import find, is_true, with_condition
 from unisono.engine.explain.messages import message_of, outlook, reason_of, sentence, stage_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.resources import UNLIMITED
+from unisono.kinds.core.topology import PREFERRED, REQUIRED, SLICE_LEVEL, UNCONSTRAINED
 
 # Half of what a condition's message may have. Only a workload of many pod sets and flavors comes
 # near it; then the facts at the end, which matter least, are left out and counted.
@@ -71,7 +72,7 @@ def waiting_status(workload: Json, explanation: Explanation, *, now: float) -> J
     """Return the status patch that says why a workload waits; None if it says so already."""
     status = workload.get("status") or {}
     old = find(status.get("conditions"), "QuotaReserved")
-    reason, message = reason_of(explanation), message_of(explanation)
+    reason, message = _reason(workload, explanation), message_of(explanation)
     if old is not None and (old["status"], old["reason"], old["message"]) == (
         "False",
         reason,
@@ -79,7 +80,7 @@ def waiting_status(workload: Json, explanation: Explanation, *, now: float) -> J
     ):
         return None
     if is_true(status.get("conditions"), "QuotaReserved"):
-        return None  # it is being let go; that is said elsewhere
+        return None  # it has quota still, and is about to release it
     conditions = with_condition(
         status.get("conditions"),
         "QuotaReserved",
@@ -94,3 +95,24 @@ def waiting_status(workload: Json, explanation: Explanation, *, now: float) -> J
         conditions, names.EXPLANATION, "True", stage, written(explanation), now=now
     )
     return {"status": {"conditions": conditions}}
+
+
+# The reason of a workload that has quota and fits on no nodes, unless it requests a topology:
+# Kueue's TopologyPlacementFailed means that request alone.
+UNSCHEDULABLE = "Unschedulable"
+_TOPOLOGY = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL)
+
+
+def _reason(workload: Json, explanation: Explanation) -> str:
+    reason = reason_of(explanation)
+    if reason == "TopologyPlacementFailed" and not _requests_topology(workload):
+        return UNSCHEDULABLE
+    return reason
+
+
+def _requests_topology(workload: Json) -> bool:
+    for one in workload["spec"].get("podSets") or ():
+        annotations = (one["template"].get("metadata") or {}).get("annotations") or {}
+        if one.get("topologyRequest") or any(key in annotations for key in _TOPOLOGY):
+            return True
+    return False
