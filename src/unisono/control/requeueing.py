@@ -16,10 +16,11 @@ from collections.abc import Iterable, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.control.admission.kueue_messages import REQUEUED
-from unisono.control.conditions import find, is_true, with_condition
+from unisono.control.conditions import with_condition
 from unisono.control.controller import own_key
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE
 from unisono.control.view import View
+from unisono.kinds.views.workloads import Workload
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -28,9 +29,8 @@ ON_HOLD = "on-hold"
 
 def queue_on_hold(workload: Json) -> Iterable[str]:
     """Index workloads on hold by their queue, as `namespace/queue`."""
-    if _hold(workload) is None:
-        return ()
-    return (f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}",)
+    found = Workload(workload)
+    return (f"{found.metadata.namespace}/{found.spec.queue_name}",) if _is_on_hold(found) else ()
 
 
 class Requeueing:
@@ -43,47 +43,48 @@ class Requeueing:
         """A workload on hold, or the queues that it may be on hold for."""
         match kind:
             case names.WORKLOAD:
-                if _hold(obj) is not None:
+                if _is_on_hold(Workload(obj)):
                     yield own_key(obj)
             case names.LOCAL_QUEUE:
-                full = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-                for workload in view.by(names.WORKLOAD, ON_HOLD, full):
+                key = own_key(obj)
+                for workload in view.by(names.WORKLOAD, ON_HOLD, f"{key.namespace}/{key.name}"):
                     yield own_key(workload)
             case _:
-                for door in view.by(names.LOCAL_QUEUE, BY_CLUSTER_QUEUE, obj["metadata"]["name"]):
-                    yield from self.touched(names.LOCAL_QUEUE, door, view)
+                for lq in view.by(names.LOCAL_QUEUE, BY_CLUSTER_QUEUE, own_key(obj).name):
+                    yield from self.touched(names.LOCAL_QUEUE, lq, view)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take a workload off hold if its reason is over."""
-        workload = view.get(names.WORKLOAD, key.name, key.namespace)
-        hold = _hold(workload) if workload is not None else None
-        if workload is None or hold is None or "deletionTimestamp" in workload["metadata"]:
+        obj = view.get(names.WORKLOAD, key.name, key.namespace)
+        if obj is None:
             return
-        status = workload["status"]
-        reason = _over(workload, hold["reason"], view)
-        if status.get("admission") or is_true(status["conditions"], "Finished") or not reason:
+        workload = Workload(obj)
+        if workload.metadata.deletion_timestamp or not _is_on_hold(workload):
+            return
+        reason = _over(workload, view)
+        if not reason or workload.status.admission is not None or workload.is_finished:
             return
         conditions = with_condition(
-            status["conditions"], "Requeued", "True", reason, REQUEUED[reason], now=now
+            obj["status"]["conditions"], "Requeued", "True", reason, REQUEUED[reason], now=now
         )
         changes: Json = {"conditions": conditions}
         if reason == _REACTIVATED:
             changes["requeueState"] = None  # its failures are forgiven
-        yield Patch(Ref.to(workload), {"status": changes}, "status")
+        yield Patch(Ref.to(obj), {"status": changes}, "status")
 
 
 _REACTIVATED = "Reactivated"
 
 
-def _hold(workload: Json) -> Json | None:
-    """Return the condition that keeps a workload out of the queue; None if none does."""
-    found = find((workload.get("status") or {}).get("conditions"), "Requeued")
-    return found if found is not None and found["status"] == "False" else None
+def _is_on_hold(workload: Workload) -> bool:
+    """Say whether a condition keeps a workload out of the queue."""
+    return workload.conditions.is_false("Requeued")
 
 
-def _over(workload: Json, reason: str, view: View) -> str:
-    """Return why a reason to be on hold is one no more; empty if it still is."""
-    if not workload["spec"].get("active", True):
+def _over(workload: Workload, view: View) -> str:
+    """Return why a workload is on hold no more; empty if it still is."""
+    reason = workload.conditions.reason("Requeued")
+    if not workload.spec.active:
         return ""
     if reason.startswith("Deactivated"):
         return _REACTIVATED
@@ -97,14 +98,13 @@ def _over(workload: Json, reason: str, view: View) -> str:
             return ""
 
 
-def _is_stopped(workload: Json, view: View) -> bool:
-    name, namespace = workload["spec"].get("queueName", ""), workload["metadata"]["namespace"]
-    door = view.get(names.LOCAL_QUEUE, name, namespace)
-    if door is None:
+def _is_stopped(workload: Workload, view: View) -> bool:
+    lq = view.get(names.LOCAL_QUEUE, workload.spec.queue_name, workload.metadata.namespace)
+    if lq is None:
         return True
-    queue = view.get(names.CLUSTER_QUEUE, door["spec"]["clusterQueue"])
-    return queue is None or _is_shut(door) or _is_shut(queue)
+    cq = view.get(names.CLUSTER_QUEUE, lq["spec"]["clusterQueue"])
+    return cq is None or _has_stop_policy(lq) or _has_stop_policy(cq)
 
 
-def _is_shut(queue: Json) -> bool:
+def _has_stop_policy(queue: Json) -> bool:
     return bool(queue["spec"].get("stopPolicy", "None") != "None")
