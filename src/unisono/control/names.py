@@ -44,7 +44,7 @@ HYPER_NODE = Kind("topology.volcano.sh/v1alpha1", "HyperNode")
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-# Which workload, and which of its pod sets, a pod is of; injected when a job is let go.
+# Which workload, and which of its pod sets, a pod is of; injected when a job is started.
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 POD_SET_LABEL = "kueue.x-k8s.io/podset"
 # The index of pods by the workload they are of, as `namespace/name`.

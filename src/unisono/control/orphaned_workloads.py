@@ -184,7 +184,7 @@ class OrphanedWorkloads:
         self._outlived.discard(f"{key.namespace}/{key.name}")
         since = self._since.pop(key, None)
         if workload is None or "deletionTimestamp" in workload["metadata"]:
-            return  # `gangs` lets it go
+            return  # `gangs` removes its finalizer
         conditions = (workload.get("status") or {}).get("conditions")
         if is_true(conditions, "Finished"):
             return

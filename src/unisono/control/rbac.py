@@ -51,7 +51,7 @@ _WORKLOAD = "create patch delete status"
 
 
 def _queued(kind: Kind) -> Mapping[str, Writes]:
-    """Return the row of what queues the jobs of a kind: it suspends them and lets them go."""
+    """Return the row of what queues the jobs of a kind: it suspends and unsuspends them."""
     name = f"queued-{kind.kind.lower()}.{kind.api_version.partition('/')[0]}"
     return {name: {kind: "patch owner", names.WORKLOAD: _WORKLOAD}}
 

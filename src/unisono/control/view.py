@@ -158,7 +158,7 @@ class View:
         for shelf in self._shelves.values():
             shelf.packing.forget()
 
-    # ---- hearing -----------------------------------------------------------------------------
+    # ---- changes -----------------------------------------------------------------------------
 
     def unpacked(self, kind: Kind, deltas: Iterable[Delta[Packed]]) -> Iterator[Difference]:
         """Yield what deltas of a kind's store mean."""

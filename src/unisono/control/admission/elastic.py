@@ -2,12 +2,12 @@
 
     shrink decided ──its job wants fewer pods──▶ surplus pods end ──all gone──▶ smaller admission
 
-How many pods it keeps is in the message of a condition, so that a restarted controller goes on from
-there. The job's controller makes the job smaller, and `jobs/scaling.py` releases quota and places
+How many pods it keeps is in the message of a condition, where a restarted controller finds it. The
+job's controller makes the job smaller, and `jobs/scaling.py` releases quota and places
 once the pods are gone; what the Workload asks for stays as it was (placement §8.7).
 
 A job that grows has two Workloads for a while: what it has, and a slice that asks for all of it. As
-long as both hold something, the slice counts for what is new only: the first goes on holding the
+long as both hold something, the slice counts for what is new only: the first keeps holding the
 rest, also while machines for the new pods are on their way (quota §15).
 """
 

@@ -32,7 +32,7 @@ def written_queue(name: QueueName) -> str:
 
 
 def read_queue(written: str, lq: str) -> QueueName:
-    """Return the queue that a status names; `door` is the queue that the Workload asked for.
+    """Return the queue that a status names; `lq` is the queue that the Workload asked for.
 
     >>> read_queue("volcano.x", lq="volcano.x"), read_queue("volcano.x", lq="train")
     ('volcano/x', 'volcano.x')

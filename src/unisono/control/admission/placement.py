@@ -88,7 +88,7 @@ def stamped(workload: Json, epoch: int) -> Json | None:
     """Return the status patch by which a new leader takes a gang over; None if none is needed.
 
     It changes nothing but the state that a write names, so that what the leader before it still
-    has under way comes too late. A gang that runs needs no leader to go on.
+    has under way comes too late. A running gang needs no leader.
     """
     conditions = (workload.get("status") or {}).get("conditions")
     found = find(conditions, names.PLACEMENT)

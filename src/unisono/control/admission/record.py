@@ -128,7 +128,7 @@ def _has_ready_pods_one_day(workload: Json, conditions: Sequence[Json]) -> bool:
 def granted_ms(workload: Json) -> int | None:
     """Return the limit that a workload was started with, if it had left that open."""
     if TIME_MIN not in (workload["metadata"].get("annotations") or {}):
-        return None  # it was told another one since
+        return None  # another limit was set since
     found = find((workload.get("status") or {}).get("conditions"), names.GRANTED)
     seconds = whole_number(found["message"]) if found is not None else None
     return None if seconds is None else seconds_ms(seconds)
@@ -163,7 +163,7 @@ def repaired(
     """Return the status patch that gives a gang other nodes for those it lost."""
     status = workload["status"]
     _, about = placement_of(status.get("conditions"))
-    before = about.get(WAS)  # a gang that lost a node while it started goes on starting
+    before = about.get(WAS)  # a gang that lost a node while it started is still starting
     new = {one.name: one for one in admission.pod_sets}
     assignments = [
         {**one, "topologyAssignment": _places(new[one["name"]], hosts)}

@@ -99,7 +99,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The last incident, as the job's annotation tells it."""
+    """The last incident, as in the job's annotation."""
 
     attempt: int  # the attempt that follows it
     cause: str
@@ -170,7 +170,7 @@ def decide(
     was_sound = 0 < ready_at <= incident.at - _SOUND_SECONDS
     follows = before is not None and not was_sound
     if not incident.counts:
-        # It tells nothing about the job, so a row of failures goes on after it.
+        # It says nothing about the job, so a row of failures continues after it.
         return Restart(now, before.row if follows and before is not None else 0, counts=False)
     row = before.row + 1 if follows and before is not None else 1
     if incident.cause == "config" and row >= _MOST_BAD_STARTS and not ready_at:

@@ -83,7 +83,7 @@ def note_loss(
 
 
 def nothing_lost(workload: Json, now: float) -> Json:
-    """Return the patch of a gang that can go on where it is: its nodes came back, or pods did."""
+    """Return the patch of a gang that can stay where it is: its nodes recovered, or its pods."""
     conditions = workload["status"].get("conditions") or []
     _, about = placement_of(conditions)
     was = about.get(WAS)

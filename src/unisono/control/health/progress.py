@@ -123,7 +123,7 @@ def after(before: Progress | None, now: Progress) -> Progress:
 
 
 def of_rank(before: Progress | None, now: Progress) -> Progress:
-    """Return what is remembered of one rank: its own times if it tells them, else by the clock."""
+    """Return what is remembered of one rank: its own step times, else by the clock."""
     if before is None:
         return now
     paces = now.paces

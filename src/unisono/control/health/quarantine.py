@@ -7,7 +7,7 @@ Each quarantine is a strike, and strikes count for a day. With the second one fo
 only a person lets the node back in, by taking the taint off; that forgets all strikes, and the
 fault that is still reported is believed no more until it is gone.
 
-Pure: the record and what is seen now go in, the new record and what to tell people come out.
+Pure: the record and what is seen now go in, the new record and its events come out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ABSENCE_GROWS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is remembered of a node, as its annotation tells it."""
+    """What is remembered of a node, as in its annotation."""
 
     reason: str = ""  # why it is in quarantine; empty: it is not
     since: str = ""
@@ -71,7 +71,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of a record, what to tell people, and when to look again."""
+    """What becomes of a record, its events, and when to look again."""
 
     record: Record
     events: tuple[tuple[str, str], ...] = ()

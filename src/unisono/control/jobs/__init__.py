@@ -1,1 +1,1 @@
-"""Jobs of every kind, held back until they are admitted and let go when they are."""
+"""Jobs of every kind: suspended until they are admitted, unsuspended then."""

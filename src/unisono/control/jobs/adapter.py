@@ -34,7 +34,7 @@ class PodSetOfJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What the pods of one set get besides what their template says, when they are let go."""
+    """What the pods of one set get besides what their template says, when they start."""
 
     count: int
     node_selector: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class JobAdapter(Protocol):
         """Return the gang; empty while it cannot be said (a runtime is missing)."""
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the job is told not to run."""
+        """Say whether the job is suspended."""
 
     def is_active(self, job: Json, view: View) -> bool:
         """Say whether anything of it runs, or may: quota is given back only when nothing does."""
@@ -90,7 +90,7 @@ class JobAdapter(Protocol):
         """Return how many pods of each set are done for good."""
 
     def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
-        """Yield the patches that let the job go, with what is injected.
+        """Yield the patches that unsuspend the job, with what is injected.
 
         One, unless the kind wants the injection first; then the driver hands back the job as the
         first patch left it (`job = yield …`), so that the next one can name its state.
@@ -99,13 +99,13 @@ class JobAdapter(Protocol):
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Yield the patches that hold the job back and undo what was injected.
 
-        `sets` are the templates as they were before the job was let go.
+        `sets` are the templates as they were before the job was started.
         """
 
 
 @runtime_checkable
 class Shrinkable(Protocol):
-    """A kind of job that can go on with fewer pods, if the job says so."""
+    """A kind of job that can run with fewer pods, if the job says so."""
 
     def shrink(self, job: Json, keeps: Mapping[str, int]) -> Iterator[Patch]:
         """Yield the patches after which the job wants so many pods of each set; none of them: all.

@@ -119,7 +119,7 @@ class JobController:
                 yield from remove_finalizer(workload)
                 yield Delete(Ref.to(workload))
                 return
-            queue = workload["spec"].get("queueName", "")  # what runs goes on as it began
+            queue = workload["spec"].get("queueName", "")  # a running job stays in its queue
         if workload is None:
             yield from self._begin(job, queue or "", view)
             return
@@ -215,7 +215,7 @@ class JobController:
         if adapter.scales and not is_admitted:
             yield from without_slice(workload, view)
         if is_true(conditions, "Evicted") and (workload.get("status") or {}).get("admission"):
-            yield from and_again(self._leave(job, workload, view, now), now)
+            yield from and_again(self._stop_evicted(job, workload, view, now), now)
         elif is_admitted and adapter.is_suspended(job):
             yield from self._start(job, workload, view)
         elif is_admitted:
@@ -321,7 +321,7 @@ class JobController:
         if words:
             yield Patch(Ref.to(workload), _annotated(words), exact=False)
 
-    def _leave(self, job: Json, workload: Json, view: View, now: float) -> Steps:
+    def _stop_evicted(self, job: Json, workload: Json, view: View, now: float) -> Steps:
         """Stop an evicted job; once nothing of it runs, give its quota back."""
         adapter = self._adapter
         if not adapter.is_suspended(job):

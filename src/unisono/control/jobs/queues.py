@@ -90,7 +90,7 @@ class Queues:
         return "" if own == theirs else str(theirs)
 
     def warns_of_bypass(self, job: Json, view: View) -> bool:
-        """Say whether people are to hear of a job without a queue, because there is quota."""
+        """Say whether a job without a queue deserves a warning, because there is quota."""
         namespace = job["metadata"]["namespace"]
         return (
             self._is_guest

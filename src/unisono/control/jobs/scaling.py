@@ -76,7 +76,7 @@ def without_slice(workload: Json, view: View) -> Steps:
 
 
 def _is_void(workload: Json, slice_: Json) -> bool:
-    """Say whether a slice was told to leave, or counts on places that the job has no more."""
+    """Say whether a slice was evicted, or counts on places that the job has no more."""
     status = slice_.get("status") or {}
     if is_true(status.get("conditions"), "Evicted"):
         return True
@@ -173,7 +173,7 @@ def _drop(slice_: Json) -> Steps:
 def _shrink(workload: Json, wanted: Mapping[str, int], view: View, now: float) -> Steps:
     """Give back the places of pods that are gone; those that are on their way out keep theirs.
 
-    A gang that was told to give up pods goes on wishing for all of them.
+    The Workload of a shrunk gang still requests all of them.
     """
     metadata = workload["metadata"]
     on_nodes: dict[str, Counter[str]] = {name: Counter() for name in wanted}

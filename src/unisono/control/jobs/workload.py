@@ -95,7 +95,7 @@ def new_workload(
 def carried(job: Json) -> dict[str, str]:
     """Return what a Workload repeats of its job: what decisions read from there."""
     annotations = job["metadata"].get("annotations") or {}
-    # Of the kinds that can go on with fewer pods (`Shrinkable`); the others leave whole.
+    # Of the kinds that can run with fewer pods (`Shrinkable`); the others are evicted whole.
     shrinks = (CAN_SHRINK,) if job["apiVersion"] == names.JOB.api_version else ()
     keys = (*_CARRIED_ANNOTATIONS, *shrinks)
     found = {key: annotations[key] for key in keys if key in annotations}

@@ -107,23 +107,23 @@ class PodGangs:
             return
         group = view.get(gang.kind, gang.name, key.namespace) if gang.kind is not None else None
         if gang.is_alone:
-            yield from self._take_in(view.get(names.POD, gang.name, key.namespace), view)
+            yield from self._enqueue(view.get(names.POD, gang.name, key.namespace), view)
         named = view.by(names.POD, BY_GANG, f"{key.namespace}/{key.name}")
         name = self._workload_name(gang, group, named)
         workload = view.get(names.WORKLOAD, name, key.namespace) if name else None
         pods = [pod for pod in named if not is_of_a_job(pod, name) and not is_solo(pod)]
-        yield from _let_pods_go(pods, workload)
+        yield from _release_pods(pods, workload)
         living = [pod for pod in pods if not is_deleting(pod) and not is_terminal(pod)]
         if workload is None:
             yield from _forget(pods, name)
             yield from self._begin(gang, group, pods, living, view, now)
         elif is_deleting(workload):
-            if not (yield from _send_away(workload, pods, "The Workload was deleted")):
-                yield from _unhold(workload)
+            if not (yield from _delete_pods(workload, pods, "The Workload was deleted")):
+                yield from _remove_finalizer(workload)
         else:
             yield from self._keep(gang, group, workload, pods, living, view, now)
 
-    def _take_in(self, pod: Json | None, view: View) -> Steps:
+    def _enqueue(self, pod: Json | None, view: View) -> Steps:
         """Put a pod that named no queue into one, as our own API would have."""
         if pod is None or is_deleting(pod) or not is_bare_and_ours(pod):
             return
@@ -218,7 +218,7 @@ class PodGangs:
         if end is not None:
             yield from _finish(workload, end, now)
         elif is_true(conditions, "Evicted") and status.get("admission"):
-            yield from self._leave(workload, pods, now)
+            yield from self._stop_evicted(workload, pods, now)
         elif is_true(conditions, "Admitted"):
             gone = find(conditions, "PodsReady")
             is_gone = not pods and gone is not None and gone["status"] == "False"
@@ -245,7 +245,7 @@ class PodGangs:
         view: View,
         now: float,
     ) -> Steps:
-        """Follow pods that come and go, and tell them what they wait for."""
+        """Follow pods that come and go, and write what they wait for."""
         conditions = (workload.get("status") or {}).get("conditions")
         asked = self._asked(gang, group, pods, living)
         is_reserved = is_true(conditions, "QuotaReserved")
@@ -287,15 +287,15 @@ class PodGangs:
         if patches:
             yield Together(patches)
 
-    def _leave(self, workload: Json, pods: Sequence[Json], now: float) -> Steps:
+    def _stop_evicted(self, workload: Json, pods: Sequence[Json], now: float) -> Steps:
         """Delete the pods; when none is left, release the quota."""
         evicted = find(workload["status"]["conditions"], "Evicted")
         message = evicted["message"] if evicted is not None else "Evicted"
-        if not (yield from _send_away(workload, pods, message)):
+        if not (yield from _delete_pods(workload, pods, message)):
             yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
 
 
-def _send_away(
+def _delete_pods(
     workload: Json, pods: Sequence[Json], message: str
 ) -> Generator[Action, Any, Sequence[Json]]:
     """Delete bound pods, detach the others from the workload; return bound pods not gone yet."""
@@ -374,15 +374,15 @@ def _finish(workload: Json, succeeded: bool, now: float) -> Steps:
     message = "Pods succeeded" if succeeded else "Pods failed"
     done = with_condition(conditions, "Finished", "True", reason, message, now=now)
     workload = yield Patch(Ref.to(workload), {"status": {"conditions": done}}, "status")
-    yield from _unhold(workload)
+    yield from _remove_finalizer(workload)
 
 
 def _remove(workload: Json) -> Steps:
-    yield from _unhold(workload)
+    yield from _remove_finalizer(workload)
     yield Delete(Ref.to(workload))
 
 
-def _unhold(workload: Json) -> Steps:
+def _remove_finalizer(workload: Json) -> Steps:
     finalizers = workload["metadata"].get("finalizers") or []
     if names.RESOURCE_IN_USE in finalizers:
         left = [one for one in finalizers if one != names.RESOURCE_IN_USE]
@@ -430,10 +430,10 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
             yield committed_event(written)
 
 
-def _let_pods_go(pods: Sequence[Json], workload: Json | None) -> Steps:
+def _release_pods(pods: Sequence[Json], workload: Json | None) -> Steps:
     """Take Kueue's finalizer off pods that need not be counted any more.
 
-    One that succeeded counts until its group is over, or all of the group are told to go; one that
+    One that succeeded counts until its group is over, or all of the group are deleted; one that
     is on its way out, once it is over.
     """
     conditions = (workload.get("status") or {}).get("conditions") if workload is not None else None

@@ -186,7 +186,7 @@ def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:
 # the first workload that holds its quota, a ResourceFlavor with the first ClusterQueue that lists
 # it. Once deleted they admit nothing more, and are gone with the last user.
 
-# Both kinds are of no namespace; their keys tell them apart by one.
+# Both kinds have no namespace; it distinguishes their keys.
 _QUEUE, _FLAVOR = "queue", "flavor"
 
 

@@ -43,7 +43,7 @@ class LocalQueueStatus:
         self._policy = policy
         self._pace = Pace()
         # What was last seen of a ClusterQueue that matters here. Its counts change all the time,
-        # and ten thousand LocalQueues need not hear of it.
+        # and must not wake ten thousand LocalQueues.
         self._seen: dict[str, object] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:

@@ -70,7 +70,7 @@ class Sums:
 
 
 class Tally:
-    """The counts of all queues. It has to hear of every Workload and LocalQueue by `mark`."""
+    """The counts of all queues. Every Workload and LocalQueue has to reach it by `mark`."""
 
     def __init__(self, view: View) -> None:
         """Begin with nothing counted."""
@@ -111,7 +111,7 @@ class Tally:
     def _refresh(self) -> None:
         marked, self._marked = self._marked, {}
         for kind, key in marked:
-            # What cannot be read is counted as nothing here, and goes on counting for the engine.
+            # What cannot be read is counted as nothing here, and still counts for the engine.
             obj = self._view.peek(kind, key.name, key.namespace)
             if kind == names.WORKLOAD:
                 self._count(key, self._part(obj) if obj is not None else None)
@@ -279,7 +279,7 @@ REST_SECONDS = 1.0
 # Where many queues are busy each of them rests longer: statuses of queues must not cost more than
 # some hundredths of what an API server can store, which is some hundred writes a second.
 MOST_PER_SECOND = 3
-# That a queue is empty is what people, and scripts, wait for: it is told sooner.
+# That a queue is empty is what people, and scripts, wait for: it is written sooner.
 MOST_EMPTY_PER_SECOND = 30
 # A queue that was not written for so long does not count as busy.
 _BUSY_SECONDS = 10.0

@@ -64,7 +64,7 @@ PASSING = (KubeTrouble,)
 _LEAST_WAIT_S = 0.05
 # What the API refuses until the object changes, or the rules that refuse it.
 _FINAL = (BadRequest, Forbidden, NotFound, Invalid)
-# So much of an exception is told in an event.
+# So much of an exception is written into an event.
 _MOST_TOLD = 500
 
 
@@ -93,7 +93,7 @@ class Driver:
     ) -> None:
         """Take the controllers; `lanes` has their priorities (0 before 1).
 
-        `report` is told of controllers that fail on a change; without it that is raised.
+        `report` is called when a controller fails on a change; without it that is raised.
         """
         self.controllers: Mapping[str, Controller] = {one.name: one for one in controllers}
         self._router = EventRouter(controllers, report)
@@ -382,7 +382,7 @@ def order_of(action: Write | Read) -> Order | None:
                 changes = {**changes, "metadata": metadata}
             return Order("patch", ref.kind, ref.namespace, ref.name, changes, subresource, holds)
         case Bind(ref, node, annotations, holds):
-            # In the state that was seen: what was sent away meanwhile is not bound after all.
+            # In the state that was seen: what was deleted meanwhile is not bound after all.
             metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
             if ref.version:
                 metadata["resourceVersion"] = ref.version

@@ -63,7 +63,7 @@ class EventRouter:
     ) -> None:
         """Take the subscriptions of all controllers.
 
-        A controller that fails on a change is reported, and the others hear of it all the same.
+        A controller that fails on a change is reported, and the others are woken all the same.
         Without `report` the exception is raised, as tests want it.
         """
         self._report = report

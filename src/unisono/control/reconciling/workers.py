@@ -49,7 +49,7 @@ class LiveControllers:
     ) -> None:
         """Watch these kinds; `indexes` are those beyond the common ones.
 
-        `report` is told when a controller fails in a way that it should not. `stored` has the
+        `report` is called when a controller fails in a way that it should not. `stored` has the
         objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
         does not serve counts as empty; those of `unread` look so because they are not ours to read.
         A kind of `namespaces` is followed in that namespace alone, for the same reason.
@@ -81,7 +81,7 @@ class LiveControllers:
         self._recorder = Recorder(client, clock=clock)
 
     def driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
-        """Return what runs the controllers; they hear of changes from now on."""
+        """Return what runs the controllers; changes wake them from now on."""
         driver = self._driver(controllers, lanes)
         for kind, informer in self._informers.items():
             informer.on_change(self._to(driver, kind))
@@ -90,7 +90,7 @@ class LiveControllers:
     async def driver_by_turns(
         self, controllers: Sequence[Controller], lanes: Mapping[str, int]
     ) -> Driver:
-        """Return the same; a lease is renewed while controllers hear of what is there already."""
+        """Return the same; a lease is renewed while existing objects wake the controllers."""
         driver = self._driver(controllers, lanes)
         for kind, informer in self._informers.items():
             await informer.on_change_by_turns(self._to(driver, kind))
@@ -167,7 +167,7 @@ _LONGEST_AFTER_CRASH_SECONDS = 300.0
 
 
 class Crashes:
-    """Keys on which a controller fails again and again; everything else goes on."""
+    """Keys on which a controller fails again and again; all others are worked on."""
 
     def __init__(self) -> None:
         """Begin with none."""

@@ -138,7 +138,7 @@ def _unschedulable(pod: Json, message: str, now: float) -> Steps:
 # While workloads are admitted, and else: sentences a second.
 BUSY_PER_SECOND = 4.0
 QUIET_PER_SECOND = 100.0
-# So many may come at once: a person who submits some jobs hears of all of them immediately.
+# So many may come at once: the explanations of some jobs are written immediately.
 MOST_AT_ONCE = 50.0
 # For so long after the last admission it counts as busy.
 BUSY_SECONDS = 2.0

@@ -543,7 +543,7 @@ class Scheduler:
     def _instead_of(self, name: Name, view: View) -> list[Change]:
         """Return the changes for an object that is left out.
 
-        What holds quota goes on holding it, and configuration stays as it was last understood. A
+        What holds quota keeps it, and configuration stays as it was last understood. A
         Workload that the engine does not know any more, as after a restart, holds what was written
         when it was admitted, unless even that has failed.
         """

@@ -49,9 +49,9 @@ class Repairs:
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
     ) -> Iterator[tuple[Patch, str]]:
-        """Yield the patches that give gangs other nodes, each with what to tell people.
+        """Yield the patches that give gangs other nodes, each with the message of its event.
 
-        A gang is tried again only when nodes have changed. The state has to hear of each
+        A gang is tried again only when nodes have changed. The state has to know each
         patch before the next one is asked for.
         """
         for key, workload, own in self.retries.due(view):
@@ -197,9 +197,9 @@ class DelayedPlacement:
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
     ) -> Iterator[tuple[Patch, str]]:
-        """Yield the patches that give gangs their nodes, each with what to tell people.
+        """Yield the patches that give gangs their nodes, each with the message of its event.
 
-        The state has to hear of each patch before the next one is asked for.
+        The state has to know each patch before the next one is asked for.
         """
         for key, workload, own in self.retries.due(view):
             if open_checks(workload, view) or not waits_for_seats(workload, view):

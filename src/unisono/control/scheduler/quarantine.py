@@ -1,14 +1,14 @@
-"""Objects that the scheduler could not handle and goes on without.
+"""Objects that the scheduler cannot handle and leaves out.
 
     handled ──fails──▶ in quarantine ──changes, or time is up──▶ on trial ──good cycle──▶ handled
                             ▲                                       │
                             └────────────── fails again ────────────┘
 
 One object must never stop the others: whatever cannot be read, decided, audited or written is left
-out of the engine's state, and its owner is told why. It is tried again when it changes, and rarely
+out of the engine's state, and an event says why. It is tried again when it changes, and rarely
 otherwise, each time after twice the pause.
 
-A failure that nothing can be blamed for makes everything that was heard since the last good cycle a
+A failure that nothing can be blamed for makes everything that changed since the last good cycle a
 suspect. Suspects are tried one at a time, so the one that is to blame fails alone.
 """
 

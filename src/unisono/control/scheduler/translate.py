@@ -144,7 +144,7 @@ class Translator:
         self._sets = SetsRead()
 
     def translate(self, kind: Kind, key: Key) -> Changes:
-        """Yield what the engine has to hear about an object as it is now."""
+        """Yield the changes of the engine's state for an object as it is now."""
         obj = self._view.get(kind, key.name, key.namespace)
         if obj is None:
             self.manifests.forget(kind, key.namespace, key.name)
@@ -451,9 +451,9 @@ class Translator:
         return made
 
     def recorded(self, obj: Json) -> Changes:
-        """Yield what the engine hears of a Workload that is left out: what its status holds.
+        """Yield the changes for a Workload that is left out: what its status holds.
 
-        Otherwise others would be admitted into quota that its pods go on using.
+        Otherwise others would be admitted into quota that its pods still use.
         """
         metadata, conditions = obj["metadata"], (obj.get("status") or {}).get("conditions")
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")

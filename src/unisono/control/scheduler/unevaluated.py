@@ -31,7 +31,7 @@ class Unevaluated:
         self._arrived[key] = None
 
     def configured(self) -> None:
-        """Note that doors may have opened or shut."""
+        """Note that LocalQueues may have opened or closed."""
         self._may_have_moved = True
 
     def explanations(self) -> Iterator[Explanation]:

@@ -40,7 +40,7 @@ class BatchJobs:
         )
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the job is told not to run."""
+        """Say whether the job is suspended."""
         return bool(job["spec"].get("suspend"))
 
     def is_active(self, job: Json, view: View) -> bool:
@@ -89,7 +89,7 @@ class BatchJobs:
         """
         changes: Json = {"suspend": True}
         if sets and sets[0].count > job["spec"].get("parallelism", 1):
-            changes["parallelism"] = sets[0].count  # it was let go with fewer, or shrank
+            changes["parallelism"] = sets[0].count  # it was started with fewer, or shrank
         if not (job.get("status") or {}).get("startTime") and sets:
             changes["template"] = restored(job["spec"]["template"], sets[0].template)
         yield Patch(Ref.to(job), {"spec": changes})

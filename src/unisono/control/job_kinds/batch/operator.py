@@ -70,7 +70,7 @@ class JobOperator:
     watches: Sequence[Kind] = (names.JOB, names.POD)
     owner_kind: Kind = names.JOB
     reads: Mapping[Kind, Reads] = {names.POD: _read_of_pod}
-    # What it writes it has counted already; pods that it lets go of are heard of when they went.
+    # What it writes it has counted already; a pod that it releases makes an event when it is gone.
     ignores_own_writes = True
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:

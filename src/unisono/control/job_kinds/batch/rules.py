@@ -69,7 +69,7 @@ def ruled(job: Json, pods: Sequence[Json], action: str) -> set[str]:
 
 
 def verdict(job: Json, counts: Counts, now: float, started_at: float) -> Verdict | None:
-    """Return why a Job ends now; None if it goes on."""
+    """Return why a Job ends now; None if it continues."""
     spec = job["spec"]
     for pod in counts.new_failed:
         action, message = failure_action(job, pod)

@@ -100,7 +100,7 @@ class JobSets:
         return sets_of(job["spec"])
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the JobSet is told not to run."""
+        """Say whether the JobSet is suspended."""
         return bool(job["spec"].get("suspend"))
 
     def is_active(self, job: Json, view: View) -> bool:

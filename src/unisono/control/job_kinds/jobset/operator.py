@@ -120,7 +120,7 @@ class JobSetOperator:
 
 
 def _make(job_set: Json, jobs: Jobs, now: float, *, suspends: bool) -> Steps:
-    """Make the Jobs that are missing, and hold back or let go those that are there."""
+    """Create missing Jobs, and suspend or resume existing ones."""
     restarts = restarts_of(job_set)
     last = Record.of(job_set["metadata"].get("annotations"))
     if last is not None and last.attempt == restarts and now < seconds(last.restart_at):

@@ -60,7 +60,7 @@ def sorted_out(job_set: Json, jobs: Sequence[Json]) -> Jobs:
     """Sort Jobs by how they stand.
 
     What others waited to be complete, and is, is not done again when a gang restarts. A gang's
-    Job that is about to fail counts as failed: its peers cannot go on.
+    Job that is about to fail counts as failed: its peers cannot continue.
     """
     restarts = restarts_of(job_set)
     gang = is_gang(job_set)

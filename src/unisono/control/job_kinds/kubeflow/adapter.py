@@ -48,7 +48,7 @@ class KubeflowJobs:
         return sets
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the job is told not to run."""
+        """Say whether the job is suspended."""
         return bool((job["spec"].get("runPolicy") or {}).get("suspend"))
 
     def is_active(self, job: Json, view: View) -> bool:

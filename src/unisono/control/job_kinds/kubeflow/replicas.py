@@ -107,7 +107,7 @@ def _recorded(job: Json, one: Replicas) -> int:
 def pod_policy(job: Json, one: Replicas) -> str:
     """Return the restart policy of a type's pods.
 
-    Peers of a pod that failed cannot go on without it, so it is not restarted alone: the operator
+    Peers of a failed pod cannot continue without it, so it is not restarted alone: the operator
     starts all of them over. An annotation on the job chooses upstream's way instead (`recovery`).
     """
     if is_upstream(job["metadata"].get("annotations")) and one.restarts != "ExitCode":

@@ -29,7 +29,7 @@ class RayClusters:
         return cluster_sets(job["spec"])
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the cluster is told not to run."""
+        """Say whether the cluster is suspended."""
         return bool(job["spec"].get("suspend"))
 
     def is_active(self, job: Json, view: View) -> bool:
@@ -146,7 +146,7 @@ class RayJobs:
         return sets
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the job is told not to run."""
+        """Say whether the job is suspended."""
         return bool(job["spec"].get("suspend"))
 
     def is_active(self, job: Json, view: View) -> bool:

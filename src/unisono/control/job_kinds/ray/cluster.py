@@ -3,7 +3,7 @@
 A worker that is gone is replaced alone: Ray runs its tasks again elsewhere. The head keeps what the
 cluster knows, so without it (and without a store outside) all pods start over.
 
-    running ──suspend──▶ Suspending ──no pod left──▶ Suspended ──let go──▶ running
+    running ──suspend──▶ Suspending ──no pod left──▶ Suspended ──resume──▶ running
 
 Suspending goes through to its end, even if it is called off half way.
 """

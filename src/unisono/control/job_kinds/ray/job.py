@@ -3,7 +3,7 @@
     "" ──▶ Initializing ──cluster ready──▶ Running ──▶ Complete
               ▲                              ├──failed──▶ Retrying ──all gone──▶ ""
               │                              └──no retry left──▶ Failed
-              └── "" ◀──let go── Suspended ◀──all gone── Suspending ◀── (told to stop)
+              └── "" ◀──resume── Suspended ◀──all gone── Suspending ◀── (suspend)
 
 The program is followed through its submitter, a pod that ends as the program does.
 """

@@ -1,6 +1,6 @@
 """Slurm's jobs in a queue.
 
-An annotation lets them go: it names the Workload that was admitted, and the operator makes no pods
+An annotation unsuspends them: it names the admitted Workload, and the operator makes no pods
 without it. An array is in no queue; its tasks are.
 """
 

@@ -1,6 +1,6 @@
 """Tasks of an array become jobs of their own when it is their turn (spec slurm §5).
 
-Until then an array is one object, however many tasks it has. So many stand in line at a time; when
+Until then an array is one object, however many tasks it has. So many are pending at a time; when
 one starts, the next is made. The last one keeps the number of the array, as in Slurm.
 """
 

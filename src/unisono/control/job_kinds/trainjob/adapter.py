@@ -1,4 +1,4 @@
-"""TrainJob in a queue: as its rendered JobSet, held back and let go by itself (jobs §7.1)."""
+"""TrainJob in a queue: as its rendered JobSet, suspended and unsuspended by itself (jobs §7.1)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TrainJobs:
         return sets_of(rendered(job, runtime, injected=False).job_set["spec"])
 
     def is_suspended(self, job: Json) -> bool:
-        """Say whether the TrainJob is told not to run."""
+        """Say whether the TrainJob is suspended."""
         return bool(job["spec"].get("suspend"))
 
     def is_active(self, job: Json, view: View) -> bool:

@@ -207,7 +207,7 @@ def _tell(job: Json, job_set: Json, now: float, *, suspends: bool) -> Steps:
 
 
 def _end_of(theirs: Json) -> tuple[str, Json] | None:
-    """Return which condition says that the JobSet ended, and how it is told."""
+    """Return which condition says that the JobSet ended, and its message."""
     for kind, of in (("Complete", "Completed"), ("Failed", "Failed")):
         end = find(theirs.get("conditions"), of)
         if end is not None and end["status"] == "True":
@@ -228,7 +228,7 @@ def _suspension(conditions: list[Json], now: float, *, suspends: bool) -> list[J
 
 
 def _state(conditions: list[Json], state: str, now: float, message: str) -> list[Json]:
-    """Make a state the last condition, and let go of the states that it replaces."""
+    """Make a state the last condition, and remove the states that it replaces."""
     for other in ("Running", "Restarting"):
         if other == state:
             reason = "JobsRestarting" if state == "Restarting" else "JobsRunning"

@@ -11,7 +11,7 @@ from unisono.control.job_kinds.merging import strategic, with_variables
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.trainer.stock import ANCESTOR, NODE, TRAINER
 
-# Whose injections are left out when the gang is described, and replaced when it is let go.
+# The manager of injected patches: left out when the gang is described, replaced when it starts.
 INJECTOR = "kueue.x-k8s.io/manager"
 
 

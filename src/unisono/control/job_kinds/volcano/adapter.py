@@ -1,7 +1,7 @@
 """Volcano jobs in a queue.
 
-They have no field to suspend them with, so an annotation lets them go: it names the Workload that
-was admitted, and the operator makes no pods without it.
+They have no field to suspend them with, so an annotation unsuspends them: it names the admitted
+Workload, and the operator makes no pods without it.
 """
 
 from __future__ import annotations

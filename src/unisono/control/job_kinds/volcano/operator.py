@@ -201,7 +201,7 @@ class VolcanoJobOperator:
             yield Again(min(later))
 
     def _leave(self, job: Json, pods: Tally, now: float) -> Steps:
-        """Delete the pods that the phase wants gone; when they are, go on to the next phase."""
+        """Delete the pods that the phase wants gone; when they are, move to the next phase."""
         yield from _delete(leaving(job, pods))
         job = yield from _write(job, pods, now, moved_by_itself(job, pods))
         ttl = job["spec"].get("ttlSecondsAfterFinished")

@@ -1,6 +1,6 @@
 """What happened to a Volcano job, and what its policies make of that (jobs §4).
 
-Events are not heard, they are seen: each follows from pods and status alone, so that nothing is
+Events are derived, not received: each follows from pods and status alone, so that nothing is
 forgotten when the process dies. What was acted upon is not seen again, because the action starts
 the pods anew or ends the job.
 
