@@ -22,8 +22,8 @@ from typing import Any
 import orjson
 
 from tests.faults.clock import START, SteppedClock
+from tests.faults.fault_rates import NO_FAULTS, FaultRates
 from tests.faults.process import Call, Calls, Change, Process, Program
-from tests.faults.sky import CLEAR, Sky
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.catalogue import Resource
@@ -76,13 +76,13 @@ class AtOnce(Executor):
 
 
 class Cluster:
-    """The API, the two processes, the sky above them, and what is to happen when."""
+    """The API, the two processes, the rates of faults, and what is to happen when."""
 
     def __init__(self, seed: int, *, workers: int = 4, is_checked: bool = False) -> None:
         """`is_checked` has the API look at every write as if a stranger had made it."""
         self.clock = SteppedClock()
         self.chance = random.Random(seed)
-        self.sky: Sky = CLEAR
+        self.rates: FaultRates = NO_FAULTS
         self.moves = 0
         self.writes = 0
         self.deaths = 0
@@ -351,20 +351,20 @@ class Cluster:
     async def _bring_news(self, process: Process) -> None:
         """Let a watch bring the next change, some changes, or none for a while."""
         kind = self.chance.choice(process.talkative())
-        sky, now = self.sky, self.clock.time
+        rates, now = self.rates, self.clock.time
         if kind in process.broken:
             process.relist(kind, self._listed(kind), self.store.rv)
-        elif self._happens(sky.lost):
+        elif self._happens(rates.lost):
             until = now + self.chance.uniform(0.0, _LONGEST_SILENCE_S)
             self.note(f"{process.name} loses its watch of {kind.kind}s")
             process.break_watch(kind, until)
-        elif self._happens(sky.late):
+        elif self._happens(rates.late):
             until = now + self.chance.uniform(0.0, _LONGEST_SILENCE_S)
             self.note(f"{process.name} hears nothing of {kind.kind}s for {until - now:.1f} s")
             process.quiet_until[kind] = until
         else:
             for _ in range(self.chance.choice((1, len(process.backlog[kind])))):
-                process.deliver(kind, again=self._happens(sky.doubled))
+                process.deliver(kind, again=self._happens(rates.doubled))
 
     def _happens(self, chance: float) -> bool:
         return chance > 0 and self.chance.random() < chance
@@ -413,14 +413,14 @@ class Cluster:
 
     def _fault(self, call: Call) -> str:
         """Draw what happens to a call."""
-        sky = self.sky
-        faults = {"refuse": sky.refuse, "lose": sky.lose, "busy": sky.busy}
+        rates = self.rates
+        faults = {"refuse": rates.refuse, "lose": rates.lose, "busy": rates.busy}
         if call.is_write:
-            faults |= {"die before": sky.die_before, "die after": sky.die_after}
-            faults["delay"] = sky.delay
+            faults |= {"die before": rates.die_before, "die after": rates.die_after}
+            faults["delay"] = rates.delay
         if call.method in ("PATCH", "PUT"):
-            faults["conflict"] = sky.conflict
-        drawn = self.chance.random() if sky is not CLEAR else 1.0
+            faults["conflict"] = rates.conflict
+        drawn = self.chance.random() if rates is not NO_FAULTS else 1.0
         for name, chance in faults.items():
             drawn -= chance
             if drawn < 0:

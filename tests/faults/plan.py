@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.faults.fault_rates import FaultRates
 from tests.faults.jobs import NEEDS_QUEUE, SORTS, Gang, Wish
-from tests.faults.sky import Sky
 from tests.support.control_objects import GPU, KUEUE, node, priority
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ class Plan:
     surroundings: Sequence[Json]
     gangs: Sequence[tuple[float, Gang]]
     troubles: Sequence[Trouble]
-    sky: Sky
+    rates: FaultRates
     workers: int
     is_checked: bool
 
@@ -52,7 +52,7 @@ def plan_of(seed: int) -> Plan:
             *_troubles(random.Random(f"troubles {seed}")),
             *_more_troubles(random.Random(f"more troubles {seed}")),
         ),
-        sky=_sky(random.Random(f"sky {seed}")),
+        rates=_fault_rates(random.Random(f"sky {seed}")),
         workers=chance.choice((1, 2, 4, 16)),
         is_checked=seed % 8 == 0,
     )
@@ -189,13 +189,13 @@ def _more_troubles(chance: random.Random) -> list[Trouble]:
     ]
 
 
-def _sky(chance: random.Random) -> Sky:
+def _fault_rates(chance: random.Random) -> FaultRates:
     """Draw which faults there are in this run, and how many of them."""
 
     def some(*rates: float) -> float:
         return chance.choice((0.0, *rates))
 
-    return Sky(
+    return FaultRates(
         refuse=some(0.01, 0.05, 0.15),
         lose=some(0.01, 0.05),
         conflict=some(0.01, 0.05, 0.15),

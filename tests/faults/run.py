@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from tests.faults.cluster import Broken, Cluster
-from tests.faults.deeds import People
+from tests.faults.disturbances import Disturbances
+from tests.faults.fault_rates import NO_FAULTS
+from tests.faults.invariants import Invariants
 from tests.faults.jobs import Gang
-from tests.faults.laws import Laws
-from tests.faults.picture import picture
 from tests.faults.plan import TROUBLE_S, Trouble, plan_of
-from tests.faults.sky import CLEAR
+from tests.faults.snapshot_text import snapshot_text
 from unisono.control import names
 from unisono.control.assembly import KINDS
 from unisono.kube.mapping import Kind
@@ -67,12 +67,12 @@ async def _run(seed: int) -> Outcome:
     cluster = Cluster(seed, workers=plan.workers, is_checked=plan.is_checked)
     outcome = Outcome(seed, gangs=len(plan.gangs))
 
-    async def story(people: People) -> None:
+    async def story(people: Disturbances) -> None:
         _schedule(cluster, people, plan.gangs, plan.troubles)
-        cluster.sky = plan.sky
+        cluster.rates = plan.rates
         await cluster.pass_time(TROUBLE_S)
-        cluster.sky = CLEAR
-        cluster.note("* the sky is clear")
+        cluster.rates = NO_FAULTS
+        cluster.note("* no more faults")
 
     await play(cluster, plan.surroundings, story, outcome)
     return outcome
@@ -81,14 +81,14 @@ async def _run(seed: int) -> Outcome:
 async def play(
     cluster: Cluster,
     surroundings: Sequence[Json],
-    story: Callable[[People], Awaitable[None]],
+    story: Callable[[Disturbances], Awaitable[None]],
     outcome: Outcome,
 ) -> None:
     """Let a story happen on a new cluster, and all gangs come to a good end afterwards."""
     outcome.trace = cluster.trace
     async with cluster.running():
-        laws = Laws(cluster)
-        people = People(cluster, surroundings)
+        invariants = Invariants(cluster)
+        people = Disturbances(cluster, surroundings)
         try:
             await people.prepare()
             await cluster.pass_time(1.0)
@@ -98,15 +98,15 @@ async def play(
             await _leave_nothing(cluster, people, before)
         except Broken as broken:
             outcome.broken = str(broken)
-            cluster.trace += picture(cluster)
+            cluster.trace += snapshot_text(cluster)
         outcome.moves, outcome.writes = cluster.moves, cluster.writes
-        outcome.deaths, outcome.checks = cluster.deaths, laws.checks
-        outcome.longest = laws.longest
+        outcome.deaths, outcome.checks = cluster.deaths, invariants.checks
+        outcome.longest = invariants.longest
 
 
 def _schedule(
     cluster: Cluster,
-    people: People,
+    people: Disturbances,
     gangs: Sequence[tuple[float, Gang]],
     troubles: Sequence[Trouble],
 ) -> None:
@@ -117,18 +117,18 @@ def _schedule(
         cluster.at(begin + trouble.at, trouble.what, partial(_do, people, trouble))
 
 
-async def _submit(people: People, gang: Gang, _: Cluster) -> None:
+async def _submit(people: Disturbances, gang: Gang, _: Cluster) -> None:
     await people.submit(gang)
 
 
-async def _do(people: People, trouble: Trouble, _: Cluster) -> None:
+async def _do(people: Disturbances, trouble: Trouble, _: Cluster) -> None:
     await people.do(trouble)
 
 
 # ---- the end -----------------------------------------------------------------------------------
 
 
-async def _come_to_an_end(cluster: Cluster, people: People) -> None:
+async def _come_to_an_end(cluster: Cluster, people: Disturbances) -> None:
     """Wait until every gang that was not deleted has done its work."""
     end = cluster.clock.time + _PATIENCE_S
     while True:
@@ -156,7 +156,7 @@ async def _come_to_an_end(cluster: Cluster, people: People) -> None:
         await people.replace_lost_pods()
 
 
-async def _leave_nothing(cluster: Cluster, people: People, before: set[str]) -> None:
+async def _leave_nothing(cluster: Cluster, people: Disturbances, before: set[str]) -> None:
     """Check that nothing is held, delete everything, and look what is left."""
     await cluster.pass_time(2 * _ROUND_S)  # what was left behind may just have been deleted
     state = cluster.assembly.scheduler.state

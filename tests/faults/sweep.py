@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.faults.cluster import Cluster
-from tests.faults.deeds import People
+from tests.faults.disturbances import Disturbances
 from tests.faults.jobs import SORTS, Wish, batch
 from tests.faults.process import Call
 from tests.faults.run import Json, Outcome, play
@@ -68,7 +68,7 @@ def live(sort: str, at: int, *, after: bool) -> Outcome:
         name="urgent", pods=2, gpus=4, seconds=5, queue="lq", priority="high", fails_once=False
     )
 
-    async def story(people: People) -> None:
+    async def story(people: Disturbances) -> None:
         await people.submit(SORTS[sort](wish))
         await cluster.pass_time(15.0)
         await people.submit(batch(urgent))

@@ -9,7 +9,7 @@ from tests.faults.cluster import Cluster
 from unisono.control import names
 
 
-def picture(cluster: Cluster) -> Iterator[str]:
+def snapshot_text(cluster: Cluster) -> Iterator[str]:
     """Yield a line for every node, queue, workload and pod."""
     for _, node in sorted(cluster.objects[names.NODE].items()):
         ready = [one["status"] for one in reading.conditions(node) if one["type"] == "Ready"]

@@ -33,7 +33,7 @@ GHOST_S = 240.0
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-class Laws:
+class Invariants:
     """Looks at everything that is stored, and at the clock."""
 
     def __init__(self, cluster: Cluster) -> None:

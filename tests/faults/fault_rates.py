@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sky:
+class FaultRates:
     """Chances between 0 and 1."""
 
     # Of a call.
@@ -23,4 +23,4 @@ class Sky:
     doubled: float = 0.0  # it comes twice, the second time perhaps after newer ones
 
 
-CLEAR = Sky()
+NO_FAULTS = FaultRates()

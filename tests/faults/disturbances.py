@@ -31,7 +31,7 @@ _SUSPENDS: Mapping[str, Json] = {
 }
 
 
-class People:
+class Disturbances:
     """Does what a plan says, and remembers what it has to expect."""
 
     def __init__(self, cluster: Cluster, surroundings: Sequence[Json]) -> None:
