@@ -183,20 +183,22 @@ def asked_for(tmp_path: Path, policy: Policy | None = None) -> tuple[Snapshot, W
     return msgspec.structs.replace(found, policy=policy or found.policy), keys[0]
 
 
-def test_who_has_no_time_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_time_counts_are_used_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _, later = ask(tmp_path, capsys, nodes=2, running=2, pods=2)
     world, key = asked_for(tmp_path)
-    looks = iter([0.1, 0.5])  # one is begun, and nobody waits for its end
+    looks = iter([0.1, 0.5])  # the first run begins, and is cut short
     answer = what_if(world, key, elapsed=lambda: next(looks, 2.5))
     assert answer.constraint is not None
     assert answer.constraint.message == later["constraint"]["message"]
     assert (answer.samples, answer.started) == (5, 5)
     told = text(answer, world.now)
-    assert "drawn   5 courses of things by nvidia.com/gpu alone, it starts in 5" in told
-    assert "limits  2026-01-01T13:00:00Z (in 50m) if everybody runs as long as they may" in told
+    assert "runs    5 of 5 simulated runs start it (GPU counts only)" in told
+    assert "limits  2026-01-01T13:00:00Z (in 50m) if all jobs run to their limits" in told
 
 
-def test_it_draws_for_as_long_as_there_is_time(
+def test_simulates_as_long_as_there_is_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask(tmp_path, capsys, nodes=2, running=2, pods=2)
@@ -205,18 +207,18 @@ def test_it_draws_for_as_long_as_there_is_time(
     answer = what_if(world, key, elapsed=lambda: next(looks))
     assert 0 < answer.samples < 20
     assert answer.started == answer.samples
-    assert f"drawn   {answer.samples} courses of things" in text(answer, world.now)
-    assert "alone" not in text(answer, world.now)
+    assert f"of {answer.samples} simulated runs" in text(answer, world.now)
+    assert "counts only" not in text(answer, world.now)
 
 
-def test_with_dates_for_everybody_calendars_are_drawn(
+def test_conservative_backfill_simulates_reservations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask(tmp_path, capsys, nodes=2, running=2, pods=2)
     world, key = asked_for(tmp_path)
     played = what_if(world, key)
     world, key = asked_for(tmp_path, Policy(backfill=Backfill()))
-    monkeypatch.setattr("unisono.sim.what_if._play", None)  # nobody plays
+    monkeypatch.setattr("unisono.sim.what_if._simulated_start", None)  # not used
     found = what_if(world, key)
     assert (found.samples, found.started) == (20, 20)
     # Two end at random within the hour, and it starts after the later one, as when it is played.

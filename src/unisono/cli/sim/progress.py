@@ -1,4 +1,4 @@
-"""How far a simulation is, as a line that is drawn over and over while somebody looks."""
+"""The progress of a simulation, as one line that is redrawn on a terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 
 WIDTH = 24
-# Before so much is done nobody can say how long the rest takes.
+# Before so much is done, the remaining time cannot be estimated.
 LEAST_PERCENT = 3
 
 
 def progress(policy: str) -> Callable[[int, int], None] | None:
-    """Return what shows how far a simulation is, if somebody is looking."""
+    """Return a function that shows the progress, if stderr is a terminal."""
     from unisono.runtime.clock import RealClock
 
     if not sys.stderr.isatty():

@@ -36,7 +36,7 @@ examples:
   unisono sim run --trace gpu:jobs=500 --nodes 16xp5.48xlarge --pools pools.yaml --html out.html
   unisono sim run --policy list"""
 
-# Charts show who ran where as long as that is not too much to draw.
+# Charts show jobs on nodes as long as that is not too much to draw.
 MOST_DRAWN = 60_000
 
 
@@ -90,11 +90,11 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         type=float,
         default=0.0,
         metavar="S",
-        help="who has to leave keeps what was done at the last multiple of this (default: nothing)",
+        help="preempted jobs resume from the last multiple of this (default: they start over)",
     )
     parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
     parser.add_argument(
-        "--suspend", action="store_true", help="who has to leave keeps all that was done"
+        "--suspend", action="store_true", help="preempted jobs are suspended and keep their work"
     )
     parser.add_argument(
         "--faults",

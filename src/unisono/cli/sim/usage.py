@@ -160,7 +160,7 @@ def _pod_rows(outcome: Outcome, base: int, now: int) -> Iterator[PodRow]:
     from unisono.monitor.ledger.rows import PodRow
 
     spans, trace = outcome.spans, outcome.trace
-    assert spans is not None, "a ledger needs to know who ran where"
+    assert spans is not None, "a ledger needs jobs by node"
     each = (trace.gpus * trace.gpu_milli).tolist()
     columns = (spans.job, spans.node, spans.start, spans.end, spans.pods)
     for at, (job, node, start, end, pods) in enumerate(

@@ -1,4 +1,4 @@
-"""`unisono sim what-if`: what would become of a job on the running cluster, without sending it."""
+"""`unisono sim what-if`: when a job would start on the running cluster, without sending it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Json = dict[str, Any]
 File = tuple[str, bytes]
 
 NAME = "what-if"
-HELP = "say what would become of a job on the running cluster"
+HELP = "say when a job would start on the running cluster"
 DESCRIPTION = f"""\
-Take the cluster as it is, add a job, and say whether it would start now, on which nodes and whom it
-would displace; or what keeps it, and when it would start. Nothing is changed anywhere.
+Take the cluster as it is, add a job, and say whether it would start now, on which nodes and with
+which victims; or what keeps it pending, and when it would start. Nothing is changed anywhere.
 
-Starts are drawn: every job runs for a part of its time limit, between a twentieth and all of it.
-Each draw is played in virtual time until the job starts; the answer says how many it rests on.
-Where too many are ahead of it for that, they are counted by the scarcest resource alone.
+Start times come from simulated runs, in which every job runs for a random part of its time limit,
+between 5 % and 100 %; the answer says how many runs there were. With too many jobs ahead for that,
+only the scarcest resource is counted.
 {CLUSTER_OPTIONS}
 examples:
   unisono sim what-if -f job.yaml
@@ -48,12 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--policy", metavar="FILE", help="a policy instead of the cluster's own")
     parser.add_argument(
-        "--samples", type=int, default=20, metavar="N", help="courses of things (default: 20)"
+        "--samples", type=int, default=20, metavar="N", help="simulated runs (default: 20)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=1.0, metavar="S", help="to draw at most (default: 1)"
+        "--seconds", type=float, default=1.0, metavar="S", help="for all runs (default: 1)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random run times (default: 1)")
     parser.add_argument("--now", metavar="TIME", help="with --on: as of this instant")
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
@@ -120,23 +120,26 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
 def _with_job(
     cluster: list[File], given: list[File], now: Instant
 ) -> tuple[World, list[WorkloadKey]]:
-    """Return the cluster with the jobs on it, and which of those who wait they are."""
+    """Return the cluster with the jobs added, and the keys of their workloads."""
     from unisono.engine.model.errors import InvalidManifest
     from unisono.kinds.snapshot.build import read_world
 
-    # Named by themselves they are called the same; queues that are not there do not matter yet.
+    # Read alone they have the same keys; missing queues do not matter yet.
     alone = {one.key for one in read_world(given, now=now).snapshot.waiting}
     world = read_world([*cluster, *given], now=now)
     names = {name for name, _ in given}
     problems = [problem for problem in world.problems if problem.file in names]
-    if problems:  # what others wrote on the cluster is not for this one to mend
+    if problems:  # problems of other objects on the cluster are not this command's
         raise InvalidManifest("", "\n".join(problem.line() for problem in problems))
     for warning in world.warnings:
         if warning.file in names:
             print(f"unisono: warning: {warning.line()}", file=sys.stderr)
     keys = [one.key for one in world.snapshot.waiting if one.key in alone]
     if not keys:
-        raise InvalidManifest("-f", f"{', '.join(sorted(names))}: no job there that would wait")
+        raise InvalidManifest(
+            "-f",
+            f"{', '.join(sorted(names))}: has no job with a queue name; add one",
+        )
     return world, keys
 
 
@@ -146,8 +149,8 @@ def _print(answers: list[Answer], form: str, now: Instant) -> None:
     if form == "text":
         print("\n\n".join(text(answer, now) for answer in answers))
         return
-    told = [as_json(answer) for answer in answers]
-    whole: Any = told[0] if len(told) == 1 else told
+    listed = [as_json(answer) for answer in answers]
+    whole: Any = listed[0] if len(listed) == 1 else listed
     sys.stdout.write(dump(whole, form))
 
 
@@ -172,6 +175,7 @@ def text(answer: Answer, now: Instant) -> str:
       on      n1 (2 pods)
     """
     from unisono.engine.explain.formatting import format_duration, format_instant
+    from unisono.engine.model.resources import is_gpu
 
     if answer.verdict == "now":
         lines = [f"{answer.workload} would start now"]
@@ -188,12 +192,12 @@ def text(answer: Answer, now: Instant) -> str:
     if answer.preempts:
         lines.append("  evicts  " + ", ".join(answer.preempts))
     if answer.verdict == "later" and not answer.samples:
-        lines.append("  drawn   nothing: too many are ahead of it for the time (see --seconds)")
+        lines.append("  runs    none: too many jobs are ahead for the time (see --seconds)")
     elif answer.verdict == "later":
-        coarse = f" by {answer.by_amounts_of} alone" if answer.by_amounts_of else ""
+        counted = "GPU" if is_gpu(answer.by_amounts_of) else answer.by_amounts_of
+        only = f" ({counted} counts only)" if counted else ""
         lines.append(
-            f"  drawn   {answer.samples} course{'s'[: answer.samples != 1]} of things{coarse}, "
-            f"it starts in {answer.started}"
+            f"  runs    {answer.started} of {answer.samples} simulated runs start it{only}"
         )
         for label, start in (("half", answer.start_p50), ("95 %", answer.start_p95)):
             when = (
@@ -205,5 +209,5 @@ def text(answer: Answer, now: Instant) -> str:
     if answer.start_by_limits is not None:
         start = answer.start_by_limits
         when = f"{format_instant(start)} (in {format_duration(start - now)})"
-        lines.append(f"  limits  {when} if everybody runs as long as they may")
+        lines.append(f"  limits  {when} if all jobs run to their limits")
     return "\n".join(lines)
