@@ -5,8 +5,8 @@
     containers          all at once, when the init containers are done
     restartPolicy       Always, OnFailure or Never: which containers restart, after which back-off
 
-A pause begins with the second restart: none, 10 s, 20 s … five minutes, and starts over after ten
-minutes that went well. Pure, and the same for simulated pods and for processes. Spec jobs §8.
+The back-off begins with the second restart: none, 10 s, 20 s … five minutes, and starts over after
+a run of ten minutes. Pure, and the same for simulated pods and for processes. Spec jobs §8.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from unisono.runner.containers import (
     Waiting,
 )
 
-FIRST_PAUSE_SECONDS = 10.0
-LONGEST_PAUSE_SECONDS = 300.0
-# A run of this length was a good one: the next pause is as short as the first.
+FIRST_BACK_OFF_SECONDS = 10.0
+LONGEST_BACK_OFF_SECONDS = 300.0
+# A run of this length was a good one: the next back-off is as short as the first.
 GOOD_RUN_SECONDS = 600.0
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
@@ -40,7 +40,7 @@ class NextActions:
     start: list[str] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)  # sidecars of a pod whose containers are done
     waits: list[Container] = field(default_factory=list)  # with the reason why they wait
-    again_at: float | None = None  # when the next pause is over
+    again_at: float | None = None  # when the next back-off is over
 
 
 def next_actions(
@@ -116,11 +116,11 @@ def sidecars(pod: Json) -> Iterator[str]:
             yield str(spec["name"])
 
 
-def pause(container: Container, *, speed: float = 1.0) -> float:
+def back_off(container: Container, *, speed: float = 1.0) -> float:
     """Return how long a container that ended waits before it starts again, in seconds.
 
     >>> from unisono.runner.containers import Container, Terminated
-    >>> [pause(Container("c", Terminated(0, 1, 1), restarts)) for restarts in (0, 1, 2, 9)]
+    >>> [back_off(Container("c", Terminated(0, 1, 1), restarts)) for restarts in (0, 1, 2, 9)]
     [0.0, 10.0, 20.0, 300.0]
     """
     ended = container.last_end
@@ -128,14 +128,14 @@ def pause(container: Container, *, speed: float = 1.0) -> float:
         return 0.0
     if (ended.at - ended.since) * speed >= GOOD_RUN_SECONDS:
         return 0.0
-    doubled = FIRST_PAUSE_SECONDS * (1 << min(container.restarts - 1, 10))
-    return float(min(doubled, LONGEST_PAUSE_SECONDS) / speed)
+    doubled = FIRST_BACK_OFF_SECONDS * (1 << min(container.restarts - 1, 10))
+    return float(min(doubled, LONGEST_BACK_OFF_SECONDS) / speed)
 
 
 def _run(
     container: Container, policy: str, found: NextActions, now: float, pod: Json, speed: float
 ) -> None:
-    """Start a container if it is to run; let it wait if its pause is not over."""
+    """Start a container if it is to run; let it wait if its back-off is not over."""
     ended = container.last_end
     if isinstance(container.state, Running) or (
         isinstance(container.state, Terminated) and not _starts_again(container.state, policy)
@@ -144,7 +144,7 @@ def _run(
     if ended is None:
         found.start.append(container.name)
         return
-    wait = pause(container, speed=speed)
+    wait = back_off(container, speed=speed)
     due = ended.at + wait
     if due <= now:
         found.start.append(container.name)

@@ -36,7 +36,7 @@ PriorityOrder = Sequence[tuple[ClusterQueueState, Waiting]]
 
 
 @dataclass(slots=True)
-class _Line:
+class _SubQueue:
     """Workloads of a queue that start in order: equal requests, or all of a StrictFIFO queue."""
 
     queue: int
@@ -81,12 +81,12 @@ class CountedPool:
         self._limits = _column(limits)
         self._past = _column([_past(one, self._now) for one in running])
         self._lengths = _column([one.longest_ms or default_ms for _, one in ahead])
-        lines: dict[tuple[int, int], _Line] = {}
+        sub_queues: dict[tuple[int, int], _SubQueue] = {}
         for row, (one, _) in enumerate(ahead):
             queue = queues[one]
             alike = 0 if one.is_strict and not has_backfill else self._wanted[row]
-            lines.setdefault((queue, alike), _Line(queue)).rows.append(row)
-        self._lines = [*lines.values()]
+            sub_queues.setdefault((queue, alike), _SubQueue(queue)).rows.append(row)
+        self._sub_queues = [*sub_queues.values()]
 
     def start(self, rng: RandomSource | None) -> Instant | None:
         """Return when the job starts; run times are random, or the limits without `rng`."""
@@ -96,15 +96,15 @@ class CountedPool:
         for amount, queue in zip(self._held, self._queue_of, strict=True):
             used[queue] += amount
         wanted, asked = self._wanted, len(self._wanted) - 1
-        rest = [iter(line.rows) for line in self._lines]
+        rest = [iter(sub_queue.rows) for sub_queue in self._sub_queues]
         heads = [next(rows) for rows in rest]  # the next row of each line; NO_ROW at its end
         free, now = self._free, float(self._now)
         while True:
-            while (line := self._next(free, used, heads)) is not None:
-                row, queue = heads[line], self._lines[line].queue
+            while (sub_queue := self._next(free, used, heads)) is not None:
+                row, queue = heads[sub_queue], self._sub_queues[sub_queue].queue
                 if row == asked:
                     return Instant(int(now))
-                heads[line] = next(rest[line], NO_ROW)
+                heads[sub_queue] = next(rest[sub_queue], NO_ROW)
                 free -= wanted[row]
                 used[queue] += wanted[row]
                 if lasts[row] < math.inf:
@@ -122,7 +122,7 @@ class CountedPool:
         best, best_row, wanted, most = None, NO_ROW, self._wanted, self._most
         for number, row in enumerate(heads):
             if row < best_row and wanted[row] <= free:
-                queue = self._lines[number].queue
+                queue = self._sub_queues[number].queue
                 if used[queue] + wanted[row] <= most[queue]:
                     best, best_row = number, row
         return best

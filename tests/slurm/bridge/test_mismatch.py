@@ -34,7 +34,7 @@ def test_over_belief() -> None:
     other = Pod(namespace="ml", name="x", node="n1", gpus=7)
     slurm, kubernetes = slurm_view(), cluster_view(others=(other,))
     (one,) = found(slurm, kubernetes)
-    assert (one.sort, one.node, one.slurm, one.kubernetes) == ("over-belief", "n1", 8, 1)
+    assert (one.kind, one.node, one.slurm, one.kubernetes) == ("over-belief", "n1", 8, 1)
     assert list(remedies(one, slurm, kubernetes, Timeouts(), NOW)) == [
         actions.SubmitPlaceholder("n1", 7)
     ]
@@ -48,8 +48,8 @@ def test_the_seed_s_deadlock_is_named_with_all_jobs_in_it() -> None:
     slurm = slurm_view(holder, waits, also, elsewhere)
     kubernetes = cluster_view(others=pods("1", "", gpus=8))
     deadlock, phantom, *_ = found(slurm, kubernetes)
-    assert (deadlock.sort, deadlock.jobs) == ("deadlock", ("1", "2", "3"))
-    assert (phantom.sort, phantom.jobs) == ("phantom", ("1",))
+    assert (deadlock.kind, deadlock.jobs) == ("deadlock", ("1", "2", "3"))
+    assert (phantom.kind, phantom.jobs) == ("phantom", ("1",))
     assert cures(deadlock, slurm, kubernetes) == [actions.RevokeNodes, actions.DeletePod]
 
 
@@ -62,7 +62,7 @@ def test_pods_of_a_job_that_is_over() -> None:
     over = job(state="COMPLETED", comment="")
     slurm, kubernetes = slurm_view(over), cluster_view(gang(over, "n1"))
     (one,) = found(slurm, kubernetes)
-    assert (one.sort, one.jobs, one.kubernetes) == ("orphan", ("1",), 1)
+    assert (one.kind, one.jobs, one.kubernetes) == ("orphan", ("1",), 1)
     assert cures(one, slurm, kubernetes) == [actions.DropGang, actions.DeletePod]
 
 
@@ -71,7 +71,7 @@ def test_gpus_that_two_jobs_have_go_to_the_older_one() -> None:
     new = job("2", on=("n1",), gpus_per_node=4, started=NOW - 5)
     slurm = slurm_view(old, new)
     kubernetes = cluster_view(gang(old, "n1"), gang(new, "n1"), gpus=16)
-    one = next(each for each in found(slurm, kubernetes) if each.sort == "double")
+    one = next(each for each in found(slurm, kubernetes) if each.kind == "double")
     (cure,) = remedies(one, slurm, kubernetes, Timeouts(), NOW)
     assert isinstance(cure, actions.RevokeNodes)
     assert cure.job.key == "2"
@@ -93,7 +93,7 @@ def test_a_lost_node_is_drained_in_our_name_and_resumed_when_it_is_back() -> Non
     (drain,) = _synced(slurm, _lost(kubernetes, "n2"))
     assert drain == actions.Drain("n2", "unisono: not ready in Kubernetes")
     (one,) = found(slurm, _lost(kubernetes, "n2"))
-    assert (one.sort, one.node) == ("state", "n2")
+    assert (one.kind, one.node) == ("state", "n2")
     ours = slurm_view(
         states=frozenset(("IDLE", "DRAIN")), reason="unisono: not ready in Kubernetes"
     )

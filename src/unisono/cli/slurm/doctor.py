@@ -112,7 +112,7 @@ def _show(found: list[Mismatch], done: list[list[str]], output: str) -> None:
     if output == "json":
         rows = [
             {
-                "class": one.sort,
+                "class": one.kind,
                 "node": one.node,
                 "jobs": list(one.jobs),
                 "pods": list(one.pods),
@@ -128,7 +128,7 @@ def _show(found: list[Mismatch], done: list[list[str]], output: str) -> None:
     if not found:
         print("Slurm and Kubernetes agree.")
     for one, words in zip(found, done, strict=True):
-        print(f"{one.sort}")
+        print(f"{one.kind}")
         print(paragraph(one.text))
         for word in dict.fromkeys(words):
             print(paragraph(f"→ {word}"))

@@ -9,10 +9,10 @@ from unisono.monitor.exposition import Family, Sample, single
 from unisono.runtime.cluster.health import process_families
 
 if TYPE_CHECKING:
-    from unisono.slurm.bridge.daemon import Counters
+    from unisono.slurm.bridge.daemon import BridgeCounters
 
 
-def families_of(counters: Counters) -> Iterator[Family]:
+def families_of(counters: BridgeCounters) -> Iterator[Family]:
     """Yield all of them."""
     prefix = "unisono_slurm"
     yield single(f"{prefix}_up", "gauge", "1 while Slurm answers.", int(counters.is_slurm_there))

@@ -2,7 +2,7 @@
 
     bound ──start-seconds──▶ Running ──ready-seconds──▶ Ready ──run-seconds──▶ Succeeded | Failed
                                 ▲   containers that ended   │
-                                └── pause (CrashLoopBackOff)◀┘
+                                └── back-off (CrashLoop…)  ◀┘
 
 Pure: the same pod at the same time gives the same answer. One step goes as far as the phase stays
 what it is, so that watchers see every phase, and no phase takes more than one write.

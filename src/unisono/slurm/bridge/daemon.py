@@ -36,7 +36,7 @@ from unisono.slurm.bridge.decide import Timeouts, UnboundTimer, decide
 from unisono.slurm.bridge.gang import Settings
 from unisono.slurm.bridge.hooks import Answer, CannotListen, Question, listening, taken
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
-from unisono.slurm.bridge.mismatch import SORTS, mismatches
+from unisono.slurm.bridge.mismatch import MISMATCH_KINDS, mismatches
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME, avoided, sync
 from unisono.slurm.bridge.slurm_commands import SlurmCommands, SlurmRefused, SlurmUnreachable
 from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView, read_jobs, read_nodes
@@ -76,7 +76,7 @@ class BridgeOptions:
 
 
 @dataclass(slots=True)
-class Counters:
+class BridgeCounters:
     """Counters for metrics."""
 
     cycles: int = 0
@@ -88,7 +88,7 @@ class Counters:
     is_slurm_there: bool = False
     gangs: int = 0
     whole: int = 0
-    mismatches: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SORTS, 0))
+    mismatches: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MISMATCH_KINDS, 0))
 
 
 class Bridge:
@@ -105,7 +105,7 @@ class Bridge:
         log_event: LogsEvents,
     ) -> None:
         """Prepare; nothing happens before `run`."""
-        self.counters = Counters()
+        self.counters = BridgeCounters()
         self._slurm, self._client, self._options = programs, client, options
         self._clock, self._log_event = clock, log_event
         self._slurm_view = SlurmView()
@@ -274,11 +274,11 @@ class Bridge:
         counters.whole = sum(one.is_whole for one in cluster_view.gangs.values())
         if now - self._compared >= _MISMATCHES_EVERY_S:
             self._compared = now
-            counters.mismatches = dict.fromkeys(SORTS, 0)
+            counters.mismatches = dict.fromkeys(MISMATCH_KINDS, 0)
             for one in mismatches(
                 slurm_view, cluster_view, bind_s=self._options.timeouts.bind_s, now=now
             ):
-                counters.mismatches[one.sort] += 1
+                counters.mismatches[one.kind] += 1
 
     # ---- hooks -------------------------------------------------------------------------------
 

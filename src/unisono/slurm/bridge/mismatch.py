@@ -40,8 +40,15 @@ from unisono.slurm.bridge.decide import Timeouts, retry_after
 from unisono.slurm.bridge.nodes import REASON, state_of, trouble_of
 from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob, SlurmView
 
-Sort = Literal["over-belief", "phantom", "orphan", "state", "double", "deadlock"]
-SORTS: tuple[Sort, ...] = ("over-belief", "phantom", "orphan", "state", "double", "deadlock")
+MismatchKind = Literal["over-belief", "phantom", "orphan", "state", "double", "deadlock"]
+MISMATCH_KINDS: tuple[MismatchKind, ...] = (
+    "over-belief",
+    "phantom",
+    "orphan",
+    "state",
+    "double",
+    "deadlock",
+)
 # Words of Slurm for a job that could run if nodes were free.
 _FOR_NODES = ("Resources", "Priority", "Nodes required", "ReqNodeNotAvail")
 
@@ -49,7 +56,7 @@ _FOR_NODES = ("Resources", "Priority", "Nodes required", "ReqNodeNotAvail")
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     """One difference between the two views."""
 
-    sort: Sort
+    kind: MismatchKind
     node: str = ""
     jobs: tuple[str, ...] = ()  # the first one is to blame
     pods: tuple[str, ...] = ()  # as namespace/name
@@ -94,7 +101,7 @@ def _phantoms(
             continue  # a job that runs beside Kubernetes, without any pods
         if len(bound) < job.nodes or (on and not bound <= on):
             yield Mismatch(
-                sort="phantom",
+                kind="phantom",
                 jobs=(job.key,),
                 node=",".join(job.on),
                 pods=tuple(f"{one.namespace}/{one.name}" for one in pods),
@@ -143,7 +150,7 @@ def _deadlocks(
         ]
         if waiting:
             yield Mismatch(
-                sort="deadlock",
+                kind="deadlock",
                 node=",".join(culprit.on),
                 jobs=(culprit.key, *waiting),
                 pods=one.pods,
@@ -167,7 +174,7 @@ def _over_belief(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[M
         free = node.gpus - node.gpus_used
         if free > max(0, real.gpus_free):
             yield Mismatch(
-                sort="over-belief",
+                kind="over-belief",
                 node=name,
                 slurm=free,
                 kubernetes=real.gpus_free,
@@ -180,11 +187,11 @@ def _states(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Mismat
         trouble = trouble_of(cluster_view.nodes.get(name))
         if trouble and node.takes_jobs:
             yield Mismatch(
-                sort="state", node=name, text=f"Slurm would use {name}, which is {trouble}"
+                kind="state", node=name, text=f"Slurm would use {name}, which is {trouble}"
             )
         elif not trouble and node.is_drained and node.reason.startswith(REASON):
             yield Mismatch(
-                sort="state",
+                kind="state",
                 node=name,
                 text=f"{name} is drained in Slurm ({node.reason}) and fine in Kubernetes",
             )
@@ -197,7 +204,7 @@ def _doubles(slurm_view: SlurmView) -> Iterator[Mismatch]:
         if used > node.gpus:
             newest = sorted(on, key=lambda job: (-job.started, -job.number))
             yield Mismatch(
-                sort="double",
+                kind="double",
                 node=name,
                 jobs=tuple(job.key for job in newest),
                 slurm=used,
@@ -217,7 +224,7 @@ def _orphans(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Misma
         known = slurm_view.jobs.get(key) or by_number.get(key)
         state = f"is over ({known.state})" if known is not None else "is unknown to Slurm"
         yield Mismatch(
-            sort="orphan",
+            kind="orphan",
             jobs=(key,),
             pods=tuple(f"{one.namespace}/{one.name}" for one in pods),
             kubernetes=len(pods),
@@ -233,7 +240,7 @@ def remedies(
     now: float,
 ) -> Iterator[Action]:
     """Yield what ends one mismatch."""
-    match found.sort:
+    match found.kind:
         case "deadlock":
             yield from _take_back(found, slurm_view, cluster_view, timeouts, now, is_deadlock=True)
         case "phantom":
