@@ -35,8 +35,8 @@ from bench.real.ground import (
 )
 from unisono.control.conditions import is_true, with_condition
 from unisono.kube.client import Client, WatchEvent
+from unisono.kube.errors import Conflict, TooManyRequests
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Conflict, TooManyRequests
 from unisono.sim.generate.kueue_perf import CLASSES, CPU_PER_QUEUE, kueue_perf
 
 RATE = "workloads admitted and finished a second"

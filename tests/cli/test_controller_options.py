@@ -10,7 +10,7 @@ from unisono.apiserver.access.tls import fresh_certificate
 from unisono.cli.controller import _names, _web, parser
 from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kube.trouble import BadConfig
+from unisono.kube.errors import BadConfig
 from unisono.runtime.clock import seconds_now
 from unisono.web.allowed_hosts import Hosts
 

@@ -41,10 +41,10 @@ from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
-from unisono.kube.lanes import Lanes
+from unisono.kube.errors import Unreachable
 from unisono.kube.mapping import Kind
-from unisono.kube.transport import Answer, Transport
-from unisono.kube.trouble import Unreachable
+from unisono.kube.requests.priority_lanes import Lanes
+from unisono.kube.requests.transport import Answer, Transport
 from unisono.runner.simulated.kubelet import SimulatedKubelet
 from unisono.runtime.embedded.in_process import InProcess
 

@@ -12,8 +12,8 @@ from tests.faults.jobs import Gang
 from tests.faults.plan import Trouble
 from unisono.control import names
 from unisono.control.conditions import timestamp
+from unisono.kube.errors import KubeError, NotFound
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import KubeTrouble, NotFound
 
 Json = dict[str, Any]
 _MENDED_AFTER_S = (5.0, 20.0, 60.0)
@@ -77,7 +77,7 @@ class Disturbances:
         """Do what is to be done; what is refused or finds no target is left."""
         try:
             await self._deeds[trouble.what](trouble.draw)
-        except KubeTrouble as refused:
+        except KubeError as refused:
             self._cluster.note(f"  refused: {refused}")
 
     # ---- choosing ----------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Disturbances:
         async def mend(_: Cluster) -> None:
             try:
                 await deed()
-            except KubeTrouble as refused:
+            except KubeError as refused:
                 self._cluster.note(f"  refused: {refused}")
 
         self._cluster.at(self._cluster.clock.time + wait, what, mend)

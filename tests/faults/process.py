@@ -19,10 +19,10 @@ from unisono.control.controller import Controller
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Index, Shelf, View
+from unisono.kube.cache.store import Replace
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
-from unisono.kube.store import Replace
-from unisono.kube.transport import NOTHING, Answer, Stream
+from unisono.kube.requests.transport import NOTHING, Answer, Stream
 
 Json = dict[str, Any]
 # A watch that resumes a little too early repeats so many changes, in their order.

@@ -46,7 +46,7 @@ from unisono.control.names import CLUSTER_QUEUE, POD, WORKLOAD
 from unisono.control.view import Shelf, View
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kinds.shapes.served import Served
-from unisono.kube.trouble import KubeTrouble
+from unisono.kube.errors import KubeError
 
 Json = dict[str, Any]
 MOST_CYCLES = 10  # of the scheduler, until the innocent has its nodes
@@ -224,7 +224,7 @@ class _Trial:
         try:
             why = answer_why(await gather(stage.client, obj))
             said = text(why, stage.clock.now())
-        except KubeTrouble as trouble:
+        except KubeError as trouble:
             self._outcome.broken.append(f"why cannot be told: {trouble}")
             return "unknown"
         except Exception as error:  # noqa: BLE001  (that `why` breaks is the news)

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import orjson
 
-from unisono.kube.transport import NOTHING, Answer, Stream
-from unisono.kube.trouble import Unreachable
+from unisono.kube.errors import Unreachable
+from unisono.kube.requests.transport import NOTHING, Answer, Stream
 
 Json = dict[str, Any]
 Fault = Callable[["Asked"], Answer | None]

@@ -13,10 +13,9 @@ import pytest
 from tests.kube.fake_api import Asked, FakeApi, refuse, status
 from tests.kube.virtual import VirtualClock, run
 from unisono.kube import Client, Kind, bind, client_over, evict, log, scale
-from unisono.kube.transport import Answer
-from unisono.kube.trouble import (
+from unisono.kube.errors import (
     AlreadyExists,
-    BadAnswer,
+    BadResponse,
     Conflict,
     Gone,
     NotFound,
@@ -24,6 +23,7 @@ from unisono.kube.trouble import (
     UnknownKind,
     Unreachable,
 )
+from unisono.kube.requests.transport import Answer
 
 POD = Kind("v1", "Pod")
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -118,7 +118,7 @@ def test_watch_hands_out_events_and_raises_errors() -> None:
 
 def test_an_answer_that_is_no_object_is_trouble() -> None:
     for body in (b"<html>", b"[]"):
-        with pytest.raises(BadAnswer, match="/pods/p"):
+        with pytest.raises(BadResponse, match="/pods/p"):
             asked_by(lambda made: made.get(POD, "p"), Answer(200, {}, body))
 
 

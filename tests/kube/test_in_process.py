@@ -18,7 +18,7 @@ from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.kube import Client, Delta, Dicts, Informer, Kind, Lanes, client_over
-from unisono.kube.trouble import Conflict
+from unisono.kube.errors import Conflict
 from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unisono.kube.leader import Election, Terms
+from unisono.kube.leader_election import Election, LeaseTimes
 
 Json = dict[str, Any]
 
@@ -128,4 +128,4 @@ def test_a_lease_with_nothing_in_it_belongs_to_nobody() -> None:
 
 def test_terms_under_which_two_could_lead_are_a_bug() -> None:
     with pytest.raises(AssertionError, match="retry < deadline < lease"):
-        Terms(lease_s=10, renew_deadline_s=10)
+        LeaseTimes(lease_s=10, renew_deadline_s=10)

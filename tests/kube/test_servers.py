@@ -28,22 +28,22 @@ from unisono.kube import (
     log,
     scale,
 )
-from unisono.kube.config import Login
-from unisono.kube.credentials import Credentials
-from unisono.kube.http import HttpTransport
-from unisono.kube.leader import Terms
-from unisono.kube.transport import Answer
-from unisono.kube.trouble import (
+from unisono.kube.access.config import Login
+from unisono.kube.access.credentials import Credentials
+from unisono.kube.errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
     Gone,
     Invalid,
-    KubeTrouble,
+    KubeError,
     NotFound,
     Unauthorized,
     Unreachable,
 )
+from unisono.kube.leader_election import LeaseTimes
+from unisono.kube.requests.http import HttpTransport
+from unisono.kube.requests.transport import Answer
 
 if TYPE_CHECKING:
     from tests.conformance.servers import Server
@@ -341,7 +341,7 @@ def test_a_kind_of_the_users_own_is_found_by_discovery(server: Server) -> None:
             try:
                 await at.client.create(gizmo)
                 break
-            except KubeTrouble:  # it takes a moment until it is served
+            except KubeError:  # it takes a moment until it is served
                 await asyncio.sleep(0.05)
         kind = Kind(f"{group}/v1", "Gizmo")
         status = {"status": {"seen": True}}
@@ -504,7 +504,7 @@ def test_a_leader_is_followed_by_another(server: Server) -> None:
                 clock=at.clock,
                 chance=at.chance,
                 namespace=at.namespace,
-                terms=Terms(lease_s=3, renew_deadline_s=2, retry_s=0.2),
+                terms=LeaseTimes(lease_s=3, renew_deadline_s=2, retry_s=0.2),
             )
 
         async def lead(name: str) -> None:

@@ -24,7 +24,7 @@ from tests.support.provisioning_world import (
 )
 from unisono.control import names
 from unisono.control.conditions import seconds
-from unisono.kube.trouble import Invalid
+from unisono.kube.errors import Invalid
 from unisono.provision.lifecycle.budgets import most
 from unisono.provision.simulated_cloud import Cloud
 

@@ -34,7 +34,7 @@ from tests.support.control_world import World
 from tests.support.provisioning_world import ALL_INDEXES, ALL_KINDS, claims, condition
 from unisono.control import names
 from unisono.control.conditions import seconds
-from unisono.kube.transport import Transport
+from unisono.kube.requests.transport import Transport
 from unisono.provision import keys
 
 Json = dict[str, Any]

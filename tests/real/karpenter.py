@@ -26,7 +26,7 @@ from tests.real.control_plane import ControlPlane
 from unisono.control import names
 from unisono.control.conditions import is_true, timestamp, with_condition
 from unisono.kube.client import Client
-from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
+from unisono.kube.errors import Conflict, KubeError, NotFound
 from unisono.provision import keys
 from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.claims import node_name, wanted_of
@@ -244,7 +244,7 @@ def at_work(plane: ControlPlane) -> Iterator[Karpenter]:
         while not stop.wait(_EVERY_S):
             try:
                 asked(plane, found.look)
-            except KubeTrouble:
+            except KubeError:
                 continue
 
     thread = threading.Thread(target=keep_looking, daemon=True)

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unisono.kube.access.config import find_access
 from unisono.kube.client import Client
-from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.runtime.clock import RealClock
 from unisono.runtime.ids import chance, new_uid

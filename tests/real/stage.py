@@ -20,8 +20,8 @@ from tests.real.fault_proxy import Proxy, proxied
 from tests.real.verdicts import Verdict
 from unisono.control import names
 from unisono.kube.client import Client
+from unisono.kube.errors import NotFound
 from unisono.kube.mapping import LEASE, Kind
-from unisono.kube.trouble import NotFound
 
 NODES = "4x{gpu=8,cpu=32,memory=256Gi}"
 SPEED = 10.0

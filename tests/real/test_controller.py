@@ -26,8 +26,8 @@ from unisono.cli.install.compare import CRD
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
+from unisono.kube.errors import NotFound, UnknownKind
 from unisono.kube.mapping import LEASE, Kind
-from unisono.kube.trouble import NotFound, UnknownKind
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore

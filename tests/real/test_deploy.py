@@ -18,8 +18,8 @@ from unisono.cli.install.manifests import FLOW_SCHEMA
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
+from unisono.kube.errors import Invalid
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Invalid
 from unisono.runtime.admission.policies import validating
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

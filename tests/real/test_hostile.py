@@ -17,8 +17,8 @@ from tests.real.control_plane import ControlPlane
 from tests.real.stage import Stage
 from unisono.control import names
 from unisono.kube.client import Client
+from unisono.kube.errors import StatusError
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Refused
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -120,7 +120,7 @@ def submit_all(plane: ControlPlane) -> dict[str, str]:
             one["metadata"]["namespace"] = TENANT
             try:
                 await client.create(one)
-            except Refused as answer:
+            except StatusError as answer:
                 if answer.code >= 500:
                     raise
                 refused[f"{one['kind']} {one['metadata']['name']}"] = str(answer)

@@ -20,7 +20,7 @@ from unisono.cli.install.manifests import HOME, Wanted, roles
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
-from unisono.kube.trouble import NotFound, UnknownKind
+from unisono.kube.errors import NotFound, UnknownKind
 from unisono.provision import keys
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

@@ -27,7 +27,7 @@ from tests.real.control_plane import CONTROLLERS, ControlPlane, running
 from tests.real.test_controller import _job, _queues
 from unisono.control import names
 from unisono.kube.client import Client
-from unisono.kube.trouble import Forbidden
+from unisono.kube.errors import Forbidden
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -32,8 +32,8 @@ from tests.real.test_tenancy import (
 from tests.real.test_tenancy import account as controller_account
 from unisono.control import names
 from unisono.kube.client import Client
+from unisono.kube.errors import Invalid, KubeError
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Invalid, KubeTrouble
 from unisono.runtime.cluster.preconditions import DEPLOYMENT
 from unisono.runtime.webhook.configuration import KINDS, WEBHOOK, Which
 
@@ -125,7 +125,7 @@ def test_without_a_replica_only_new_jobs_of_queues_are_refused(
 ) -> None:
     async def work(client: Client) -> None:
         once = client.variant(most_tries=1)
-        with pytest.raises(KubeTrouble, match=r"hold\.unisono\.dev"):
+        with pytest.raises(KubeError, match=r"hold\.unisono\.dev"):
             await once.create(_job("queued", "team"))
         await once.create(_job("free", ""))
         await once.create(_job("system", "team", "kube-system"))
@@ -138,7 +138,7 @@ def _refuses(plane: ControlPlane) -> bool:
     async def work(client: Client) -> bool:
         try:
             await client.variant(most_tries=1).create(_job("probe", "team"), dry_run=True)
-        except KubeTrouble:
+        except KubeError:
             return True
         return False
 

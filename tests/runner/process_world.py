@@ -23,10 +23,10 @@ from unisono.control.reconciling.workers import LiveControllers
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
+from unisono.kube.errors import NotFound
 from unisono.kube.form import Key
-from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import NotFound
+from unisono.kube.requests.priority_lanes import Lanes
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
 from unisono.runner.process.kubelet import KubeletOptions

@@ -11,9 +11,9 @@ import pytest
 
 from tests.conformance.servers import embedded
 from unisono.apiserver.access.credential_files import write_kubeconfig
-from unisono.kube.config import find_access
+from unisono.kube.access.config import find_access
 from unisono.kube.connect import connected
-from unisono.kube.trouble import Unreachable
+from unisono.kube.errors import Unreachable
 from unisono.runtime.clock import RealClock
 from unisono.runtime.ids import chance, new_uid
 from unisono.web.auth import AuthenticationError, Permissions

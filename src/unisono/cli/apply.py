@@ -87,8 +87,8 @@ def _place(document: Document) -> str:
 
 async def _one(client: Client, document: Document, arguments: argparse.Namespace) -> dict[str, Any]:
     """Apply one object and say what became of it."""
+    from unisono.kube.errors import NotFound
     from unisono.kube.mapping import Kind
-    from unisono.kube.trouble import NotFound
 
     wanted = dict(document.raw)
     metadata = wanted["metadata"] = _metadata(document, arguments)
@@ -127,7 +127,7 @@ async def _write(
 ) -> dict[str, Any]:
     import orjson
 
-    from unisono.kube.calls import Call
+    from unisono.kube.requests.calls import Call
 
     metadata = wanted["metadata"]
     name = metadata.get("name", "")

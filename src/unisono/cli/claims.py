@@ -26,7 +26,7 @@ _COLUMNS = {
 async def read_claims(client: Client) -> list[Json]:
     """Return the machines that are bought, or about to be; none where there is no such kind."""
     from unisono.control.names import NODE_CLAIM
-    from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
+    from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 
     try:
         claims = (await client.list(NODE_CLAIM)).items

@@ -19,9 +19,9 @@ from unisono.runtime.errors import AnswerIsNo
 from unisono.runtime.instance import Instance, InstanceError, default_directory
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
+    from unisono.kube.access.config import Access
     from unisono.kube.client import Client
-    from unisono.kube.config import Access
-    from unisono.kube.trouble import KubeTrouble
+    from unisono.kube.errors import KubeError
 
 Work = Callable[["Client", argparse.Namespace], Awaitable[int]]
 
@@ -108,7 +108,7 @@ async def _connected(access: Access, arguments: argparse.Namespace, work: Work) 
 
 def access_of(arguments: argparse.Namespace) -> Access:
     """Return which cluster is meant; see above."""
-    from unisono.kube.config import find_access
+    from unisono.kube.access.config import find_access
 
     if arguments.kubeconfig is not None:
         return find_access(path=arguments.kubeconfig, context=arguments.context)
@@ -130,16 +130,16 @@ def access_of(arguments: argparse.Namespace) -> Access:
 @contextmanager
 def in_plain_words(about: str = "") -> Iterator[None]:
     """Turn the client's trouble into what `main` has exit codes for; `about` stands before it."""
-    from unisono.kube.trouble import KubeTrouble
+    from unisono.kube.errors import KubeError
 
     try:
         yield
-    except KubeTrouble as trouble:
+    except KubeError as trouble:
         raise _told(trouble, f"{about}: " if about else "") from trouble
 
 
-def _told(trouble: KubeTrouble, before: str) -> UnisonoError:
-    from unisono.kube import trouble as kinds
+def _told(trouble: KubeError, before: str) -> UnisonoError:
+    from unisono.kube import errors as kinds
 
     message = before + " ".join(str(trouble).split())
     match trouble:

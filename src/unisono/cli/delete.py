@@ -85,9 +85,9 @@ async def _delete(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _doomed(client: Client, arguments: argparse.Namespace) -> list[Doomed]:
-    from unisono.kube.lookup import look_up
+    from unisono.kube.api_resources import discover
 
-    lookup = await look_up(client)
+    lookup = await discover(client)
     if arguments.filename:
         from unisono.runtime.manifest_files import documents_of
 
@@ -122,7 +122,7 @@ async def _doomed(client: Client, arguments: argparse.Namespace) -> list[Doomed]
 
 
 async def _one(client: Client, doomed: Doomed, arguments: argparse.Namespace) -> None:
-    from unisono.kube.trouble import NotFound
+    from unisono.kube.errors import NotFound
 
     target = doomed.target
     try:
@@ -148,7 +148,7 @@ async def _until_gone(client: Client, doomed: Doomed, uid: str) -> None:
     """Wait until an object of this uid is no longer there."""
     import asyncio
 
-    from unisono.kube.trouble import NotFound
+    from unisono.kube.errors import NotFound
 
     target = doomed.target
     there: dict[str, Any] = {"metadata": {"uid": uid}}

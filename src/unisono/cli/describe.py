@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _describe(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.kube.lookup import look_up
+    from unisono.kube.api_resources import discover
 
-    targets = read_targets(await look_up(client), arguments.what)
+    targets = read_targets(await discover(client), arguments.what)
     if arguments.everywhere and any(target.name for target in targets):
         raise InvalidManifest("-A", "an object has a name in one namespace; say which with -n")
     texts = []

@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _get(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.kube.lookup import look_up
+    from unisono.kube.api_resources import discover
 
-    targets = read_targets(await look_up(client), arguments.what)
+    targets = read_targets(await discover(client), arguments.what)
     _check(targets, arguments)
     if arguments.output in ("table", "wide"):
         await _print_tables(client, targets, arguments)

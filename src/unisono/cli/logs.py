@@ -110,9 +110,9 @@ async def _copy(
     client: Client, source: Source, arguments: argparse.Namespace, before: bytes
 ) -> None:
     """Copy one log line by line; raises AnswerIsNo if there is none (yet)."""
-    from unisono.kube.frames import Lines
+    from unisono.kube.errors import BadRequest, NotFound
     from unisono.kube.pods import log
-    from unisono.kube.trouble import BadRequest, NotFound
+    from unisono.kube.requests.watch_events import Lines
 
     lines = Lines()
     try:
@@ -143,7 +143,7 @@ def _write(lines: list[bytes]) -> None:
 
 
 async def _pods(client: Client, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from unisono.kube.lookup import look_up
+    from unisono.kube.api_resources import discover
     from unisono.kube.mapping import Kind
 
     pod = Kind("v1", "Pod")
@@ -152,7 +152,7 @@ async def _pods(client: Client, arguments: argparse.Namespace) -> list[dict[str,
         return (await client.list(pod, namespace, labels=arguments.selector)).items
     if "/" not in arguments.what:
         return [await client.get(pod, arguments.what, namespace)]
-    (target,) = read_targets(await look_up(client), [arguments.what])
+    (target,) = read_targets(await discover(client), [arguments.what])
     obj = await client.get(target.spoken.kind, target.name, namespace)
     if target.spoken.kind == pod:
         return [obj]
@@ -182,8 +182,8 @@ class Owners:
         return False
 
     async def _owners_of(self, reference: dict[str, Any]) -> list[dict[str, Any]]:
+        from unisono.kube.errors import NotFound, UnknownKind
         from unisono.kube.mapping import Kind
-        from unisono.kube.trouble import NotFound, UnknownKind
 
         uid = reference["uid"]
         if uid not in self._above:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
+    from unisono.kube.api_resources import ApiResource, ApiResources
     from unisono.kube.client import Client
-    from unisono.kube.lookup import Lookup, Spoken
 
 WORDS = (
     "KIND [NAME...], KIND/NAME..., or KIND,KIND; KIND may be short, or have a group: vcjob, "
@@ -22,7 +22,7 @@ WORDS = (
 class Target:
     """A kind, and one object of it or all of them."""
 
-    spoken: Spoken
+    spoken: ApiResource
     name: str = ""
 
     @property
@@ -33,7 +33,7 @@ class Target:
         return f"{kind}/{self.name}"
 
 
-def read_targets(lookup: Lookup, words: list[str]) -> list[Target]:
+def read_targets(lookup: ApiResources, words: list[str]) -> list[Target]:
     """Return what is meant; raises InvalidManifest or UnknownKind."""
     if any("/" in word for word in words):
         return [_pair(lookup, word) for word in words]
@@ -46,14 +46,14 @@ def read_targets(lookup: Lookup, words: list[str]) -> list[Target]:
     return [Target(spoken, name) for name in names]
 
 
-def _pair(lookup: Lookup, word: str) -> Target:
+def _pair(lookup: ApiResources, word: str) -> Target:
     kind, slash, name = word.partition("/")
     if not (kind and slash and name):
         raise InvalidManifest("", f"{word!r} is not of the form KIND/NAME, like the others")
     return Target(lookup.find(kind), name)
 
 
-def namespace_of(client: Client, arguments: argparse.Namespace, spoken: Spoken) -> str:
+def namespace_of(client: Client, arguments: argparse.Namespace, spoken: ApiResource) -> str:
     """Return the namespace to look in; empty means all of them, or a kind that has none."""
     if not spoken.resource.namespaced or getattr(arguments, "everywhere", False):
         return ""

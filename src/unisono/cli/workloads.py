@@ -73,7 +73,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     from unisono.apiserver.tables.age import age
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
-    from unisono.kube.trouble import Forbidden
+    from unisono.kube.errors import Forbidden
     from unisono.runtime.clock import RealClock
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace

@@ -19,8 +19,8 @@ import orjson
 
 from unisono.control.actions import Json
 from unisono.kinds.kueue.status_shape import wrong_with_status
+from unisono.kube.errors import BadResponse
 from unisono.kube.form import Dicts, Identity, Key, Meta
-from unisono.kube.trouble import BadAnswer
 
 MOST_UNPACKED = 1024
 # Of an object as JSON. Unpacked, it takes ten times as much, in every version that was read; so a
@@ -95,7 +95,7 @@ class Packing:
         try:
             meta = _identify(raw).metadata
         except msgspec.DecodeError as error:
-            raise BadAnswer(f"an object cannot be read: {error}") from error
+            raise BadResponse(f"an object cannot be read: {error}") from error
         key = Key(sys.intern(meta.namespace), meta.name)
         identity = Identity(key, meta.uid, meta.resource_version)
         stored = self._stored(identity) if self._stored is not None else None

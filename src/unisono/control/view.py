@@ -17,9 +17,9 @@ from typing import NamedTuple
 from unisono.control.actions import Json
 from unisono.control.packed_objects import Packed, Packing
 from unisono.engine.model.errors import InvalidManifest
+from unisono.kube.cache.store import Delta, Remove, Store, Upsert
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.kube.store import Delta, Remove, Store, Upsert
 
 BY_OWNER = "owner"
 BY_NAMESPACE = "namespace"

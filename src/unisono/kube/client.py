@@ -19,14 +19,13 @@ from typing import Any, Literal
 
 import orjson
 
-from unisono.kube.calls import TIMEOUT_S, Call, Caller
-from unisono.kube.direct import Order, Result, Stored
+from unisono.kube.errors import AlreadyExists, BadResponse, KubeError, error_of, read_status
 from unisono.kube.form import Json
-from unisono.kube.frames import Lines, read_envelopes
-from unisono.kube.lanes import Lane
 from unisono.kube.mapping import EVENT, LEASE, Kind, Mapper, Resource
-from unisono.kube.transport import NOTHING, Stream
-from unisono.kube.trouble import AlreadyExists, BadAnswer, KubeTrouble, read_status, refusal_of
+from unisono.kube.requests.calls import TIMEOUT_S, Call, Caller
+from unisono.kube.requests.priority_lanes import Lane
+from unisono.kube.requests.transport import NOTHING, Stored, Stream, WriteRequest, WriteResult
+from unisono.kube.requests.watch_events import Lines, read_events
 
 FIELD_MANAGER = "unisono"
 PAGE_SIZE = 500
@@ -325,7 +324,9 @@ class Client:
         path = await self.path(kind, name, namespace, subresource)
         return await self._write("POST", path, kind, new, subresource, once=once, holds=holds)
 
-    async def write(self, orders: Sequence[Order], *, repeats: bool = False) -> Sequence[Result]:
+    async def write(
+        self, orders: Sequence[WriteRequest], *, repeats: bool = False
+    ) -> Sequence[WriteResult]:
         """Carry several writes out at once; the result of each is the object, or the trouble.
 
         An API in the same process makes them durable together; any other gets a request for each.
@@ -336,7 +337,7 @@ class Client:
             return await self._caller.write(direct, orders)
         return await asyncio.gather(*(self._ordered(order, once=not repeats) for order in orders))
 
-    async def _ordered(self, order: Order, *, once: bool) -> Result:
+    async def _ordered(self, order: WriteRequest, *, once: bool) -> WriteResult:
         name, namespace, content = order.name, order.namespace, order.content
         kind, holds = order.kind, order.holds
         try:
@@ -360,7 +361,7 @@ class Client:
                         kind, name, namespace, "binding", content, once=once, holds=holds
                     )
                     return Stored(None)
-        except KubeTrouble as trouble:
+        except KubeError as trouble:
             return trouble
 
     # --- the common part -------------------------------------------------------------------------
@@ -422,11 +423,11 @@ class Client:
         try:
             read = orjson.loads(answer.body)
         except orjson.JSONDecodeError as error:
-            raise BadAnswer(
+            raise BadResponse(
                 f"{call.method} {call.path}: the answer is not JSON: {error}"
             ) from error
         if not isinstance(read, dict):
-            raise BadAnswer(f"{call.method} {call.path}: the answer is not an object")
+            raise BadResponse(f"{call.method} {call.path}: the answer is not an object")
         return read
 
 
@@ -460,10 +461,10 @@ def _mark_of(each: Json) -> Any:
 async def _events(stream: Stream) -> AsyncIterator[WatchEvent]:
     lines = Lines()
     async for chunk in stream.chunks:
-        for event in read_envelopes(lines.feed(chunk)):
+        for event in read_events(lines.feed(chunk)):
             if event.type == "ERROR":
                 status = read_status(event.object)
                 if status is None:
-                    raise BadAnswer("a watch ended with an ERROR that is no Status")
-                raise refusal_of(status)
+                    raise BadResponse("a watch ended with an ERROR that is no Status")
+                raise error_of(status)
             yield WatchEvent(event.type, orjson.loads(memoryview(event.object)))

@@ -16,7 +16,7 @@ import msgspec
 import orjson
 
 from unisono.kinds.digits import whole_number
-from unisono.kube.trouble import BadAnswer
+from unisono.kube.errors import BadResponse
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ class Form(Protocol[T]):
     """How a cache reads its objects."""
 
     def decode(self, raw: bytes | msgspec.Raw) -> T:
-        """Read one object; raises BadAnswer if it has not the form that it should have."""
+        """Read one object; raises BadResponse if it has not the form that it should have."""
 
     def identity(self, each: T) -> Identity:
         """Say which object this is."""
@@ -80,7 +80,7 @@ class Structs(Generic[S]):
         try:
             return self._decode(raw)
         except msgspec.DecodeError as error:
-            raise BadAnswer(f"an object does not read as {self._name}: {error}") from error
+            raise BadResponse(f"an object does not read as {self._name}: {error}") from error
 
     def identity(self, each: S) -> Identity:
         """Say which object this is."""
@@ -109,7 +109,7 @@ class Dicts:
             read.setdefault("apiVersion", self._api_version)
             read.setdefault("kind", self._kind)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadAnswer(f"an object cannot be read: {error!r}") from error
+            raise BadResponse(f"an object cannot be read: {error!r}") from error
         return read
 
     def identity(self, each: Json) -> Identity:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from unisono.kinds.shapes.served import served_kinds
-from unisono.kube.trouble import BadAnswer, NotFound, UnknownKind
+from unisono.kube.errors import BadResponse, NotFound, UnknownKind
 
 
 class Kind(NamedTuple):
@@ -118,7 +118,7 @@ class Mapper:
         try:
             found = _decode_list(body).resources or ()
         except msgspec.DecodeError as error:
-            raise BadAnswer(f"the discovery of {api_version} cannot be read: {error}") from error
+            raise BadResponse(f"the discovery of {api_version} cannot be read: {error}") from error
         for each in found:
             if "/" not in each.name:  # else it is a subresource
                 self._discovered[Kind(api_version, each.kind)] = Resource(

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from unisono.kube.calls import Call
 from unisono.kube.client import PAGE_SIZE, Client, selectors
-from unisono.kube.frames import Lines, read_envelopes
+from unisono.kube.errors import BadResponse, error_of, read_status
 from unisono.kube.mapping import Resource
-from unisono.kube.trouble import BadAnswer, read_status, refusal_of
+from unisono.kube.requests.calls import Call
+from unisono.kube.requests.watch_events import Lines, read_events
 
 _ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -115,12 +115,12 @@ async def watch_table(
     async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, list[Row]]]:
         lines = Lines()
         async for chunk in chunks:
-            for event in read_envelopes(lines.feed(chunk)):
+            for event in read_events(lines.feed(chunk)):
                 if event.type == "ERROR":
                     status = read_status(event.object)
                     if status is None:
-                        raise BadAnswer(f"{path}: the watch failed without a reason")
-                    raise refusal_of(status)
+                        raise BadResponse(f"{path}: the watch failed without a reason")
+                    raise error_of(status)
                 yield event.type, _read(event.object, path).rows or []
 
     async with client.caller.stream(_call(path, query)) as stream:
@@ -135,7 +135,7 @@ def _read(body: bytes | msgspec.Raw, path: str) -> _Table:
     try:
         table = _decode(body)
     except msgspec.DecodeError as error:
-        raise BadAnswer(f"{path}: the table cannot be read: {error}") from error
+        raise BadResponse(f"{path}: the table cannot be read: {error}") from error
     if table.kind != "Table":
-        raise BadAnswer(f"{path}: the API sent a {table.kind}, not a table")
+        raise BadResponse(f"{path}: the API sent a {table.kind}, not a table")
     return table

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from unisono.kube.clock import Clock, guarded
-from unisono.kube.limits import Bucket, Growth
+from unisono.kube.rate_limit import Backoff, TokenBucket
 
 K = TypeVar("K", bound=Hashable)
 
-RETRIES = Growth(first_s=0.005, most_s=1000.0)
+RETRIES = Backoff(first_s=0.005, most_s=1000.0)
 RETRY_RATE = 10.0
 RETRY_BURST = 100.0
 # Thousands of keys that fail at once must not put off the retry of one that failed by chance for
@@ -81,7 +81,7 @@ class WorkQueue(Generic[K]):
         self._number = 0  # ties are broken by arrival
         self._ahead: float | None = None  # by how much the wall clock is, of what we measure by
         self._failures: dict[K, int] = {}
-        self._bucket = Bucket(rate=RETRY_RATE, burst=RETRY_BURST)
+        self._bucket = TokenBucket(rate=RETRY_RATE, burst=RETRY_BURST)
         self._chance = chance if chance is not None else random.Random(0)
         self.measures = Measures()
         self.on_change: Callable[[], None] = _nothing

@@ -14,7 +14,7 @@ from unisono.control.view import Difference, View
 from unisono.engine.model.names import Instant
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
-from unisono.kube.informer import MOST_TOLD
+from unisono.kube.cache.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.metrics.provisioning import Offering

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from unisono.kube.trouble import KubeTrouble
+from unisono.kube.errors import KubeError
 from unisono.web.auth import AuthenticationError, Permissions, token_of
 
 Json = dict[str, Any]
@@ -165,7 +165,7 @@ class ClusterAuthenticator:
         async with self._turns:
             try:
                 answer = await self._api.create(review)
-            except KubeTrouble as trouble:
+            except KubeError as trouble:
                 raise AuthenticationError(
                     "the API does not say who you are; try again"
                 ) from trouble

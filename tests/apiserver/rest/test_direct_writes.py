@@ -23,9 +23,9 @@ from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import new_workload
 from unisono.control.reconciling.driver import order_of
 from unisono.control.view import View
-from unisono.kube.direct import Order, Result, Stored
+from unisono.kube.errors import AlreadyExists, Conflict, NotFound
 from unisono.kube.mapping import EVENT, POD, Kind
-from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
+from unisono.kube.requests.transport import Stored, WriteRequest, WriteResult
 from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
@@ -49,19 +49,21 @@ def pod(name: str, **metadata: Any) -> Json:
     }
 
 
-def create(obj: Json) -> Order:
+def create(obj: Json) -> WriteRequest:
     metadata = obj["metadata"]
     kind = Kind(obj["apiVersion"], obj["kind"])
-    return Order("create", kind, metadata["namespace"], metadata["name"], obj)
+    return WriteRequest("create", kind, metadata["namespace"], metadata["name"], obj)
 
 
-def patch(obj: Json, changes: Json, subresource: str = "") -> Order:
+def patch(obj: Json, changes: Json, subresource: str = "") -> WriteRequest:
     metadata = obj["metadata"]
     kind = Kind(obj["apiVersion"], obj["kind"])
-    return Order("patch", kind, metadata["namespace"], metadata["name"], changes, subresource)
+    return WriteRequest(
+        "patch", kind, metadata["namespace"], metadata["name"], changes, subresource
+    )
 
 
-def bind(obj: Json, node_name: str) -> Order:
+def bind(obj: Json, node_name: str) -> WriteRequest:
     metadata = {key: obj["metadata"][key] for key in ("name", "namespace", "uid")}
     metadata["annotations"] = {"unisono.dev/slot": "main/n1@1"}
     content = {
@@ -70,10 +72,10 @@ def bind(obj: Json, node_name: str) -> Order:
         "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
     }
-    return Order("bind", POD, metadata["namespace"], metadata["name"], content)
+    return WriteRequest("bind", POD, metadata["namespace"], metadata["name"], content)
 
 
-def exactly(obj: Json, node_name: str) -> Order:
+def exactly(obj: Json, node_name: str) -> WriteRequest:
     """Bind a pod in the state that was seen, as the driver does."""
     order = order_of(Bind(Ref.to(obj), node_name))
     assert order is not None
@@ -87,7 +89,7 @@ def comparable(obj: Json) -> Json:
     return {**obj, "metadata": metadata}
 
 
-def got(result: Result) -> Json:
+def got(result: WriteResult) -> Json:
     assert isinstance(result, Stored), result
     assert result.obj is not None
     if result.raw:

@@ -21,7 +21,7 @@ from unisono.control.job_kinds.ray import api as ray
 from unisono.control.job_kinds.volcano import api as volcano
 from unisono.control.names import POD
 from unisono.control.pod_gangs.links import COSCHEDULING
-from unisono.kube.transport import Transport
+from unisono.kube.requests.transport import Transport
 
 Pass = Callable[[float], Awaitable[None]]
 

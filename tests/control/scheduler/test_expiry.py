@@ -16,8 +16,8 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.control.scheduler.expiry import Basis
-from unisono.kube.transport import Answer, Transport
-from unisono.kube.trouble import Unreachable
+from unisono.kube.errors import Unreachable
+from unisono.kube.requests.transport import Answer, Transport
 
 Json = dict[str, Any]
 Fault = Callable[[str, Json], Awaitable[Answer | None]]

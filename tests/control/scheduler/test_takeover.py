@@ -19,7 +19,7 @@ from unisono.control.conditions import find
 from unisono.control.scheduler.takeover import MOST_AT_ONCE, taken_over
 from unisono.control.view import Shelf, View
 from unisono.kinds.policy.settings import Settings
-from unisono.kube.trouble import Conflict, KubeTrouble, Status, refusal_of
+from unisono.kube.errors import Conflict, KubeError, Status, error_of
 
 Json = dict[str, Any]
 
@@ -101,7 +101,7 @@ def _view_of(count: int) -> View:
     return view
 
 
-def _batches(view: View, epoch: int, *answers: KubeTrouble) -> list[int]:
+def _batches(view: View, epoch: int, *answers: KubeError) -> list[int]:
     """Return how many gangs are marked at once; the first batch is answered with trouble."""
     sizes: list[int] = []
     steps = taken_over(view, epoch)
@@ -125,6 +125,6 @@ def test_a_gang_that_cannot_be_written_holds_up_no_other() -> None:
     """The new leader tried to mark it for ever, and decided nothing."""
     view = _view_of(1)
     for code, reason in ((422, "Invalid"), (404, "NotFound")):
-        assert _batches(view, 2, refusal_of(Status(code=code, reason=reason))) == [1]
+        assert _batches(view, 2, error_of(Status(code=code, reason=reason))) == [1]
     with pytest.raises(Conflict):
-        _batches(view, 2, refusal_of(Status(code=409, reason="Conflict")))
+        _batches(view, 2, error_of(Status(code=409, reason="Conflict")))

@@ -16,7 +16,7 @@ from unisono.control.conditions import find, is_true
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.scheduler import plan_writes
 from unisono.control.scheduler.explainer import Explainer
-from unisono.kube.trouble import Conflict, Status
+from unisono.kube.errors import Conflict, Status
 
 PREEMPTS = {"withinClusterQueue": "LowerPriority"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 
-from unisono.kube.trouble import Conflict, Forbidden, Status
+from unisono.kube.errors import Conflict, Forbidden, Status
 from unisono.runtime.cluster.denials import Denials
 from unisono.runtime.log import Journal
 

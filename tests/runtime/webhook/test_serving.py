@@ -12,8 +12,8 @@ import pytest
 
 from unisono.control.jobs.priority_class_rules import CLASS_RULES
 from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kube.errors import Conflict, NotFound, Status
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Conflict, NotFound, Status
 from unisono.runtime.log import Journal
 from unisono.runtime.webhook.certificates import read
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, objects

@@ -29,8 +29,8 @@ from unisono.control.foreign_operators import KUEUE, Upstream, holders_of_leases
 from unisono.control.names import CLUSTER_QUEUE
 from unisono.control.rbac import PARTS
 from unisono.kube.client import Client
+from unisono.kube.errors import NotFound, UnknownKind
 from unisono.kube.mapping import LEASE, Kind
-from unisono.kube.trouble import NotFound, UnknownKind
 from unisono.runtime.admission.policies import MUTATING, VALIDATING
 from unisono.runtime.cluster.preconditions import NEEDED, others
 from unisono.runtime.errors import AnswerIsNo

@@ -15,8 +15,8 @@ from unisono.control.view import Shelf, View
 from unisono.engine.model.provisioning import Market
 from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.client import Client
+from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
 from unisono.provision import assembly as provisioning
 from unisono.provision.keys import STOCK, SYSTEM
 from unisono.provision.offerings import OfferingsReader

@@ -167,7 +167,7 @@ async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Js
     from unisono.cli.plan.rows import living_rows
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
-    from unisono.kube.trouble import Forbidden
+    from unisono.kube.errors import Forbidden
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
     try:  # places in turn need those of other namespaces, too

@@ -39,7 +39,7 @@ def _kinds() -> Sequence[Kind]:
 async def living_files(client: Client, *, with_policy: bool) -> list[tuple[str, bytes]]:
     """Return everything that decisions are made from; kinds that are not served are left out."""
     from unisono.control import names
-    from unisono.kube.trouble import NotFound, UnknownKind
+    from unisono.kube.errors import NotFound, UnknownKind
 
     files = []
     for kind in (*_kinds(), *((names.POLICY,) if with_policy else ())):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from unisono.cli.slurm.sides import add_sides, programs_of, settings_of
 
 if TYPE_CHECKING:  # loading them takes longer than answering --help
-    from unisono.kube.config import Access
+    from unisono.kube.access.config import Access
     from unisono.runtime.clock import RealClock
     from unisono.runtime.log import Journal
     from unisono.slurm.bridge.slurm_commands import SlurmCommands

@@ -84,7 +84,7 @@ async def _examine(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _tried(executor: ActionExecutor, action: Any, slurm_view: Any) -> str:
-    from unisono.kube.trouble import KubeTrouble
+    from unisono.kube.errors import KubeError
     from unisono.slurm.bridge.slurm_commands import SlurmRefused, SlurmUnreachable
 
     name = type(action).__name__
@@ -99,7 +99,7 @@ async def _tried(executor: ActionExecutor, action: Any, slurm_view: Any) -> str:
     }
     try:
         await executor.do(action, slurm_view)
-    except (SlurmRefused, SlurmUnreachable, KubeTrouble) as trouble:
+    except (SlurmRefused, SlurmUnreachable, KubeError) as trouble:
         return f"failed: {trouble}"
     return words.get(name, name)
 

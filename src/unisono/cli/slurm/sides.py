@@ -80,7 +80,7 @@ async def both(
 async def _workloads(client: Client, namespace: str) -> list[dict[str, Any]]:
     """Return the Workloads of gangs; a cluster that never heard of us has none."""
     from unisono.kinds.kueue.status_shape import readable
-    from unisono.kube.trouble import NotFound
+    from unisono.kube.errors import NotFound
     from unisono.slurm.bridge.apply import WORKLOAD
 
     try:

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kube.config import Access, ExecPlugin, Pem, find_access
-from unisono.kube.trouble import KubeTrouble
+from unisono.kube.access.config import Access, ExecPlugin, Pem, find_access
+from unisono.kube.errors import KubeError
 from unisono.slurm.client import ApiAccess
 
 _PLUGIN_SECONDS = 60
@@ -21,7 +21,7 @@ def api_access(path: str, context: str) -> ApiAccess:
     """Return where a cluster is and who we are there."""
     try:
         found = find_access(path=Path(path) if path else None, context=context)
-    except KubeTrouble as trouble:
+    except KubeError as trouble:
         raise InvalidManifest("", str(trouble)) from trouble
     return ApiAccess(
         server=found.server,

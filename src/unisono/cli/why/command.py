@@ -47,13 +47,13 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.objects import dump
     from unisono.cli.paint import is_colourful, paint_answer
     from unisono.cli.why.text import text
-    from unisono.kube.lookup import look_up
+    from unisono.kube.api_resources import discover
     from unisono.runtime.clock import RealClock
 
     words = arguments.what
     if len(words) == 1 and "/" not in words[0]:
         words = [f"workloads.kueue.x-k8s.io/{words[0]}"]
-    targets = read_targets(await look_up(client), words)
+    targets = read_targets(await discover(client), words)
     answers = [await _answer(client, arguments, target) for target in targets]
     if arguments.output == "text":
         now = RealClock().now()
@@ -68,7 +68,7 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
 async def _answer(client: Client, arguments: argparse.Namespace, target: Target) -> Json:
     from unisono.cli.why.answer import answer
     from unisono.cli.why.read import gather
-    from unisono.kube.trouble import NotFound
+    from unisono.kube.errors import NotFound
     from unisono.runtime.errors import AnswerIsNo
 
     if not target.name:
@@ -85,11 +85,11 @@ async def _answer(client: Client, arguments: argparse.Namespace, target: Target)
 
 async def _elsewhere(client: Client, target: Target, told: str) -> str:
     """Say that there is no such object, and where there is one of that name."""
-    from unisono.kube.trouble import KubeTrouble
+    from unisono.kube.errors import KubeError
 
     try:
         found = await client.list(target.spoken.kind, fields=f"metadata.name={target.name}")
-    except KubeTrouble:  # not for us to see
+    except KubeError:  # not for us to see
         return told
     places = sorted(one["metadata"].get("namespace", "") for one in found.items)
     if not places:

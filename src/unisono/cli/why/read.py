@@ -26,8 +26,8 @@ from unisono.control.names import (
 from unisono.control.view import owners
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
 from unisono.kube.client import Client
+from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.mapping import EVENT, Kind
-from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
 
 Json = dict[str, Any]
 

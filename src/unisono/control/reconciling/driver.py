@@ -41,24 +41,24 @@ from unisono.control.reconciling.event_routing import EventRouter, Task
 from unisono.control.view import Difference, Unreadable, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
-from unisono.kube.direct import Order, Result, Stored
-from unisono.kube.form import Key
-from unisono.kube.mapping import POD, Kind
-from unisono.kube.trouble import (
+from unisono.kube.errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
     Forbidden,
     Invalid,
-    KubeTrouble,
+    KubeError,
     NotFound,
-    Refused,
+    StatusError,
     UnknownKind,
 )
+from unisono.kube.form import Key
+from unisono.kube.mapping import POD, Kind
+from unisono.kube.requests.transport import Stored, WriteRequest, WriteResult
 from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
-PASSING = (KubeTrouble,)
+PASSING = (KubeError,)
 # While time waits for a wall clock that was set back, it shows less than was waited. Without a
 # least wait the rest would be halved for ever.
 _LEAST_WAIT_S = 0.05
@@ -74,7 +74,7 @@ class Outcome:
 
     task: Task
     actions: int = 0
-    trouble: KubeTrouble | None = None
+    trouble: KubeError | None = None
 
 
 class Driver:
@@ -195,14 +195,14 @@ class Driver:
             case Together(actions, tells):
                 answers = await self._all(actions, task)
                 self._tell_of_refusal(zip(actions, answers, strict=True))
-                failed = next((one for one in answers if isinstance(one, KubeTrouble)), None)
+                failed = next((one for one in answers if isinstance(one, KubeError)), None)
                 if failed is not None and not tells:
                     raise failed
                 return answers
             case _:
                 try:
                     return await self._write(action, task)
-                except Refused as refused:
+                except StatusError as refused:
                     self._tell_of_refusal([(action, refused)])
                     raise
 
@@ -219,7 +219,7 @@ class Driver:
                     answers.append(await self._write(action, task))
                 else:
                     answers.append(await self._came_of(action, next(results), task))
-            except KubeTrouble as trouble:
+            except KubeError as trouble:
                 answers.append(trouble)
         return answers
 
@@ -227,7 +227,7 @@ class Driver:
         calls = (self._write(action, task) for action in actions)
         results = await asyncio.gather(*calls, return_exceptions=True)
         for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, KubeTrouble):
+            if isinstance(result, BaseException) and not isinstance(result, KubeError):
                 raise result
         return list(results)
 
@@ -242,7 +242,7 @@ class Driver:
         assert order is not None
         return await self._came_of(action, (await self._client.write((order,)))[0], task)
 
-    async def _came_of(self, action: Write, result: Result, task: Task) -> Json | None:
+    async def _came_of(self, action: Write, result: WriteResult, task: Task) -> Json | None:
         """Look at what became of a write; some trouble only means that it was done before."""
         match result, action:
             case Stored(obj, raw), _:
@@ -260,11 +260,11 @@ class Driver:
                     raise result
                 self._saw(pod)
                 return None
-            case KubeTrouble(), _:
+            case KubeError(), _:
                 raise result
         raise AssertionError(f"{action} ended in {result}")
 
-    async def _made_before(self, obj: Json, trouble: KubeTrouble) -> Json:
+    async def _made_before(self, obj: Json, trouble: KubeError) -> Json:
         ref = Ref.to(obj)
         there = await self._client.get(ref.kind, ref.name, ref.namespace)
         if _owner(there) != _owner(obj) or _owner(obj) is None:
@@ -370,17 +370,19 @@ def _kinds_of(controller: Controller) -> Iterable[Kind]:
     return controller.watches
 
 
-def order_of(action: Write | Read) -> Order | None:
+def order_of(action: Write | Read) -> WriteRequest | None:
     """Return a write as the client takes it; deletions are not among those it takes together."""
     match action:
         case Create(obj):
             ref = Ref.to(obj)
-            return Order("create", ref.kind, ref.namespace, ref.name, obj)
+            return WriteRequest("create", ref.kind, ref.namespace, ref.name, obj)
         case Patch(ref, changes, subresource, exact, holds):
             if exact and ref.version:
                 metadata = {**changes.get("metadata", {}), "resourceVersion": ref.version}
                 changes = {**changes, "metadata": metadata}
-            return Order("patch", ref.kind, ref.namespace, ref.name, changes, subresource, holds)
+            return WriteRequest(
+                "patch", ref.kind, ref.namespace, ref.name, changes, subresource, holds
+            )
         case Bind(ref, node, annotations, holds):
             # In the state that was seen: what was deleted meanwhile is not bound after all.
             metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
@@ -394,7 +396,7 @@ def order_of(action: Write | Read) -> Order | None:
                 "metadata": metadata,
                 "target": {"apiVersion": "v1", "kind": "Node", "name": node},
             }
-            return Order("bind", POD, ref.namespace, ref.name, binding, holds=holds)
+            return WriteRequest("bind", POD, ref.namespace, ref.name, binding, holds=holds)
         case Delete() | Read():
             return None
 

@@ -23,8 +23,8 @@ from unisono.control.admission import placement
 from unisono.control.nodes import is_usable
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
+from unisono.kube.errors import KubeError, is_in_doubt
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import KubeTrouble, is_in_doubt
 
 # As many as are decided at once; more would keep new decisions waiting for old ones.
 MOST_RESOLVED = 64
@@ -110,7 +110,7 @@ class InDoubt:
         """Say whether there is any."""
         return bool(self._doubts)
 
-    def note(self, patch: Patch, trouble: KubeTrouble) -> None:
+    def note(self, patch: Patch, trouble: KubeError) -> None:
         """Note how a write failed; one that gave nothing is harmless even if it comes late."""
         status = patch.changes.get("status") or {}
         if is_in_doubt(trouble) and status.get("admission"):
@@ -138,7 +138,7 @@ class InDoubt:
         """Find out what became of the writes in doubt, and see to it that nothing more does."""
         refs = [doubt.ref for doubt in self._doubts.values()][:MOST_RESOLVED]
         reads = [Read(ref.kind, ref.namespace, ref.name) for ref in refs]
-        found: Sequence[Json | KubeTrouble | None] = yield Together(reads, tells=True)
+        found: Sequence[Json | KubeError | None] = yield Together(reads, tells=True)
         fences = [
             Patch(Ref.to(obj), placement.fenced(obj, now), "status")
             for ref, obj in zip(refs, found, strict=True)

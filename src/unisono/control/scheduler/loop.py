@@ -79,9 +79,9 @@ from unisono.engine.state.changes import (
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot_for
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.errors import BadRequest, Forbidden, Invalid, KubeError
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import BadRequest, Forbidden, Invalid, KubeTrouble
 
 CYCLE = Key("", "cycle")
 LEDGER = Key("kube-system", LEDGER_NAME)
@@ -675,15 +675,15 @@ class Scheduler:
         An object whose write the API refuses for what is in it goes into quarantine instead: the
         next cycle would write the same, and the others would wait for it.
         """
-        results: Sequence[Json | KubeTrouble | None] = yield Together(writes, tells=True)
-        trouble: KubeTrouble | None = None
-        is_any_stored = any(not isinstance(result, KubeTrouble) for result in results)
+        results: Sequence[Json | KubeError | None] = yield Together(writes, tells=True)
+        trouble: KubeError | None = None
+        is_any_stored = any(not isinstance(result, KubeError) for result in results)
         if is_any_stored:
             self.health.wrote(self._seconds)
         elif results:
             self.health.could_not_write(self._seconds)
         for write, result in zip(writes, results, strict=True):
-            if not isinstance(result, KubeTrouble):
+            if not isinstance(result, KubeError):
                 continue
             ref = write.pod if isinstance(write, Bind) else write.ref
             # Without any right to write, everything is forbidden: that is no object's fault.

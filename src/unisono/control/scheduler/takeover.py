@@ -9,7 +9,7 @@ from unisono.control.actions import Json, Patch, Ref, Steps, Together
 from unisono.control.admission import placement
 from unisono.control.conditions import find
 from unisono.control.view import View
-from unisono.kube.trouble import Invalid, KubeTrouble, NotFound
+from unisono.kube.errors import Invalid, KubeError, NotFound
 
 ON_ITS_WAY = "on-its-way"
 _YES = "yes"
@@ -39,5 +39,5 @@ def taken_over(view: View, epoch: int) -> Steps:
     for first in range(0, len(writes), MOST_AT_ONCE):
         results = yield Together(writes[first : first + MOST_AT_ONCE], tells=True)
         for result in results:
-            if isinstance(result, KubeTrouble) and not isinstance(result, Invalid | NotFound):
+            if isinstance(result, KubeError) and not isinstance(result, Invalid | NotFound):
                 raise result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from unisono.kube.trouble import Forbidden, KubeTrouble
+from unisono.kube.errors import Forbidden, KubeError
 from unisono.runtime.log import Journal
 
 # What is still so after this time is told again.
@@ -24,7 +24,7 @@ class Denials:
         self._monotonic = monotonic
         self._told: dict[tuple[str, str], float] = {}
 
-    def hear(self, trouble: KubeTrouble | None) -> None:
+    def hear(self, trouble: KubeError | None) -> None:
         """Look at what stopped a task."""
         if not isinstance(trouble, Forbidden):
             return

@@ -9,9 +9,9 @@ from unisono.control.assembly import OPERATORS
 from unisono.control.foreign_operators import KUEUE, Upstream, upstream_operators
 from unisono.control.rbac import Right, rights, rights_at_home
 from unisono.kube.client import Client
+from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
 from unisono.runtime.errors import AnswerIsNo
 from unisono.runtime.webhook.configuration import CLASSES_JUDGED, KINDS, NAME
 

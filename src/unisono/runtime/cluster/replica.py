@@ -34,13 +34,13 @@ from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kinds.submission import counting_policy, settings_from
-from unisono.kube.candidate import Candidate
+from unisono.kube.access.config import Access
 from unisono.kube.client import Client
 from unisono.kube.clock import guarded, within
-from unisono.kube.config import Access
 from unisono.kube.connect import connected
-from unisono.kube.lanes import Lanes
-from unisono.kube.trouble import KubeTrouble
+from unisono.kube.errors import KubeError
+from unisono.kube.leader_election import Candidate
+from unisono.kube.requests.priority_lanes import Lanes
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runtime.clock import RealClock
@@ -342,7 +342,7 @@ class _Replica:
             await self._clock.sleep(_LOOK_AROUND_S)
             try:
                 found = await others(self._client)
-            except KubeTrouble:
+            except KubeError:
                 continue  # whoever works hears of that, too
             choices = self._choices
             if operators_to_run(choices.operators, choices.adopted, found) != self._operators:

@@ -15,12 +15,12 @@ from unisono.control.packed_objects import Packed
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.view import Difference
+from unisono.kube.access.tls import ServerCertificate
+from unisono.kube.cache.store import Delta
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
+from unisono.kube.errors import BadConfig
 from unisono.kube.mapping import Kind
-from unisono.kube.store import Delta
-from unisono.kube.tls import ServerCertificate
-from unisono.kube.trouble import BadConfig
 from unisono.monitor.cache import FOLLOWED, ClusterCache
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.log import Journal

@@ -25,10 +25,10 @@ from unisono.engine.cycle import Decides, plan
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
+from unisono.kube.errors import NotFound
 from unisono.kube.form import Key
-from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import NotFound
+from unisono.kube.requests.priority_lanes import Lanes
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses

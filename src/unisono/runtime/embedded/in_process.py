@@ -12,9 +12,15 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.request import Origin, Request, Response, User
 from unisono.apiserver.storage.store import WriteFailed
-from unisono.kube.direct import Order, Result, Stored
-from unisono.kube.transport import NOTHING, Answer, Stream
-from unisono.kube.trouble import KubeTrouble, Status, Unreachable, refusal_of
+from unisono.kube.errors import KubeError, Status, Unreachable, error_of
+from unisono.kube.requests.transport import (
+    NOTHING,
+    Answer,
+    Stored,
+    Stream,
+    WriteRequest,
+    WriteResult,
+)
 
 
 class InProcess:
@@ -49,17 +55,17 @@ class InProcess:
             raise Unreachable(f"{method} {path}: no answer in {timeout} s", sent=True) from error
         return Answer(response.code, response.headers, whole, tuple(request.warnings))
 
-    async def write(self, orders: Sequence[Order]) -> list[Result]:
-        """Carry writes out without a request (`kube.direct.Direct`)."""
+    async def write(self, orders: Sequence[WriteRequest]) -> list[WriteResult]:
+        """Carry writes out without a request (`InProcessTransport`)."""
         staged = [self._staged(order) for order in orders]
         try:
             await self._api.direct.landed()
         except WriteFailed as error:
             status = Status(code=503, reason="ServiceUnavailable", message=str(error))
-            return [one if isinstance(one, KubeTrouble) else refusal_of(status) for one in staged]
+            return [one if isinstance(one, KubeError) else error_of(status) for one in staged]
         return staged
 
-    def _staged(self, order: Order) -> Result:
+    def _staged(self, order: WriteRequest) -> WriteResult:
         own, user, is_checked = self._api.direct, self._user, self._is_checked
         kind, content = order.kind, order.content
         try:
@@ -72,7 +78,7 @@ class InProcess:
                 case _:
                     staged = own.bind(order.namespace, order.name, content)
         except ApiError as error:
-            return refusal_of(convert(error.status(), Status))
+            return error_of(convert(error.status(), Status))
         return Stored(*staged)
 
     @contextlib.asynccontextmanager

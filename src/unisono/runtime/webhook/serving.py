@@ -22,11 +22,11 @@ from aiohttp import web
 from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP, SECRET
 from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kube.access.tls import show
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
+from unisono.kube.errors import Conflict, KubeError, NotFound
 from unisono.kube.mapping import Kind
-from unisono.kube.tls import show
-from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
 from unisono.net.listener import IDLE_SECONDS, Accepted, Counted, bound, listening
 from unisono.runtime.log import Journal
 from unisono.runtime.probes import CannotListen
@@ -73,7 +73,7 @@ class Webhook:
             answered = answer(request.path, review, rules)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return web.Response(status=400, text=f"not an AdmissionReview: {error!r}\n")
-        except KubeTrouble as error:  # nobody is let pass by rules that could not be read
+        except KubeError as error:  # nobody is let pass by rules that could not be read
             return web.Response(status=503, text=f"the rules about classes: {error}\n")
         return web.json_response(answered)
 
@@ -93,7 +93,7 @@ class Webhook:
                 await self.step(self._clock.now())
             except Conflict:
                 pause = _SOON_S  # another replica was first
-            except KubeTrouble as error:
+            except KubeError as error:
                 self._journal.warning("the certificate of the webhooks is stuck", reason=str(error))
                 pause = _SOON_S if self._shown is None else _LOOK_EVERY_S
             else:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unisono.kube.client import Client
+from unisono.kube.errors import AlreadyExists, Conflict, NotFound
 from unisono.kube.mapping import POD, Kind
-from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
 from unisono.slurm.bridge import actions, gang
 from unisono.slurm.bridge.cluster_view import Gang
 from unisono.slurm.bridge.gang import Settings, gang_of, pin_fields, requested_nodes

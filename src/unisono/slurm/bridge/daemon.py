@@ -23,12 +23,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from unisono.kube.cache.informer import Informer
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
+from unisono.kube.errors import AlreadyExists, KubeError
 from unisono.kube.form import Dicts
-from unisono.kube.informer import Informer
 from unisono.kube.mapping import POD, Kind
-from unisono.kube.trouble import AlreadyExists, KubeTrouble
 from unisono.slurm.bridge import actions
 from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, ActionExecutor
 from unisono.slurm.bridge.cluster_view import ClusterView, Gang, cluster_view_of
@@ -243,7 +243,7 @@ class Bridge:
     async def _act(self, action: actions.Action, slurm_view: SlurmView) -> bool:
         try:
             await self._executor.do(action, slurm_view)
-        except (SlurmRefused, SlurmUnreachable, KubeTrouble) as trouble:
+        except (SlurmRefused, SlurmUnreachable, KubeError) as trouble:
             self.counters.failures += 1
             self._log_event("an action failed", action=type(action).__name__, text=str(trouble))
             return False
@@ -291,7 +291,7 @@ class Bridge:
                 answer = await self._stage(question)
             else:
                 answer = await self._may_start(question)
-        except (SlurmRefused, SlurmUnreachable, KubeTrouble) as trouble:
+        except (SlurmRefused, SlurmUnreachable, KubeError) as trouble:
             answer = Answer(ok=False, text=str(trouble))
         if not answer.ok:
             self.counters.refused += 1

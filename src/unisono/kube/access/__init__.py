@@ -1,0 +1,1 @@
+"""Where a cluster is and how to sign in: kubeconfig, credentials, TLS."""

@@ -1,0 +1,1 @@
+"""How a request gets to an API: transport, priority lanes, retries."""

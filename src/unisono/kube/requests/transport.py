@@ -1,0 +1,115 @@
+"""How a request reaches an API: the only thing that differs between a real cluster and our own.
+
+Two implementations: `http.HttpTransport` speaks to any Kubernetes API over TLS; the embedded server
+is called in the same process by an adapter in `cli`. Tests script a third. To write another one:
+
+- `path` begins with a slash and is already quoted; `query` and `headers` are plain text.
+- Answers of any code are returned, not raised. Header names in answers are in lower case.
+- No answer at all (refused, reset, too late) raises `trouble.Unreachable`, with `sent=False` only
+  if the API surely did not see the request.
+- Authentication is the transport's business; so is asking once more after a 401 with new
+  credentials. No other request is ever repeated here: `calls` decides that.
+- A transport may be used by many tasks at once and never outlives the loop it was made in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from unisono.kube.errors import KubeError
+from unisono.kube.form import Json
+from unisono.kube.mapping import Kind
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer."""
+
+    code: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    warnings: tuple[str, ...] = ()  # texts of `Warning: 299` headers
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer that comes piece by piece; the pieces end anywhere, also inside a line."""
+
+    code: int
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes]
+
+
+class Transport(Protocol):
+    """What carries requests to one API, as one user."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NOTHING,
+        headers: Mapping[str, str] = NOTHING,
+        body: bytes = b"",
+        timeout: float | None = None,
+    ) -> Answer:
+        """Ask and return the whole answer; `timeout` is for all of it, in seconds."""
+
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NOTHING,
+        headers: Mapping[str, str] = NOTHING,
+        body: bytes = b"",
+        timeout: float | None = None,
+    ) -> AbstractAsyncContextManager[Stream]:
+        """Ask and hand out the answer as it comes; `timeout` is for its head alone.
+
+        Leaving the context ends the stream on both sides. While it is read, a broken connection
+        raises Unreachable; that nothing comes for a long time is for the reader to notice.
+        """
+
+
+# ---- an API in the same process ------------------------------------------------------------------
+
+
+class WriteRequest(NamedTuple):
+    """One write. The content of a patch is a JSON merge patch, of a binding a Binding."""
+
+    verb: Literal["create", "patch", "bind"]
+    kind: Kind
+    namespace: str
+    name: str
+    content: Json
+    subresource: str = ""
+    # Says whether what was decided still holds; asked right before the write is sent.
+    holds: Callable[[], bool] | None = None
+
+
+class Stored(NamedTuple):
+    """An object as it now is; it belongs to everybody, so nobody changes it.
+
+    `raw` is the same as JSON if somebody has it at hand. A binding over HTTP has no object.
+    """
+
+    obj: Json | None
+    raw: bytes = b""
+
+
+WriteResult = Stored | KubeError
+
+
+@runtime_checkable
+class InProcessTransport(Protocol):
+    """A transport whose API takes objects as they are."""
+
+    async def write(self, orders: Sequence[WriteRequest]) -> list[WriteResult]:
+        """Carry writes out; each has a result of its own, trouble included."""
