@@ -55,7 +55,6 @@ NOT_YET: tuple[str, ...] = (
     "src/unisono/engine/provisioning/",
     "src/unisono/engine/state/",
     "src/unisono/kinds/",
-    "src/unisono/kube/",
     "src/unisono/monitor/",
     "src/unisono/net/",
     "src/unisono/provision/",

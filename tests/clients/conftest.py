@@ -68,5 +68,5 @@ async def _serve(instance: Instance, started: queue.SimpleQueue[_Handle | BaseEx
 
 @pytest.fixture
 def namespace() -> str:
-    """Return the name of a namespace that nobody has used yet; tests create it themselves."""
+    """Return the name of a namespace that was never used; tests create it themselves."""
     return f"client-{next(_namespaces)}"

@@ -188,7 +188,7 @@ def test_a_job_in_a_queue_waits_for_its_turn(
 ) -> None:
     name = trainer.train(
         runtime="torch-distributed",
-        options=[Labels({QUEUE: "nobody-s"}), TrainerCommand(["sleep", "1"])],
+        options=[Labels({QUEUE: "missing"}), TrainerCommand(["sleep", "1"])],
     )
     job = trainer.get_job(name)
     assert (job.status, job.steps) == ("Created", [])

@@ -318,13 +318,13 @@ class TestCustomObjects:
             body={"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}},
             name="a",
             namespace=namespace,
-            field_manager="somebody",
+            field_manager="another",
         )
         assert maps.get(name="a", namespace=namespace).data.to_dict() == {"a": "b"}
 
 
 class TestTheRest:
-    def test_who_may_do_what(self, api: Any) -> None:
+    def test_access_reviews(self, api: Any) -> None:
         review = client.V1SelfSubjectAccessReview(
             spec=client.V1SelfSubjectAccessReviewSpec(
                 resource_attributes=client.V1ResourceAttributes(
@@ -334,10 +334,10 @@ class TestTheRest:
         )
         answer = client.AuthorizationV1Api(api).create_self_subject_access_review(review)
         assert answer.status.allowed
-        who = client.AuthenticationV1Api(api).create_self_subject_review(
+        review = client.AuthenticationV1Api(api).create_self_subject_review(
             client.V1SelfSubjectReview()
         )
-        assert who.status.user_info.username == "unisono-admin"
+        assert review.status.user_info.username == "unisono-admin"
 
     def test_versions_and_groups(self, api: Any) -> None:
         assert client.VersionApi(api).get_code().git_version.startswith("v1.")
@@ -363,7 +363,7 @@ class TestTheRest:
         lock = core.read_namespaced_config_map("the-lock", namespace)
         record = lock.metadata.annotations[ANNOTATION]
         assert '"holderIdentity": "candidate"' in record
-        other = record.replace("candidate", "somebody else").replace('"2"', '"3600"')
+        other = record.replace("candidate", "another").replace('"2"', '"3600"')
         annotations = {ANNOTATION: other}
         core.patch_namespaced_config_map(
             "the-lock", namespace, {"metadata": {"annotations": annotations}}

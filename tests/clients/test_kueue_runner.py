@@ -2,8 +2,8 @@
 
 It creates Workloads without jobs, follows them and the ClusterQueues by list and watch, writes
 `Finished` by server-side apply when a Workload has been admitted for its time, and clears the
-reservation of whoever is evicted. It is over when no active queue has pending or reserving
-Workloads. Events go through a bounded buffer to whoever records them; what finds it full is
+reservation of each evicted workload. It is over when no active queue has pending or reserving
+Workloads. Events go through a bounded buffer to the recorder; what finds it full is
 dropped, and makes the run invalid.
 """
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 GROUP, VERSION = "kueue.x-k8s.io", "v1beta2"
 COHORTS, QUEUES, WORKLOADS = 2, 2, 35
-EVERYBODY = COHORTS * QUEUES * WORKLOADS
+ALL_WORKLOADS = COHORTS * QUEUES * WORKLOADS
 RUN_SECONDS = 0.2
 PATIENCE_SECONDS = 60
 BUFFER = 1_000
@@ -66,7 +66,7 @@ class Recorder:
                 self.admitted.add(name)
             if is_true(workload, "Finished"):
                 self.finished.add(name)
-                if len(self.finished) == EVERYBODY:
+                if len(self.finished) == ALL_WORKLOADS:
                     self.has_all.set()
             self.evictions += is_true(workload, "Evicted")
 
@@ -82,7 +82,7 @@ class Runner:
     timers: dict[str, threading.Timer] = field(default_factory=dict)
     is_submitted: bool = False
     over: threading.Event = field(default_factory=threading.Event)
-    has_ended: threading.Event = field(default_factory=threading.Event)  # who looks may go
+    has_ended: threading.Event = field(default_factory=threading.Event)  # watchers may end
     troubles: list[BaseException] = field(default_factory=list)
 
     def follow_workloads(self, version: str) -> None:
@@ -101,10 +101,10 @@ class Runner:
         for queue_ in self._events("clusterqueues", version):
             if queue_["metadata"]["name"].startswith(f"{self.namespace}-"):
                 self.statuses[queue_["metadata"]["name"]] = queue_.get("status") or {}
-            if self.is_submitted and self._nobody_is_left():
+            if self.is_submitted and self._is_drained():
                 self.over.set()
 
-    def _nobody_is_left(self) -> bool:
+    def _is_drained(self) -> bool:
         active = [one for one in self.statuses.values() if is_true({"status": one}, "Active")]
         return len(active) == COHORTS * QUEUES and not any(
             one["pendingWorkloads"] or one["reservingWorkloads"] for one in active
@@ -178,15 +178,15 @@ def test_a_small_load_is_admitted_and_finished_without_losing_anything(
     assert runner.recorder.has_all.wait(PATIENCE_SECONDS), len(runner.recorder.finished)
     runner.has_ended.set()
     ended = made.list_namespaced_custom_object(GROUP, VERSION, namespace, "workloads")["items"]
-    remove(made, namespace, [*runner.statuses])  # which both who look on hear of, and go
+    remove(made, namespace, [*runner.statuses])  # both watchers see it, and end
     runner.recorder.buffer.put(None)
     for thread in (*threads, *runner.timers.values()):
         thread.join(PATIENCE_SECONDS)
 
     assert not runner.troubles
-    assert (len(names), runner.recorder.dropped, runner.recorder.evictions) == (EVERYBODY, 0, 0)
+    assert (len(names), runner.recorder.dropped, runner.recorder.evictions) == (ALL_WORKLOADS, 0, 0)
     assert runner.recorder.admitted == runner.recorder.finished == set(names)
-    assert len(ended) == EVERYBODY
+    assert len(ended) == ALL_WORKLOADS
     assert {reason(one, "Finished") for one in ended} == {"ByTest"}
     for status in runner.statuses.values():
         (usage,) = status["flavorsUsage"]
@@ -231,7 +231,7 @@ def create_queues(made: Any, namespace: str) -> None:
 
 
 def remove(made: Any, namespace: str, queues: list[str]) -> None:
-    """Leave nothing to others who use the cluster."""
+    """Leave nothing behind in the cluster."""
     made.delete_collection_namespaced_custom_object(GROUP, VERSION, namespace, "workloads")
     for name in queues:
         made.delete_namespaced_custom_object(GROUP, VERSION, namespace, "localqueues", name)

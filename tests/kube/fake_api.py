@@ -85,7 +85,7 @@ class FakeApi:
         self.watch_list: Literal["yes", "invalid", "ignored", "broken"] = "yes"
         self.asked: list[Asked] = []
         self.faults: deque[Fault] = deque()  # one per request, in order
-        self.is_silent = False  # nothing more reaches those who watch
+        self.is_silent = False  # nothing more reaches open watches
         self.hangs = False  # no request is answered
         self._watchers: list[_Watcher] = []
 
@@ -131,12 +131,12 @@ class FakeApi:
         self._watchers.clear()
 
     def bookmark(self, *, end_of_initial: bool = False) -> None:
-        """Send a bookmark to everybody."""
+        """Send a bookmark to every watch."""
         for each in self._watchers:
             each.queue.put_nowait(self._bookmark(end_of_initial))
 
     def send(self, line: bytes) -> None:
-        """Send any bytes to everybody who watches."""
+        """Send any bytes to every watch."""
         for each in self._watchers:
             each.queue.put_nowait(line)
 

@@ -125,7 +125,7 @@ def test_an_answer_that_is_no_object_is_trouble() -> None:
 # --- which path ---------------------------------------------------------------------------------
 
 
-def test_a_kind_that_nobody_knows_is_looked_up_once() -> None:
+def test_an_unknown_kind_is_looked_up_once() -> None:
     async def work(made: Client) -> None:
         await made.get(WIDGET, "w")
         await made.get(Kind("example.com/v1", "World"), "w")
@@ -257,7 +257,7 @@ def test_a_create_whose_answer_is_lost_is_found_again() -> None:
         assert created["metadata"]["annotations"] == {"unisono.dev/create-id": "id-1"}
         assert [asked.method for asked in api.asked] == ["POST", "POST", "GET"]
         with pytest.raises(AlreadyExists):
-            await made.create(pod(), repeat=True)  # this one is somebody else's
+            await made.create(pod(), repeat=True)  # this one is of another client
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""Events: counted, summed up, bounded, and never in anybody's way."""
+"""Events: counted, summed up, bounded, and never in the way."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def correlator() -> Correlator:
     return Correlator(component="unisono", instance="one")
 
 
-def test_a_new_event_says_who_what_when() -> None:
+def test_a_new_event_has_its_object_reason_and_time() -> None:
     preemptor = Reference.of(job("urgent"))
     told = Note(
         about=Reference.of(job()),

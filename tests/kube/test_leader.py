@@ -87,7 +87,7 @@ def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
     assert two.action(5.0) == "take"
 
 
-def test_the_leader_stops_by_itself_before_anybody_can_take_over() -> None:
+def test_the_leader_stops_by_itself_before_another_can_take_over() -> None:
     one, two = Election("one"), Election("two")
     one.saw(None, 0.0)
     claim = written(one, 1)
@@ -113,12 +113,12 @@ def test_a_claim_whose_answer_was_lost_is_repeated() -> None:
     one.saw(None, 0.0)
     arrived = written(one, 1)
     one.saw(arrived, 3.0)
-    assert not one.is_leading(3.0), "nobody told us yet that it is ours"
+    assert not one.is_leading(3.0), "we do not know yet that it is ours"
     assert one.action(3.0) == "take"
     assert one.claim("unisono", "sys", 3.0)["spec"]["leaseTransitions"] == 0
 
 
-def test_a_lease_with_nothing_in_it_belongs_to_nobody() -> None:
+def test_an_empty_lease_has_no_holder() -> None:
     one = Election("one")
     bare = lease(1, "x")
     del bare["spec"]

@@ -240,7 +240,7 @@ def test_the_leader_stays_the_leader_while_the_lease_is_its_own(
     run(main())
 
 
-def test_who_takes_the_lease_by_force_has_it() -> None:
+def test_a_lease_taken_by_force_is_held() -> None:
     async def main() -> None:
         api = FakeApi()
         one = Replica(api, "one")
@@ -286,7 +286,7 @@ def test_writes_fail_from_the_moment_at_which_the_lease_is_over() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
 def test_never_two_leaders(seed: int) -> None:
-    """Three replicas, links that fail at random: nobody's work overlaps with anybody's."""
+    """Three replicas, links that fail at random: no two of them work at once."""
 
     async def main() -> None:
         api = FakeApi()

@@ -75,7 +75,7 @@ def test_half_a_renewal_changes_nothing_until_the_other_half_is_there(tmp_path: 
     assert shown(served) == second.certificate
 
 
-def test_a_key_that_needs_a_password_is_refused_and_nobody_is_asked(tmp_path: Path) -> None:
+def test_a_key_that_needs_a_password_is_refused_without_a_prompt(tmp_path: Path) -> None:
     first = fresh()
     locked = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n"
     with pytest.raises(BadConfig, match="is encrypted"):

@@ -31,7 +31,7 @@ class _Jumping(selectors.SelectSelector):
         ready = super().select(0)
         if not ready:
             if timeout is None:
-                raise RuntimeError("everybody waits for somebody else")
+                raise RuntimeError("every task waits for another")
             self.time += max(timeout, 0.0)
         return ready
 
@@ -51,7 +51,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed has TypeVarTuples that we do not need
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Do the work at once: a thread would take real time, and nobody knows how much."""
+        """Do the work at once: a thread would take real time, an unknown amount of it."""
         done = self.create_future()
         done.set_result(func(*args))
         return done
@@ -77,6 +77,6 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def settle() -> None:
-    """Let everybody go on until all of them wait for time or for each other."""
+    """Run all tasks until each waits for time or for another."""
     # Time passes only when nothing else is left to do, however little of it.
     await asyncio.sleep(1e-6)

@@ -29,7 +29,7 @@ from unisono.kube.requests.watch_events import Lines, read_events
 
 FIELD_MANAGER = "unisono"
 PAGE_SIZE = 500
-# Marks a create that may be sent twice: whoever finds the object there can tell whose it is.
+# Marks a create that may be sent twice: an object found there carries the mark of its creator.
 CREATE_ID = "unisono.dev/create-id"
 
 Changes = Json | list[Json]  # a list for JSON patches
@@ -87,7 +87,7 @@ class Client:
     def variant(
         self, *, most_tries: int | None = None, permit: Callable[[], None] | None = None
     ) -> Client:
-        """Return a client that shares all but these: how often it tries, who permits its writes."""
+        """Return a client that shares all but its number of tries and its permission to write."""
         caller = self._caller.variant(most_tries=most_tries, permit=permit)
         return Client(caller, namespace=self.namespace, ids=self._ids, mapper=self._mapper)
 
@@ -155,7 +155,7 @@ class Client:
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """Open one watch and hand out its events until it ends; an ERROR is raised.
 
-        This is for a person who looks on. A cache needs `informer`, which never stops.
+        This is for a person who watches. A cache needs `informer`, which never stops.
         """
         query = {**selectors(labels, fields), "watch": "true"}
         if resource_version:
@@ -330,7 +330,7 @@ class Client:
         """Carry several writes out at once; the result of each is the object, or the trouble.
 
         An API in the same process makes them durable together; any other gets a request for each.
-        Each is sent once: these are decisions, and whoever made one is asked again if it failed.
+        Each is sent once: these are decisions, and a caller decides again if one failed.
         `repeats` is for what is true whenever it is written, such as events.
         """
         if (direct := self._caller.direct) is not None:

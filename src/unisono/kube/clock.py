@@ -29,7 +29,7 @@ class Clock(Protocol):
 async def guarded(guard: Coroutine[Any, Any, None], work: Coroutine[Any, Any, T]) -> T:
     """Do the work while a guard looks on; if the guard raises, the work is cancelled.
 
-    Exceptions come out as they were raised, not in a group: whoever calls this has one thing going
+    Exceptions come out as they were raised, not in a group: the caller has one thing going
     on and wants one reason why it ended.
     """
     try:

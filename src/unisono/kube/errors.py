@@ -6,7 +6,7 @@ KubeError
 │  ├─ Unauthorized       401   the API does not know us
 │  ├─ Forbidden          403   it knows us and says no
 │  ├─ NotFound           404   there is no such object, or no such kind
-│  ├─ Conflict           409   somebody was faster: read again
+│  ├─ Conflict           409   another writer was faster: read again
 │  ├─ AlreadyExists      409   there is one of that name
 │  ├─ Gone               410   that past is forgotten: list again
 │  ├─ Invalid            422   the object breaks a rule of its kind
@@ -18,7 +18,7 @@ KubeError
 ├─ Expired               what a write was decided on has changed: nothing was sent, decide again
 ├─ NotLeading            another replica may be in charge: nothing is written
 ├─ LoginFailed           the program that logs us in failed; it may succeed later
-└─ BadConfig             a kubeconfig or a certificate is wrong; somebody must mend it
+└─ BadConfig             a kubeconfig or a certificate is wrong and must be corrected
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class UnknownKind(KubeError):
 
 
 class Expired(KubeError):
-    """What a write was decided on changed before it was sent; whoever decided has to do so anew."""
+    """What a write was decided on changed before it was sent: decide again."""
 
 
 class NotLeading(KubeError):
@@ -162,7 +162,7 @@ class BadRequest(StatusError):
 
 
 class Unauthorized(StatusError):
-    """The API does not know who we are."""
+    """The API does not accept our credentials."""
 
 
 class Forbidden(StatusError):
@@ -174,7 +174,7 @@ class NotFound(StatusError):
 
 
 class Conflict(StatusError):
-    """Somebody else wrote first, or owns the field: read again."""
+    """Another writer was first, or owns the field: read again."""
 
 
 class AlreadyExists(StatusError):

@@ -167,7 +167,7 @@ class Correlator:
             group.messages.add(note.message)
         if len(group.messages) <= MOST_SIMILAR:
             return (about, note.type, note.reason, note.message), note.message[:MOST_MESSAGE]
-        # No message can be empty, so this is nobody's own key.
+        # No message can be empty, so this is the key of no single message.
         words = f"one of many, the latest: {note.message}"
         return (about, note.type, note.reason, ""), words[:MOST_MESSAGE]
 
@@ -219,7 +219,7 @@ def _time(seconds: float) -> str:
 MOST_QUEUED = 1000
 # So many are written together: enough for a burst, few enough that nothing else waits for them.
 MOST_AT_ONCE = 16
-# So long an event may be overtaken by the next; nobody reads them faster.
+# So long an event may be overtaken by the next; people do not read them faster.
 OVERTAKEN_WITHIN_S = 2.0
 
 
@@ -252,7 +252,7 @@ class Recorder:
         related: Mapping[str, Any] | None = None,
         instead_of: Sequence[str] = (),
     ) -> None:
-        """Tell something about an object; `related` is who caused it, such as a preemptor.
+        """Tell something about an object; `related` is what caused it, such as a preemptor.
 
         What was told for one of the reasons of `instead_of` and is not written yet never will be.
         """

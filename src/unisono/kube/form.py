@@ -2,7 +2,7 @@
 
 A pod as a dictionary takes 13 KB, as a struct with the fields that a scheduler reads about 3 KB,
 and decoding it is several times quicker (kube-api.md, 4.1). Either way the cache only has to know
-who an object is and how new it is: its `Identity`.
+which object it is and how new it is: its `Identity`.
 
 A struct for a cache has a field `metadata` that looks like `Meta` below (more fields are fine, so
 `class PodMeta(Meta): labels: …` is the usual way). Fields it does not name are skipped.
@@ -89,7 +89,7 @@ class Structs(Generic[S]):
 
 
 class Dicts:
-    """Objects as dictionaries, without `managedFields`, which nobody reads and which are a third.
+    """Objects as dictionaries, without `managedFields`, which have no reader and are a third.
 
     Sending such an object back is safe: an update that does not mention them leaves them alone.
     Real servers leave `apiVersion` and `kind` out of the items of a list of a built-in kind; here

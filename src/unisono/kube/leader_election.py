@@ -66,7 +66,7 @@ class Election:
     """What one candidate knows, and what it should do next."""
 
     def __init__(self, me: str, terms: LeaseTimes = LeaseTimes()) -> None:  # frozen
-        """Begin as somebody who knows nothing."""
+        """Begin without any knowledge of the lease."""
         self.me = me
         self.terms = terms
         self._seen: Json | None = None
@@ -76,7 +76,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as far as we know; empty if nobody does."""
+        """The replica that holds the lease, as far as we know; empty if none does."""
         return self._record.holder_identity or ""
 
     @property
@@ -114,7 +114,7 @@ class Election:
 
     def leads_until(self) -> float:
         """Return when we stop being the leader unless the lease is renewed."""
-        assert self._renewed_at is not None, "nobody who does not lead can stop"
+        assert self._renewed_at is not None, "only a leader can stop leading"
         return self._renewed_at + self.terms.renew_deadline_s
 
     def action(self, now: float) -> Action:
@@ -149,7 +149,7 @@ class Election:
         return self._lease(record, name, namespace)
 
     def release(self, name: str, namespace: str, wall_now: float) -> Json:
-        """Return the lease to write when we go: held by nobody, to be taken at once."""
+        """Return the lease to write when we go: without a holder, to be taken at once."""
         stamp = micro_time(wall_now)
         record = Record(
             holder_identity="",
@@ -161,7 +161,7 @@ class Election:
         return self._lease(record, name, namespace)
 
     def _lease(self, record: Record, name: str, namespace: str) -> Json:
-        # The resource version comes along, so whoever was faster makes this write fail.
+        # The resource version comes along, so this write fails if another replica was faster.
         metadata = (
             dict(self._seen["metadata"])
             if self._seen is not None
@@ -230,7 +230,7 @@ class Candidate:
         return self.election.is_leading(self._clock.monotonic())
 
     def permit(self) -> None:
-        """Raise NotLeading unless we lead: for clients whose writes only a leader may make."""
+        """Raise NotLeading unless we lead: for clients of a leader."""
         if not self.is_leading():
             raise NotLeading(f"{self.election.me} does not lead; {self._holder()} does")
 
@@ -272,7 +272,7 @@ class Candidate:
                 raise NotLeading(f"{self.election.me} {self._loss()}{why}")
 
     async def _try_once(self, patience_s: float) -> None:
-        """Do what the election wants; whoever was faster or far away, the next time will tell."""
+        """Do what the election wants; if a write is lost, the next read tells."""
         before = self.election.holder
         try:
             await within(self._clock, patience_s, self._act())
@@ -300,7 +300,7 @@ class Candidate:
         election.wrote(written, asked_at, self._clock.monotonic())
 
     async def _look(self, patience_s: float) -> None:
-        """Read who was faster, so that we stop at once if that is another leader."""
+        """Read the lease of a faster writer, so that we stop at once if there is another leader."""
         try:
             lease = await within(self._clock, patience_s, self._read())
         except (KubeError, TimeoutError):
@@ -326,14 +326,14 @@ class Candidate:
         self.election.wrote(written, self._clock.monotonic(), self._clock.monotonic())
 
     def _loss(self) -> str:
-        """Say how the lease was lost: to somebody, or because it was not renewed in time."""
+        """Say how the lease was lost: to another replica, or because it was not renewed in time."""
         if self.election.holder not in ("", self.election.me):
             return f"lost the lease {self._name} to {self.election.holder}"
         within_s = self.election.terms.renew_deadline_s
         return f"could not renew the lease {self._name} within {within_s:g} s"
 
     def _holder(self) -> str:
-        return self.election.holder or "nobody"
+        return self.election.holder or "no replica"
 
 
 def _always() -> None:

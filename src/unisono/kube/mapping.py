@@ -55,7 +55,7 @@ POD = Kind("v1", "Pod")
 EVENT = Kind("v1", "Event")
 LEASE = Kind("coordination.k8s.io/v1", "Lease")
 
-# What this package itself reads and writes must not depend on anybody's table.
+# What this package itself reads and writes must not depend on a table of an API.
 _OWN = {
     POD: Resource(*POD, "pods", namespaced=True),
     EVENT: Resource(*EVENT, "events", namespaced=True),

@@ -40,7 +40,7 @@ class TokenBucket:
             self._tokens = min(self._burst, self._tokens + grown)
         self._filled_at = now
         missing = 1 - self._tokens
-        # A whisker less than a whole token counts, or rounding could make somebody wait for ever.
+        # A whisker less than a whole token counts, or rounding could make a caller wait for ever.
         return missing / self._rate if missing > 1e-9 else 0.0
 
     def reserve(self, now: float) -> float:

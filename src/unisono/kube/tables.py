@@ -22,7 +22,7 @@ _ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Column(msgspec.Struct, frozen=True):
-    """What stands above a column; those of a priority above 0 are for who wants more."""
+    """What stands above a column; those of a priority above 0 are for wide output."""
 
     name: str
     type: str = "string"

@@ -5,7 +5,7 @@
               └── due ◀── later (add_after, retry)
 
 Adding a key that waits already changes nothing, except that a better lane wins. A key that is added
-while somebody works on it is worked on once more afterwards, never at the same time. Failed keys
+while a worker has it is worked on once more afterwards, never at the same time. Failed keys
 come back after a delay of their own that doubles (5 ms to 1000 s), and all retries together pass a
 bucket of 10 per second (kube-api.md, 4.3).
 
@@ -242,7 +242,7 @@ class WorkQueue(Generic[K]):
         self.on_change()
 
     def move_due(self, now: float) -> None:
-        """Put those in line whose time has come."""
+        """Queue the keys that are due."""
         while (due := self.next_due()) is not None and due <= now:
             _, _, key, lane = heapq.heappop(self._later)
             del self._due[key]
@@ -250,7 +250,7 @@ class WorkQueue(Generic[K]):
 
 
 def _nothing() -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 class Workers(Generic[K]):

@@ -1,4 +1,4 @@
-"""Proof of who we are: kept fresh, asked for once, and never blocking (scenario 26)."""
+"""Credentials: kept fresh, asked for once, and never blocking (scenario 26)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def header(made: Credentials) -> str:
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def test_tokens_passwords_and_nobody() -> None:
+def test_tokens_passwords_and_anonymous() -> None:
     async def main() -> None:
         assert await header(credentials(Login(token="t"))) == "Bearer t"
         pair = base64.b64encode(b"jane:secret").decode()
@@ -157,7 +157,7 @@ def test_a_token_is_renewed_a_minute_before_its_end() -> None:
     run(main())
 
 
-def test_many_who_ask_at_once_start_the_program_once_and_the_loop_goes_on() -> None:
+def test_concurrent_requests_start_the_program_once_and_the_loop_goes_on() -> None:
     program = Program()
 
     async def main() -> None:

@@ -88,7 +88,7 @@ def story(
             told.clear()
             await tell(api, made, told)
         assert in_store(made) == in_api(api)
-        assert api.open_streams == 0, "nobody listens any more"
+        assert api.open_streams == 0, "no watch is left open"
 
     run(main())
 
@@ -309,7 +309,7 @@ def test_a_large_cache_is_told_by_turns_and_as_it_is_then() -> None:
             api.put(PODS, name)
         made = informer(api)
 
-        async def somebody_else() -> None:
+        async def another_writer() -> None:
             while len(told) < len(names):
                 turns.append(len(told))
                 if len(turns) == 1:
@@ -318,7 +318,7 @@ def test_a_large_cache_is_told_by_turns_and_as_it_is_then() -> None:
 
         async with running(made), asyncio.TaskGroup() as group:
             await made.synced()
-            group.create_task(somebody_else())
+            group.create_task(another_writer())
             await made.on_change_by_turns(lambda one: told.append((one.what, one.key.name)))
 
     run(main())
@@ -369,7 +369,7 @@ def test_structs_keep_only_what_they_name() -> None:
     run(main())
 
 
-def test_caches_are_ready_when_all_are_and_say_who_is_not() -> None:
+def test_caches_are_ready_when_all_are_and_say_which_is_not() -> None:
     async def main() -> None:
         api = FakeApi()
         api.put(PODS, "a")
@@ -418,7 +418,7 @@ def test_whatever_goes_wrong_the_cache_ends_up_right(seed: int) -> None:
                     assert delta.old is not None
                     assert seen.pop(name) == delta.old["metadata"]["resourceVersion"]
                 case "SYNC":
-                    raise AssertionError("nobody asked for that")
+                    raise AssertionError("that was not asked for")
             if delta.new is not None:
                 seen[name] = delta.new["metadata"]["resourceVersion"]
 

@@ -121,7 +121,7 @@ def test_an_own_write_is_seen_at_once_and_told_once() -> None:
     assert told(made.assume(written)) == [("MODIFIED", "p")]
     assert names(made.by("node", "n1")) == ["p"]
     assert made.unconfirmed == 1
-    assert made.apply(Upsert(pod("p", 3))) == [], "somebody else's earlier write"
+    assert made.apply(Upsert(pod("p", 3))) == [], "an earlier write of another client"
     assert made.apply(Upsert(written)) == [], "the echo"
     assert made.unconfirmed == 0
     assert told(made.apply(Upsert(pod("p", 6)))) == [("MODIFIED", "p")]

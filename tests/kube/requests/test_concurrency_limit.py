@@ -27,7 +27,7 @@ def test_quick_answers_make_room_and_slow_ones_take_it() -> None:
     assert (room.size, room.is_busy) == (MOST_IN_FLIGHT, False)
 
 
-def test_who_does_not_use_the_room_gets_no_more() -> None:
+def test_an_unused_limit_does_not_grow() -> None:
     room = ConcurrencyLimit()
     for _ in range(100):
         room.learn("PATCH pods", 0.01, 1, 0.0)

@@ -288,14 +288,14 @@ def test_trouble_says_whether_the_request_was_sent() -> None:
 
     asked(test, hang_up)
 
-    async def nobody() -> None:
+    async def refused() -> None:
         async with transport(Access(server="http://127.0.0.1:1")) as made:
             with pytest.raises(Unreachable) as caught:
                 await made.request("GET", "/")
             assert not caught.value.sent
             assert str(caught.value) == "GET /: no connection to 127.0.0.1:1: Connection refused"
 
-    asyncio.run(nobody())
+    asyncio.run(refused())
 
 
 def test_an_answer_that_does_not_come_in_time() -> None:

@@ -1,4 +1,4 @@
-"""Whose request goes next."""
+"""Which request goes next."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_burst_goes_at_once_and_then_the_rate_counts() -> None:
 
     run(main())
     assert [at for at, _ in log] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3, 0.4], abs=0.01)
-    assert log[3][1] == "LEASE", "who came later and matters more takes the next turn"
+    assert log[3][1] == "LEASE", "a later request that matters more goes next"
 
 
 async def _asked(lanes: Lanes, count: int, answer_s: float, processors: int) -> int:
@@ -126,7 +126,7 @@ def test_a_pause_stops_one_lane_only() -> None:
     assert log == [(0, "NORMAL"), (0, "EVENT"), (5, "BINDING"), (5, "BINDING")]
 
 
-def test_who_gives_up_waiting_leaves_no_trace() -> None:
+def test_a_cancelled_request_leaves_no_trace() -> None:
     log: list[tuple[float, str]] = []
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Where the cluster is and who we are there: kubeconfig files, or the pod that we run in.
+"""Where the cluster is and as which user to reach it: kubeconfig files, or the pod that we run in.
 
 Looked for in this order: the path that was given; the files that `KUBECONFIG` lists, where the
 first file that defines a name wins; `~/.kube/config`; the service account of our pod (kube-api.md,
@@ -45,7 +45,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Who we are."""
+    """The user and its credentials."""
 
     token: str = ""
     token_file: Path | None = None

@@ -1,4 +1,4 @@
-"""Proof of who we are, kept fresh: tokens, certificates, and what an exec plugin says.
+"""Credentials, kept fresh: tokens, certificates, and what an exec plugin says.
 
     files        read again once a minute: tokens and certificates in pods are renewed in place
     exec plugin  asked again 60 s before what it gave expires, and once more after a 401
@@ -224,7 +224,7 @@ class Credentials:
         """Return another proof than one that got a 401, or None if there is no other."""
         async with self._lock:
             if self._proof is not None and self._proof != refused:
-                return self._proof  # somebody else was here before
+                return self._proof  # another task renewed it meanwhile
             self._given = None
             self._proof = await self._renew()
             return self._proof if self._proof != refused else None

@@ -39,7 +39,7 @@ class Contexts:
 class ServerCertificate:
     """A certificate and its key in two files, shown to clients and read again when renewed.
 
-    cert-manager and kubelets replace such files while somebody serves with them.
+    cert-manager and kubelets replace such files while a listener serves with them.
     """
 
     def __init__(self, chain: Path, key: Path) -> None:
@@ -73,7 +73,7 @@ class ServerCertificate:
 
 def _server_context(chain: bytes, key: bytes) -> ssl.SSLContext:
     if b"ENCRYPTED" in key:
-        raise BadConfig("the key of the certificate is encrypted; nobody is here to unlock it")
+        raise BadConfig("the key of the certificate is encrypted; store it without a passphrase")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         show(context, chain, key)

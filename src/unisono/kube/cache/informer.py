@@ -99,7 +99,7 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()
 
-    # --- for those who use it --------------------------------------------------------------------
+    # --- for its users --------------------------------------------------------------------
 
     def on_change(self, handler: Handler[T]) -> None:
         """Call this for every delta from now on; what is there already comes as ADDED."""
@@ -134,7 +134,7 @@ class Informer(Generic[T]):
         return self._clock.monotonic() - self.reflector.last_sign_at
 
     def is_stale(self) -> bool:
-        """Say whether the cache has not followed for so long that nobody should rely on it."""
+        """Say whether the cache has not followed for so long that it is not to be relied on."""
         is_followed = self.has_synced and not self.is_absent
         return is_followed and self.silent_for() > STALE_AFTER_S
 

@@ -10,7 +10,7 @@ Promises:
 - What an own write returned (`assume`) is seen at once, and no event or list from before it brings
   the old state back (kube-api.md, 4.3). The same holds for own deletions (`assume_deleted`).
 - A name that was deleted and made again is a DELETED and an ADDED, never a MODIFIED.
-- Nobody may change an object that the store handed out.
+- An object that the store handed out must not be changed.
 
 Pure: no clock, no loop.
 """
@@ -144,56 +144,60 @@ class Store(Generic[T]):
 
     def assume(self, written: T) -> list[Delta[T]]:
         """Take in what an own write returned, before the watch brings it."""
-        who = self._form.identity(written)
-        if who.uid and who.uid in self._ended:
+        identity = self._form.identity(written)
+        if identity.uid and identity.uid in self._ended:
             return []  # the watch was quicker, and has seen its end
         deltas = self._upsert(written)
         if deltas:  # else the watch was quicker
-            self._assumed[who.key] = _Assumed(who.resource_version, who.uid, gone=False)
+            self._assumed[identity.key] = _Assumed(
+                identity.resource_version, identity.uid, gone=False
+            )
         return deltas
 
     def assume_deleted(self, written: T) -> list[Delta[T]]:
         """Forget an object that an own call deleted for good; its old states stay away, too."""
-        who = self._form.identity(written)
-        held = self._objects.get(who.key)
-        if held is None or self._form.identity(held).uid != who.uid:
+        identity = self._form.identity(written)
+        held = self._objects.get(identity.key)
+        if held is None or self._form.identity(held).uid != identity.uid:
             return []
-        self._assumed[who.key] = _Assumed(who.resource_version, who.uid, gone=True)
-        return [self._drop(who.key, held)]
+        self._assumed[identity.key] = _Assumed(identity.resource_version, identity.uid, gone=True)
+        return [self._drop(identity.key, held)]
 
     def resync(self) -> list[Delta[T]]:
         """Say everything again, for handlers that may have missed something."""
         return [Delta("SYNC", key, new=each) for key, each in self._objects.items()]
 
     def _upsert(self, new: T) -> list[Delta[T]]:
-        who = self._form.identity(new)
-        if self._is_outdated(who):
+        identity = self._form.identity(new)
+        if self._is_outdated(identity):
             return []
-        old = self._objects.get(who.key)
+        old = self._objects.get(identity.key)
         if old is None:
-            self._put(who.key, None, new)
-            return [Delta("ADDED", who.key, new=new)]
+            self._put(identity.key, None, new)
+            return [Delta("ADDED", identity.key, new=new)]
         was = self._form.identity(old)
-        if not is_newer(who.resource_version, was.resource_version):
+        if not is_newer(identity.resource_version, was.resource_version):
             return []
-        if was.uid == who.uid:
-            self._put(who.key, old, new)
-            return [Delta("MODIFIED", who.key, old=old, new=new)]
-        gone = self._drop(who.key, old)
-        self._put(who.key, None, new)
-        return [gone, Delta("ADDED", who.key, new=new)]
+        if was.uid == identity.uid:
+            self._put(identity.key, old, new)
+            return [Delta("MODIFIED", identity.key, old=old, new=new)]
+        gone = self._drop(identity.key, old)
+        self._put(identity.key, None, new)
+        return [gone, Delta("ADDED", identity.key, new=new)]
 
     def _remove(self, last: T) -> list[Delta[T]]:
-        who = self._form.identity(last)
-        if self._is_outdated(who, removal=True):
+        identity = self._form.identity(last)
+        if self._is_outdated(identity, removal=True):
             return []
-        old = self._objects.get(who.key)
+        old = self._objects.get(identity.key)
         if old is None:
             return []
         was = self._form.identity(old)
-        if was.uid != who.uid and not is_newer(who.resource_version, was.resource_version):
+        if was.uid != identity.uid and not is_newer(
+            identity.resource_version, was.resource_version
+        ):
             return []  # of an earlier object of that name
-        return [self._drop(who.key, old)]
+        return [self._drop(identity.key, old)]
 
     def _replace(self, everything: tuple[T, ...], resource_version: str) -> list[Delta[T]]:
         listed = {self._form.identity(each).key: each for each in everything}
@@ -226,21 +230,21 @@ class Store(Generic[T]):
 
     # --- own writes ------------------------------------------------------------------------------
 
-    def _is_outdated(self, who: Identity, *, removal: bool = False) -> bool:
+    def _is_outdated(self, identity: Identity, *, removal: bool = False) -> bool:
         """Say whether an event is from before an own write; one that is not ends the assumption."""
-        assumed = self._assumed.get(who.key)
+        assumed = self._assumed.get(identity.key)
         if assumed is None:
             return False
         if assumed.gone:
-            if assumed.uid == who.uid and not removal:
+            if assumed.uid == identity.uid and not removal:
                 return True  # a state of the object that we deleted
-            if assumed.uid != who.uid and not is_newer(
-                who.resource_version, assumed.resource_version
+            if assumed.uid != identity.uid and not is_newer(
+                identity.resource_version, assumed.resource_version
             ):
                 return True
-        elif is_newer(assumed.resource_version, who.resource_version):
+        elif is_newer(assumed.resource_version, identity.resource_version):
             return True
-        del self._assumed[who.key]
+        del self._assumed[identity.key]
         return False
 
     def _still_assumed(self, listed: Mapping[Key, T], resource_version: str) -> set[Key]:
@@ -291,4 +295,4 @@ def _unlink(index: dict[str, dict[Key, None]], value: str, key: Key) -> None:
         return
     keys.pop(key, None)
     if not keys:
-        del index[value]  # a value that nobody has must not be kept for ever
+        del index[value]  # a value without objects must not be kept for ever

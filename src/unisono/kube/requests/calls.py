@@ -10,7 +10,7 @@ What may be repeated (kube-api.md, 4.2):
                                              as long as the API wishes
 
 A decision is never repeated here, whatever became of it (`Call.once`): between two tries the quota
-or the node that it counts on may be gone, and only whoever decided can tell. For the same reason it
+or the node that it counts on may be gone, and only its caller can tell. For the same reason it
 is not sent at all if what it was decided on has changed while it waited for its turn (`holds`).
 """
 
@@ -66,7 +66,7 @@ class Call:
         return self.method != "GET"
 
 
-def nobody_objects() -> None:
+def permit_all() -> None:
     """Permit every write."""
 
 
@@ -126,7 +126,7 @@ class Caller:
         chance: random.Random,
         lanes: Lanes | None = None,
         most_tries: int = MOST_TRIES,
-        permit: Callable[[], None] = nobody_objects,
+        permit: Callable[[], None] = permit_all,
         on_warning: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare; `permit` is asked before every write and raises if there must be none."""

@@ -1,15 +1,15 @@
 """How many requests may be out at once, learned from how long their answers take.
 
 An API server with two processors answers no more in a second when it is asked sixty things at once
-than when it is asked four: the others wait inside it, and everybody else's requests, whose answers
-we wait for, wait behind them. One that is far away, or has many processors, has to be asked much
-at once. Nobody need tell us which it is (the idea is that of TCP Vegas):
+than when it is asked four: the others wait inside it, and the requests of
+other clients, whose answers we wait for, wait behind them. One that is far away, or has many
+processors, has to be asked much at once. It need not be configured (the idea is that of TCP Vegas):
 
-    quickest        how long an answer of this sort takes when nobody waits
+    quickest        how long an answer of this sort takes when no request waits
     took            how long it took this time, with so many of ours beside it
-    they waited     beside x (1 - quickest / took): so many of ours stood in line in the server
+    queued          beside x (1 - quickest / took): so many of ours queued in the server
 
-With fewer than two in line there is room for more; more than four gain nothing.
+With fewer than two queued there is room for more; more than four gain nothing.
 """
 
 from __future__ import annotations

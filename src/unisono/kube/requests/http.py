@@ -135,7 +135,7 @@ class HttpTransport:
         body: bytes,
         limit: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        """Send a request; after a 401 once more, if there is another proof of who we are."""
+        """Send a request; after a 401 once more, if there are other credentials."""
         address = f"{self._server}{path}?{urlencode(query)}" if query else f"{self._server}{path}"
         url = URL(address, encoded=True)
         proof = await self._credentials.proof()

@@ -1,4 +1,4 @@
-"""Whose request goes next: lanes by importance, a rate, and a bound on what is in flight.
+"""Which request goes next: lanes by importance, a rate, and a bound on what is in flight.
 
 A renewed lease keeps the leader a leader and goes first; events can wait. The API's own wish to be
 left alone (429 with Retry-After) stops the lane that it was said to and no other (kube-api.md, 4.2
@@ -7,10 +7,10 @@ requests, and those of all other clients, would only wait in its own queue, wher
 request among many.
 
     free and within the rate         go at once, nothing is awaited
-    somebody more important waits    wait to be woken
+    a more important one waits       wait to be woken
     only time stands in the way      the first of each lane sleeps so long itself
 
-There is no task in the background: those who wait keep the time.
+There is no task in the background: waiting requests keep the time.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Lanes:
     def answered(self, turn: InFlight, sort: str) -> None:
         """Hear that the API did what it was asked for.
 
-        Requests of one sort take the same time if nobody waits. A refusal is quicker.
+        Requests of one sort take the same time if none waits. A refusal is quicker.
         """
         if self._room is not None:
             now = self._clock.monotonic()
@@ -133,7 +133,7 @@ class Lanes:
             self._wake_first()
 
     def _delay(self, lane: Lane, bell: asyncio.Event) -> float | None:
-        """Return how long only time stands in the way, or None if somebody else does."""
+        """Return how long to sleep if only time is in the way; None if another request is."""
         now = self._clock.monotonic()
         if self._waiting[lane][0] is not bell:
             return None

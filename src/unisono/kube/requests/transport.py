@@ -95,9 +95,9 @@ class WriteRequest(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An object as it now is; it belongs to everybody, so nobody changes it.
+    """An object as it now is; it is shared, so it must not be changed.
 
-    `raw` is the same as JSON if somebody has it at hand. A binding over HTTP has no object.
+    `raw` is the same as JSON if it is at hand. A binding over HTTP has no object.
     """
 
     obj: Json | None

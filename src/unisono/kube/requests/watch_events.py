@@ -1,7 +1,7 @@
 """Bytes of a watch to events: lines out of chunks, and an envelope out of each line.
 
-The object inside stays bytes here. Who wants it as a dictionary and who wants three fields of it in
-a struct is decided by the reader, and what nobody wants is never built.
+The object inside stays bytes here. The
+reader makes a dictionary of it, or a struct with three fields; what it does not need is not built.
 """
 
 from __future__ import annotations
