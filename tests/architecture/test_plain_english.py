@@ -55,16 +55,12 @@ NOT_YET: tuple[str, ...] = (
     "src/unisono/engine/provisioning/",
     "src/unisono/engine/state/",
     "src/unisono/kinds/",
-    "src/unisono/monitor/",
     "src/unisono/net/",
-    "src/unisono/provision/",
     "src/unisono/runtime/",
-    "src/unisono/web/",
     # Outputs and texts of the code, quoted.
     "docs/reference/commands.md",
     "docs/reference/decide.md",
     "docs/reference/explanations.md",
-    "docs/reference/metrics.md",
     "README.md",
 )
 

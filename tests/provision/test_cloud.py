@@ -14,7 +14,7 @@ from unisono.provision.simulated_cloud import Cloud, read_cloud
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ({"stok": {"p5.48xlarge": 1}}, 'nobody reads "stok"; did you mean "stock"?'),
+        ({"stok": {"p5.48xlarge": 1}}, 'unknown field "stok"; did you mean "stock"?'),
         ({"stock": 3}, "cannot be read"),
         ({"latency": {"boot": "soon"}}, "cannot be read"),
         ({"stock": {"p5.48xlarge": 1}}, ""),

@@ -79,7 +79,7 @@ FLEET = Board(
                     " more than 100; the panel beside it does not.",
                 ),
                 Panel(
-                    "GPUs held by pods",
+                    "GPUs allocated to pods",
                     [Query("unisono:gpu_allocation:ratio")],
                     kind="gauge",
                     unit="percentunit",
@@ -260,7 +260,7 @@ GANGS = Board(
             "Waits of started workloads",
             (
                 Panel(
-                    "In all",
+                    "Total",
                     [Query(_wait(0.5, "total"), "median"), Query(_wait(0.95, "total"), "p95")],
                     unit="s",
                 ),
@@ -299,7 +299,7 @@ WORKLOAD = Board(
                     most=1,
                 ),
                 Panel(
-                    "Clock against the gang's median",
+                    "Clock relative to the gang's median",
                     [Query(f"unisono:sm_clock:vs_gang{{{_GANG}}}", "{{pod}} GPU {{gpu}}")],
                     unit="percentunit",
                 ),
@@ -403,7 +403,7 @@ RELIABILITY = Board(
                     [Query("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", _DEVICE)],
                 ),
                 Panel(
-                    "GPUs that nodes lack",
+                    "GPUs lost by nodes",
                     [
                         Query(
                             'kube_node_status_capacity{resource="nvidia_com_gpu"} - on (node)'
@@ -413,7 +413,7 @@ RELIABILITY = Board(
                     ],
                 ),
                 Panel(
-                    "Time lost to heat",
+                    "Thermal throttling",
                     [
                         Query(
                             "rate(DCGM_FI_DEV_THERMAL_VIOLATION[$__rate_interval]) / 1e9",

@@ -67,7 +67,7 @@ GPU_TIME = Section(
 )
 
 MACHINES = Section(
-    "Machines",
+    "Provisioning",
     (
         Panel(
             "Purchases per hour",
@@ -93,7 +93,7 @@ MACHINES = Section(
             least=0,
         ),
         Panel(
-            "Sold out",
+            "Unavailable instance types",
             [
                 Query(
                     "unisono_offering_unavailable == 1",

@@ -1,8 +1,8 @@
-"""What is known of nodes, pods, workloads and queues, kept up to date by changes.
+"""Records of nodes, pods, workloads and queues, kept up to date by changes.
 
-Whoever follows the cluster tells `heard` of every change, which costs next to nothing; the objects
-are read when somebody wants figures, each only in its newest version. What happened in between is
-not lost: objects carry the times of what became of them, and counts of it.
+`observe` takes every change of the cluster, which costs next to nothing; objects are read when
+records are needed, each only in its newest version. What happened in between is not lost: objects
+carry the times and counts of their transitions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FOLLOWED = (
     NODE_CLAIM,
 )
 
-# So many objects are kept as they are at most: perhaps nobody ever asks for figures.
+# So many unread objects are kept at most, in case no metrics are ever asked for.
 _MOST_HEARD = 512
 
 Key = tuple[str, str]
@@ -76,13 +76,13 @@ class PodChange(NamedTuple):
 
 
 class ClusterCache:
-    """Holds a record of every object; somebody calls `settle` before reading."""
+    """Holds a record of every object; call `refresh` before reading."""
 
     def __init__(self, price: Callable[[NodeRecord], float] = lambda _: 0.0) -> None:
-        """Begin with nothing; `price` is of nodes that do not tell theirs, 0 if nobody knows."""
+        """Begin with nothing; `price` is of nodes without a price annotation, 0 if unknown."""
         self._price = price
         self.nodes: dict[str, NodeRecord] = {}
-        self.faults: dict[str, Faults] = {}  # that somebody injected into nodes
+        self.faults: dict[str, Faults] = {}  # injected into nodes
         self.nodes_version = 0  # grows when a node comes, goes, or becomes another
         self.pods: dict[Key, PodRecord] = {}
         self.pods_version = 0  # grows when a pod comes, goes, or becomes another
@@ -174,7 +174,7 @@ class ClusterCache:
         after = pod_record(views.Pod(some))
         if before is not None and before.uid != after.uid:
             before = None
-        # Of pods without GPUs that nobody manages there is nothing to tell.
+        # Pods without GPUs and without a workload are not needed.
         is_worth_keeping = new is not None and (after.gpus or after.workload)
         kept = after if is_worth_keeping else None
         if kept != self.pods.get(key):

@@ -1,7 +1,7 @@
-"""Figures as Prometheus reads them: families of samples, in the classic and in the open format.
+"""Metrics as Prometheus reads them: families of samples, in the classic and in the open format.
 
-The classic text is what every Prometheus takes; OpenMetrics is answered only to those who ask. They
-differ little: there a counter's family has no `_total` in its name, and the text ends with `# EOF`.
+Every Prometheus takes the classic text; OpenMetrics is the answer where it is asked for. In
+OpenMetrics a counter's family has no `_total` in its name, and the text ends with `# EOF`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def open_metrics(families: Iterable[Family]) -> str:
 
 
 def negotiated(families: Iterable[Family], accept: str) -> tuple[str, str]:
-    """Return the content type and the text that somebody accepts."""
+    """Return the content type and the text that a client accepts."""
     if "application/openmetrics-text" in accept:
         return OPEN, open_metrics(families)
     return CLASSIC, classic(families)

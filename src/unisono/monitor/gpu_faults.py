@@ -1,4 +1,4 @@
-"""What somebody injected into simulated GPUs, kept as an annotation of the node.
+"""Faults injected into simulated GPUs, kept as an annotation of the node.
 
     unisono.dev/gpu-faults: {"0": {"xid": 79, "at": 1760000000}, "3": {"hot": 30}}
 

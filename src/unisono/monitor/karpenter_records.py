@@ -49,11 +49,11 @@ class ClaimRecord:
     says: str  # why it is refused
     held_for: str  # the gang that it was bought for, as namespace/name
     created: float
-    idle_since: float  # 0: somebody is on it
+    idle_since: float  # 0: it is in use
     is_released: bool  # of a purchase that did not come together
 
     def idle_until(self, pool: PoolRecord | None, reuse: float) -> float:
-        """Return when it goes if nobody comes; 0 if nobody knows, or it is in use."""
+        """Return when it is removed if it stays idle; 0 if unknown, or in use."""
         if not self.idle_since:
             return 0.0
         keeps = reuse if self.is_released else FOREVER if pool is None else pool.keeps

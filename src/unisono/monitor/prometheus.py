@@ -1,4 +1,4 @@
-"""Questions to a Prometheus that somebody else runs: one expression at one time.
+"""Queries to an existing Prometheus: one expression at one time.
 
 Plain HTTP or HTTPS, with a token that is read anew for every question. A redirect is not followed:
 the token is for that server alone.
@@ -30,7 +30,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class Prometheus:
-    """One that answers questions."""
+    """A client of its query API."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ PRICE = "unisono.dev/price-usd-hour"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
-# Who owns a job, in the order in which it is believed.
+# Annotations and labels that name the user of a job, the most reliable first.
 _USERS = ("unisono.dev/user", "kubeflow.org/user", SUBMITTER)
 _TEAM = "unisono.dev/team"
 _RANKS = (
@@ -62,11 +62,11 @@ class NodeRecord:
     capacity_type: str
     pool: str
     zone: str
-    price: float  # US dollars an hour; 0 if nobody said
+    price: float  # US dollars an hour; 0 if unknown
     is_ready: bool
     is_open: bool  # ready, and pods may come
     taints: tuple[str, ...]  # why pods stay away, as `key=value`
-    is_ours: bool  # a simulated one, whose devices we name ourselves
+    is_ours: bool  # a simulated one, with devices named by us
     broken: tuple[tuple[str, str], ...]  # devices by index, `*` if unknown, and what is wrong
 
 
@@ -80,7 +80,7 @@ class PodRecord:
     node: str
     phase: str
     gpus: tuple[tuple[str, int], ...]  # by container
-    workload: str  # of the same namespace; empty if nobody manages it
+    workload: str  # of the same namespace; empty without a workload
     rank: str
     is_ready: bool
     created: float
@@ -89,7 +89,7 @@ class PodRecord:
     ended: float
     profile: str  # how a simulated one behaves
     stepped: float  # when it reported its last step; 0 if it never did
-    step_seconds: float  # how long its steps take; 0 if nobody knows
+    step_seconds: float  # how long its steps take; 0 if unknown
 
     @property
     def key(self) -> tuple[str, str]:
@@ -430,7 +430,7 @@ class PendingReason(NamedTuple):
     stage: str = ""
     says: str = ""
     changes: tuple[str, ...] = ()
-    start: float = 0.0  # at the latest, or as far as anybody knows; 0: unknown
+    start: float = 0.0  # reserved or estimated; 0: unknown
     is_promised: bool = False  # a date that is kept free for it, not only an estimate
     limit: float = 0.0  # how long it is expected to run then; 0: unknown
     reason: str = ""  # of its condition QuotaReserved

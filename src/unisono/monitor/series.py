@@ -1,4 +1,4 @@
-"""What a Prometheus answers, and that it does not: for whoever need not ask one himself."""
+"""What a Prometheus answers, and the error if it does not, without the HTTP client."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from unisono.provision.requests.checks import RequestChecks
 from unisono.provision.requests.requesting import BY_OWNER, ProvisioningRequests, owner_of
 from unisono.provision.simulated_cloud import SimulatedCloud
 
-# Of those who buy machines themselves, and of those who ask an autoscaler for them.
+# For provisioning machines directly, and for asking an autoscaler for nodes.
 MACHINE_KINDS: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.NODE_OVERLAY)
 REQUEST_KINDS: Sequence[Kind] = (names.PROVISIONING_REQUEST, names.REQUEST_CONFIG)
 KINDS: Sequence[Kind] = (*MACHINE_KINDS, *REQUEST_KINDS)
@@ -40,7 +40,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
 def simulated(
     settings: Settings, reader: OfferingsReader, can_replace: CanReplace, *, speed: float = 1.0
 ) -> Sequence[Controller]:
-    """Return those of a cluster whose machines exist only here."""
+    """Return the controllers of a cluster with simulated machines."""
     return (
         Purchases(settings.buying),
         NodeLifecycle(settings.buying, gives_back=True),
@@ -54,7 +54,7 @@ def simulated(
 
 
 def karpenter(settings: Settings, home: str = keys.SYSTEM) -> Sequence[Controller]:
-    """Return those of a cluster on which Karpenter fulfils claims and gives machines back.
+    """Return the controllers of a cluster where Karpenter fulfils NodeClaims.
 
     They keep a note in the namespace `home`.
     """
@@ -62,5 +62,5 @@ def karpenter(settings: Settings, home: str = keys.SYSTEM) -> Sequence[Controlle
 
 
 def requests(settings: Settings) -> Sequence[Controller]:
-    """Return those who ask an autoscaler for nodes, as admission checks say."""
+    """Return the controllers of admission checks that ask an autoscaler for nodes."""
     return (RequestChecks(), ProvisioningRequests(settings.buying))

@@ -1,8 +1,8 @@
 """NodeClaims: a machine that is wanted, as an object; and how far it is.
 
-Its name follows from the purchase, so that writing it twice is writing it once. Whoever fulfils
-claims (the simulated cloud here, Karpenter on a cluster) sees an ordinary NodeClaim with one type,
-one zone and one capacity type. Spec provisioning §5.10 and §5.12.
+Its name follows from the purchase, so that writing it twice is writing it once. The provider
+of claims (the simulated cloud here, Karpenter on a cluster) sees an ordinary NodeClaim with one
+type, one zone and one capacity type. Spec provisioning §5.10 and §5.12.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ State = Literal["launching", "launched", "ready", "refused", "gone"]
 
 
 def plan_id(workload: Json, planned_at: int) -> str:
-    """Return the name of a purchase: for whom, and when it was decided."""
+    """Return the name of a purchase, from its workload and the time of the decision."""
     text = f"{workload['metadata']['uid']}|{planned_at}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -50,7 +50,7 @@ def claim_of(
 
 
 def bare_claim(node_claim: NodeClaim, pool: Json, requests: Mapping[str, str]) -> Json:
-    """Return the NodeClaim of a machine that is for nobody in particular."""
+    """Return the NodeClaim of a machine without a workload."""
     template = pool["spec"].get("template") or {}
     spec, about = template.get("spec") or {}, template.get("metadata") or {}
     reference = spec.get("nodeClassRef") or {}

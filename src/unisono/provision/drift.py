@@ -80,10 +80,10 @@ def drift_of(claim: Json, node: Json | None, pool: Json | None) -> Drift:
 
 
 def _is_wanted(node: Json, pool: Json) -> bool:
-    """Say whether a pool would buy such a node now; what it asks of nobody is no reason."""
+    """Say whether a pool would buy such a node now; labels that no machine has do not count."""
     made, _ = decode(NodePool, pool, ignore_unknown=True)
     if made is None or problem_of(made):
-        return True  # it buys nothing, so nobody knows
+        return True  # it buys nothing, so this is unknown
     own = node["metadata"].get("labels") or {}
     labels = {known_key(key): value for key, value in own.items()}
     for one in pool_of(made).requirements:

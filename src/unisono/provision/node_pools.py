@@ -35,7 +35,7 @@ from unisono.provision.lifecycle.occupancy import is_empty
 from unisono.provision.offerings import OfferingsReader
 from unisono.provision.simulated_cloud import read_cloud
 
-_CLOUD = Key(keys.SYSTEM, keys.CLOUD)  # where somebody says what the simulated cloud is like
+_CLOUD = Key(keys.SYSTEM, keys.CLOUD)  # the configuration of the simulated cloud
 
 
 class NodePools:
@@ -45,7 +45,7 @@ class NodePools:
     watches: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
 
     def __init__(self, reader: OfferingsReader) -> None:
-        """Take who knows what can be bought, for static pools."""
+        """Take the reader of offerings, for static pools."""
         self._reader = reader
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -117,12 +117,12 @@ class NodePools:
                 too_many -= 1
 
     def _warn_if_useless(self, pool: Json, view: View) -> Steps:
-        """Tell whoever wrote a pool if it cannot buy anything: a slip of the pen shows here."""
+        """Warn with an event if a pool cannot provision anything: a typo shows here."""
         market = self._reader.read(view, with_static=True)
         refusal = Catalogue(market).refused.get(pool["metadata"]["name"]) if market else None
         if refusal is not None:
             hint = _nearest_type(pool)
-            text = f"it cannot buy anything: {refusal.detail}{hint}"
+            text = f"it cannot provision any machine: {refusal.detail}{hint}"
             yield Note(Ref.to(pool), "NoOffers", text, "Warning")
 
     def _cheapest(self, pool: Json, view: View) -> NodeClaim | None:
@@ -175,7 +175,7 @@ def _suffix(pool: Json, number: int) -> str:
 
 
 def _complain(view: View) -> Steps:
-    """Tell whoever wrote what the cloud is like that some of it says nothing."""
+    """Warn with an event about configuration of the cloud that is not read."""
     written = view.get(names.CONFIG_MAP, keys.CLOUD, keys.SYSTEM)
     problem = read_cloud(written)[1]
     if written is not None and problem:

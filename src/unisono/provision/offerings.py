@@ -155,7 +155,7 @@ def _coming(view: View) -> Iterator[PendingNodeClaims]:
 
 
 def _orphaned(view: View, soon_ms: int) -> Iterator[PendingNodeClaims]:
-    """Yield machines on their way that nobody waits for."""
+    """Yield launching machines that no workload waits for."""
     for claim in view.all(names.NODE_CLAIM):
         pool = view.get(names.NODE_POOL, pool_name(claim))
         if is_orphaned(claim, view) and not drift_of(claim, None, pool):

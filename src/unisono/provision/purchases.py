@@ -5,7 +5,7 @@
     failed    a machine cannot be had, or not in time: the admission is taken back as a whole
 
 No pod of the gang exists before it is admitted, so taking it back stops nothing. What becomes of
-its machines is `keeper`'s to say. Spec provisioning §5.5 to §5.7.
+its machines is `lifecycle`'s to say. Spec provisioning §5.5 to §5.7.
 """
 
 from __future__ import annotations
@@ -97,9 +97,11 @@ class Purchases:
             return
         phase, written = found
         if not is_holding(workload):
-            if not workload["status"].get("admission"):  # else whoever evicts it is not done yet
+            if not workload["status"].get("admission"):  # else its eviction is not complete yet
                 yield _cancelled(workload, written, now)
-                yield Note(Ref.to(workload), "CapacityRolledBack", "it lost its quota", "Warning")
+                yield Note(
+                    Ref.to(workload), "CapacityRolledBack", "the workload lost its quota", "Warning"
+                )
             return
         if phase == "Planned":
             yield from self._write_claims(workload, written, view, now)
@@ -117,7 +119,7 @@ class Purchases:
             if claim is not None:
                 if "deletionTimestamp" in claim["metadata"]:
                     failure = _Failure(
-                        "Lost", f"{node_claim.node} went before it could be taken over"
+                        "Lost", f"{node_claim.node} disappeared before it could be taken over"
                     )
                     yield from self._give_up(workload, written, failure, now)
                     return
@@ -125,7 +127,7 @@ class Purchases:
                 continue
             pool = view.get(names.NODE_POOL, node_claim.pool)
             if pool is None:
-                failure = _Failure("PoolGone", f"NodePool {node_claim.pool} is gone")
+                failure = _Failure("PoolGone", f"NodePool {node_claim.pool} was deleted")
                 yield from self._give_up(workload, written, failure, now)
                 return
             requests = requests_on(workload, dict(node_claim.pods))
@@ -171,7 +173,7 @@ class Purchases:
     def _deadline(
         self, written: Written, claims: dict[str, Json | None], states: dict[str, State], now: float
     ) -> tuple[str, float]:
-        """Return who is late, and when to look again."""
+        """Return which machine is late, and when to check again."""
         due = written.planned_at + self._times.gang
         if now >= due:
             waiting = [name for name, state in states.items() if state != "ready"]
@@ -237,17 +239,17 @@ class Purchases:
                 offer: refusals.Offered = (alike.type, alike.zone, alike.sold)
                 counts[offer] = counts.get(offer, 0) + len(alike.nodes)
         if not counts:
-            failure = _Failure("Lost", f"{', '.join(lost)} went before all were ready")
+            failure = _Failure("Lost", f"{', '.join(lost)} disappeared before all were ready")
             yield from self._give_up(workload, written, failure, now)
             return
         code = next((_code(claim) for name in lost if (claim := claims[name])), "")
         yield from refusals.remember(view, self._home, counts, now, code or "InsufficientCapacity")
         what = ", ".join(f"{n} × {o[0]} {o[2]} in {o[1]}" for o, n in counts.items())
-        failure = _Failure("StockOut", f"{what} cannot be had")
+        failure = _Failure("StockOut", f"{what} is unavailable")
         yield from self._give_up(workload, written, failure, now)
 
     def _give_up(self, workload: Json, written: Written, failure: _Failure, now: float) -> Steps:
-        """Take the admission back; who was too slow waits before the next attempt."""
+        """Take the admission back; a purchase that was too slow is retried after a pause."""
         status = workload["status"]
         if is_true(status["conditions"], "Admitted"):
             yield from self._leave_to_repair(workload, written, failure, now)
@@ -275,7 +277,7 @@ class Purchases:
     def _leave_to_repair(
         self, workload: Json, written: Written, failure: _Failure, now: float
     ) -> Steps:
-        """A gang that runs keeps what it has; whoever repairs it looks for something else."""
+        """A gang that runs keeps what it has; its repair looks for other nodes."""
         conditions = with_phase(workload["status"]["conditions"], "RolledBack", written, now)
         conditions = with_condition(
             conditions, names.CAPACITY_PLANNED, "False", failure.reason, failure.message, now=now
@@ -304,7 +306,7 @@ def _is_ready(claim: Json | None, state: State, view: View) -> bool:
         return False
     kept = (node["metadata"].get("annotations") or {}).get(keys.HELD_FOR)
     if kept not in (None, claim["metadata"]["annotations"].get(keys.HELD_FOR)):
-        return False  # it still says that it is for somebody who gave it up
+        return False  # the node still names a holder that gave it up
     there = (node.get("status") or {}).get("allocatable") or {}
     asked = (claim["spec"].get("resources") or {}).get("requests") or {}
     return all(str(there.get(name, "0")) != "0" for name in asked if "/" in name)

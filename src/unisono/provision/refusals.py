@@ -28,7 +28,7 @@ def refusals(view: View, home: str = keys.SYSTEM) -> Iterator[Refused]:
     for text in ((stored or {}).get("data") or {}).values():
         try:
             yield msgspec.json.decode(text, type=Refused)
-        except msgspec.DecodeError:  # somebody edited it; nothing depends on it for long
+        except msgspec.DecodeError:  # edited by hand; nothing depends on it for long
             continue
 
 

@@ -137,7 +137,7 @@ def read_cloud(config_map: Json | None) -> tuple[Cloud, str]:
     if others:
         near = nearest(others[0], sorted(known))
         hint = f'; did you mean "{near}"?' if near else ""
-        return cloud, f'cloud.yaml: nobody reads "{others[0]}"{hint}'
+        return cloud, f'cloud.yaml: unknown field "{others[0]}"{hint}'
     return cloud, ""
 
 
@@ -204,7 +204,7 @@ class SimulatedCloud:
             return
         machine = _type_of(claim, cloud, overlays_in(view))
         if machine is None:
-            yield from _refuse(claim, "Unsupported", "there is no such machine type", now)
+            yield from _refuse(claim, "Unsupported", "unknown instance type", now)
             return
         batch = _batch(claim, view, is_atomic=cloud.atomic)
         if batch is None:  # the rest of the purchase is still being written
@@ -258,7 +258,7 @@ class SimulatedCloud:
     def _initialize(self, claim: Json, cloud: Cloud, view: View, now: float) -> Steps:
         node = view.get(names.NODE, node_name(claim))
         if node is None or "deletionTimestamp" in node["metadata"]:
-            yield Delete(Ref.to(claim))  # somebody deleted it: the machine is of no use without
+            yield Delete(Ref.to(claim))  # the node was deleted: the machine is of no use without it
             return
         if state_of(claim) == "ready":
             yield from self._interrupt(claim, node, cloud, view, now)
@@ -301,7 +301,7 @@ class SimulatedCloud:
     # ---- going -------------------------------------------------------------------------------
 
     def _interrupt(self, claim: Json, node: Json, cloud: Cloud, view: View, now: float) -> Steps:
-        """Take a spot machine away, some day, after a notice to everybody whose pods are there."""
+        """Take a spot machine away, some day, after a notice to the workloads on it."""
         rate = cloud.interruptions_per_hour
         if rate <= 0 or wanted_of(claim, keys.CAPACITY_TYPE) != "spot":
             return
@@ -357,7 +357,7 @@ class SimulatedCloud:
 
 
 def _refuse(claim: Json, reason: str, text: str, now: float) -> Steps:
-    """Say that a machine cannot be had; whoever wants it sees that before the claim goes."""
+    """Say that a machine is unavailable; its workload sees that before the claim is deleted."""
     conditions = with_condition(
         (claim.get("status") or {}).get("conditions"), "Launched", "False", reason, text, now=now
     )

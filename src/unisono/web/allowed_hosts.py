@@ -1,9 +1,9 @@
-"""Under which names a listener may be asked: a defence against DNS rebinding.
+"""Host names that a listener answers to: a defence against DNS rebinding.
 
 A web site can point a name of its own at this machine, and its pages may then read what we answer,
 because to the browser that is the same site. It cannot choose the header Host, which carries that
 name. So a listener answers to names that it was told, and to addresses: an address in Host means
-that nobody was asked for a name. Kubelets ask a pod by its address, Prometheus asks the address of
+that no name was resolved. Kubelets ask a pod by its address, Prometheus asks the address of
 its target; both are let through without further ado.
 
     on loopback      localhost, 127.0.0.1, [::1], and names that were told
@@ -56,7 +56,7 @@ def host_of(header: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine by a name that nobody else can have.
+    """Say whether a host is this machine by a name that no other machine can have.
 
     >>> [is_loopback(one) for one in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "localhost.evil")]
     [True, True, True, False, False]

@@ -1,4 +1,4 @@
-"""Who may see what: an authenticator turns a request into the permissions of its user.
+"""Permissions of users: an authenticator turns a request into the permissions of its user.
 
     workloads   workloads, why they wait and which GPUs they hold: by namespace
     nodes       nodes and what they cost
@@ -7,7 +7,7 @@
     reports     usage and cost of all users
 
 Without a permission, a user sees that something exists (a GPU in use, a position in a queue that is
-taken) and not to whom it belongs.
+taken) and not its owner.
 
 On loopback one token opens everything. It is sent in a header, from the memory of one page in one
 tab: a cookie would be sent to every other port of the same host, whatever listens there. Under a
@@ -47,12 +47,12 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
         return self.pods is None or namespace in self.pods
 
     def named(self, namespace: str, name: str) -> str:
-        """Return who something belongs to, as far as that may be told."""
+        """Return the owner of something, as far as the user may see it."""
         return f"{namespace}/{name}" if self.sees(namespace) else HIDDEN
 
 
 def everything(name: str) -> Permissions:
-    """Return the permissions of whoever owns the cluster."""
+    """Return all permissions, for the owner of the cluster."""
     return Permissions(
         name=name, workloads=None, pods=None, nodes=True, queues=True, machines=True, reports=True
     )
@@ -62,30 +62,30 @@ COOKIE = "unisono-token"
 
 
 class AuthenticationError(UnisonoError):
-    """Nobody can say now who somebody is; try again."""
+    """The user cannot be determined now; try again."""
 
 
 class Authenticator(Protocol):
-    """Lets people in."""
+    """Signs users in."""
 
     @property
     def uses_cookie(self) -> bool:
-        """Whether who signs in is remembered by a cookie."""
+        """Whether a cookie keeps the user signed in."""
 
     async def admit(self, headers: Mapping[str, str]) -> Permissions | None:
-        """Return what somebody may see; None if nobody knows them. Raises AuthenticationError."""
+        """Return the permissions of the user; None if unknown. Raises AuthenticationError."""
 
     async def may_see_pods(self, permissions: Permissions, namespace: str) -> Permissions:
         """Return a permissions that also says whether the pods of a namespace may be seen."""
 
 
 class TokenAuthenticator:
-    """One token, one person, who owns everything."""
+    """One token for one user, who may see everything."""
 
     uses_cookie = False
 
     def __init__(self, token: str) -> None:
-        """Open to who has this token."""
+        """Take the token."""
         self._token = token.encode()
 
     async def admit(self, headers: Mapping[str, str]) -> Permissions | None:

@@ -1,11 +1,11 @@
-"""The authenticator of a cluster: its API says whose token that is, and what they may list.
+"""Sign-in on a cluster: its API says which user a token belongs to, and what that user may list.
 
-    whose token is it      TokenReview, kept for a minute
-    what may they list     SubjectAccessReview: in all namespaces at once; where that is refused,
+    user of the token      TokenReview, kept for a minute
+    permissions            SubjectAccessReview: in all namespaces at once; where that is refused,
                            namespace by namespace, for those that have workloads
 
 A person sees in the page what `kubectl get` would show them. Nothing is kept of a token but its
-hash. When the API does not answer, nobody comes in.
+hash. When the API does not answer, no user is let in.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from unisono.web.auth import AuthenticationError, Permissions, token_of
 
 Json = dict[str, Any]
 
-# What was answered is believed that long; so long somebody goes on who is not to come in any more.
+# Answers are kept so long; so long a user stays signed in after access was withdrawn.
 _KEPT_S = 60.0
-# A wrong token is wrong for a while, too: who guesses costs the API little.
+# A wrong token stays wrong for a while, so that guessing costs the API little.
 _REFUSED_S = 5.0
 _MOST_KNOWN = 512
 _MOST_REFUSED = 1024
-# Who may not list all namespaces is asked about in each; the busiest ones, if there are more.
+# Without the permission for all namespaces each is asked about, the busiest first.
 _MOST_NAMESPACES = 500
 _AT_ONCE = 8
 _LONGEST_TOKEN = 16_384
@@ -46,7 +46,7 @@ class Creates(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """Who somebody is, and what was answered about them."""
+    """A user, and what the API answered about their permissions."""
 
     user: Json
     since: float
@@ -56,7 +56,7 @@ class _Known:
 
 
 class ClusterAuthenticator:
-    """Lets in whoever the API of a cluster knows."""
+    """Signs in users that the API of a cluster knows."""
 
     uses_cookie = True
 
@@ -76,11 +76,11 @@ class ClusterAuthenticator:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def admit(self, headers: Mapping[str, str]) -> Permissions | None:
-        """Ask who that is and what they may see."""
+        """Ask which user that is and what they may see."""
         token = token_of(headers)
         if not token or len(token) > _LONGEST_TOKEN:
             return None
-        known = await self._who(token)
+        known = await self._user_of(token)
         if known is None:
             return None
         async with known.asking:
@@ -89,7 +89,7 @@ class ClusterAuthenticator:
             return known.permissions
 
     async def may_see_pods(self, permissions: Permissions, namespace: str) -> Permissions:
-        """Ask about the pods of one namespace, when somebody looks at a gang there."""
+        """Ask about the pods of one namespace, when a user looks at a workload there."""
         if permissions.sees_pods(namespace) or not permissions.sees(namespace):
             return permissions
         known = next((one for one in self._known.values() if one.permissions is permissions), None)
@@ -101,9 +101,9 @@ class ClusterAuthenticator:
             return permissions
         return msgspec.structs.replace(permissions, pods=frozenset({namespace}))
 
-    # ---- who -------------------------------------------------------------------------------------
+    # ---- users -----------------------------------------------------------------------------------
 
-    async def _who(self, token: str) -> _Known | None:
+    async def _user_of(self, token: str) -> _Known | None:
         key = hashlib.sha256(token.encode()).digest()
         now = self._now()
         known = self._known.get(key)
@@ -121,7 +121,7 @@ class ClusterAuthenticator:
         _put(self._known, key, made, _MOST_KNOWN)
         return made
 
-    # ---- what ------------------------------------------------------------------------------------
+    # ---- permissions -----------------------------------------------------------------------------
 
     async def _permissions(self, user: Json) -> Permissions:
         all_workloads, all_pods, nodes, queues, machines = await asyncio.gather(
@@ -167,7 +167,7 @@ class ClusterAuthenticator:
                 answer = await self._api.create(review)
             except KubeError as trouble:
                 raise AuthenticationError(
-                    "the API does not say who you are; try again"
+                    "the API server cannot authenticate you now; try again"
                 ) from trouble
         status: Json = answer.get("status") or {}
         return status

@@ -1,4 +1,4 @@
-"""What pages are made of: lines and sums over the cache, kept by changes.
+"""What pages are made of: sorted workloads and sums over the cache, kept by changes.
 
 The cache tell of every workload and pod that became another; nodes and queues are compared when
 their version grew. So what an open page costs follows what happens, not how large the cluster is.
@@ -18,7 +18,7 @@ from unisono.monitor.metrics.queues import state_of
 from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
 
 Json = dict[str, Any]
-# Returns an object as the API has it; None if there is none, or if nobody follows its kind.
+# Returns an object as the API has it; None if there is none, or if its kind is not followed.
 Look = Callable[[Kind, str, str], Mapping[str, Any] | None]
 
 _OURS = "unisono.dev/"
@@ -108,11 +108,11 @@ class Dashboard:
         self.version = 0  # grows with everything that became different
         self.sums = Sums()
         self.waiting: SortedRecords[WorkloadRecord] = SortedRecords()
-        self.lines: dict[str, SortedRecords[WorkloadRecord]] = {}  # who waits, by queue
+        self.lines: dict[str, SortedRecords[WorkloadRecord]] = {}  # waiting workloads, by queue
         self.running: SortedRecords[WorkloadRecord] = SortedRecords()
         self.over: SortedRecords[WorkloadRecord] = SortedRecords()
         self._known: dict[Key, tuple[WorkloadRecord, str, Rank]] = {}  # with its queue and rank
-        self._texts: dict[str, str] = {}  # what is searched in, by uid; made when somebody searches
+        self._texts: dict[str, str] = {}  # what is searched in, by uid; made at the first search
         self.pods_of: dict[Key, dict[str, PodRecord]] = {}  # by gang, by name
         self._pods: dict[Key, PodRecord] = {}
         self._pods_on: dict[str, dict[str, PodRecord]] = {}  # by node, by uid
@@ -148,7 +148,7 @@ class Dashboard:
         return self.version
 
     def _refill(self) -> None:
-        """Put everybody in line anew: a queue came, went, or leads elsewhere."""
+        """Sort all workloads anew: a queue was added, removed or changed."""
         self.sums = Sums()
         self.waiting, self.running, self.over, self.lines = (
             SortedRecords(),
@@ -315,5 +315,5 @@ class Dashboard:
 
 
 def is_closed(node: NodeRecord) -> bool:
-    """Say whether nobody new may come to a node."""
+    """Say whether a node takes no new pods."""
     return not node.is_open or any(one.startswith(_QUARANTINE) for one in node.taints)

@@ -81,7 +81,7 @@ def head(code: int, content_type: str, *more: str, styles: str = "'self'") -> by
 
 
 def answer(code: int, body: bytes = b"", content_type: str = PLAIN, *more: str) -> bytes:
-    """Write a whole answer, which nobody keeps."""
+    """Write a whole answer that is not cached."""
     return head(code, content_type, f"Content-Length: {len(body)}", NEVER_KEPT, *more) + body
 
 

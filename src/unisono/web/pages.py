@@ -1,6 +1,6 @@
-"""Every page by its name; pages of the past ask whoever keeps it.
+"""Every page by its name; pages of the past read the ledger.
 
-`Pages.show` returns a page for a person. The dashboard is refreshed by whoever serves; what is read
+`Pages.show` returns a page for a person. The server refreshes the dashboard; what is read
 from the ledger is kept for a quarter of a minute, because that is how often it is written.
 """
 
@@ -61,7 +61,7 @@ class Pages:
         self._now = now
         self._past = past
         self._kept: dict[tuple[str, str], tuple[float, Past]] = {}
-        # What several look at is made once: by what was asked and what may be seen.
+        # A page for several users is made once: by what was asked and what may be seen.
         self._shown: dict[tuple[object, Permissions], tuple[tuple[int, int], PageModel]] = {}
         self._views: dict[str, View] = {
             "overview": overview,

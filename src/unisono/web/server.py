@@ -1,9 +1,9 @@
 """The listener of the page.
 
-    GET /                 the page and its files, for anybody: there is nothing in them
+    GET /                 the page and its files, without sign-in: they hold no data
     GET /live?page=…      a page as data, and then what becomes different in it, line by line
     GET /report/FORMAT    a report of a time, to keep
-    GET /session          who is signed in, and how one signs in here
+    GET /session          the user, and how to sign in here
     POST /session         sign in, with the token in a header; sets a cookie where one is used
     DELETE /session       sign out
 
@@ -57,7 +57,7 @@ class CannotServe(UnisonoError):
 
 
 class Site:
-    """Answers visitors, and tells those who stay what becomes different."""
+    """Answers requests, and streams changes of a page while it is open."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Site:
         ticks: Callable[[], float],
         hosts: Hosts | None = None,
     ) -> None:
-        """Show pages to who the authenticator lets in; `ticks` measures how long that takes.
+        """Show pages to users that the authenticator lets in; `ticks` measures how long that takes.
 
         `hosts` are the names under which it may be asked: those of loopback, if none are given.
         """
@@ -96,7 +96,7 @@ class Site:
                 await self._answer(asked, writer)
                 await writer.drain()
             except (asyncio.LimitOverrunError, ValueError):
-                pass  # nobody needs headers that long, or so many fields
+                pass  # the page never sends headers that long, or so many fields
             finally:
                 writer.close()
 
@@ -145,7 +145,7 @@ class Site:
             {"authorization": asked.headers["authorization"]}
         )
         if permissions is None:
-            return http.refusal(401, "nobody has this token")
+            return http.refusal(401, "the token is not valid")
         more = (
             (f"Set-Cookie: {COOKIE}={token}; {_kept(asked)}",)
             if self._authenticator.uses_cookie
@@ -206,7 +206,7 @@ class Site:
                 try:
                     again = await self._permissions(asked)
                 except AuthenticationError:
-                    return  # the page asks again by itself, and then somebody can say no
+                    return  # the page asks again by itself, and is refused then
                 if again is None:
                     writer.write(_line({"signedOut": True}, packing))
                     return
@@ -235,7 +235,7 @@ class Site:
         if permissions is None:
             return http.refusal(401, "the token is missing or wrong")
         if not permissions.reports:
-            return http.refusal(403, "the usage of everybody is not yours to see")
+            return http.refusal(403, "you may not see the usage of all users")
         if self._pages.report is None:
             return http.refusal(404, "no ledger is kept here, so there are no reports")
         form = asked.path.removeprefix("/report/")

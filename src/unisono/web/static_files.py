@@ -57,7 +57,7 @@ def _file(name: str, body: bytes) -> _File:
 
 
 def answer(asked: http.Asked) -> bytes | None:
-    """Return the answer to who asks for a file; None if there is no such file."""
+    """Return the answer to a request for a file; None if there is no such file."""
     file = _files().get(asked.path)
     if file is None:
         return None

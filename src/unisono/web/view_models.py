@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PageModel:
-    """A page as it is now; nobody changes what it holds."""
+    """A page as it is now; its contents are never changed."""
 
     head: Json
     rows: Mapping[str, Json] = field(default_factory=dict)

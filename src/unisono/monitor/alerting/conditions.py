@@ -1,7 +1,7 @@
 """What holds now, under the names and with the labels that the alert rules have.
 
 These are the rules that tell of a moment: what they need is in the cache and in the columns of the
-simulated devices. Rules about counters over a time, and about who scrapes whom, need a Prometheus.
+simulated devices. Rules about rates, and about missing scrape targets, need a Prometheus.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def devices_that(frame: Frame) -> dict[str, NDArray[np.bool_]]:
     """Return which devices each alert about a device is true of.
 
     Columns, because an idle cluster of a thousand nodes has eight thousand devices that are not
-    used: nobody wants to write all of their labels down every quarter of a minute.
+    used: writing all of their labels every quarter of a minute would cost too much.
     """
     devices = frame.devices
     return {
@@ -61,7 +61,7 @@ def devices_that(frame: Frame) -> dict[str, NDArray[np.bool_]]:
 
 
 def what_holds(seen: Observation) -> Holds:
-    """Return what else somebody might have to look at, of faults and nodes."""
+    """Return the other conditions of faults, nodes and the scheduler that hold."""
     return {
         **_of_faults(seen),
         "GPULost": list(_lost(seen)),
@@ -140,14 +140,14 @@ class Gangs:
         """Begin with nothing."""
         self._seen = (-1, -1, -1)
         self._deadlines: list[float] = []  # from when on each waits too long, the first first
-        self._waiting: list[Labels] = []  # and who that is
+        self._waiting: list[Labels] = []  # and its labels
         self._late: list[Labels] = []
         self._partly: list[Labels] = []
         self._starved: list[Labels] = []
         self._unstartable: list[Labels] = []
 
     def hold(self, cache: ClusterCache, now: float) -> Holds:
-        """Return what somebody might have to look at; the same lists while nothing is new."""
+        """Return the conditions of workloads and queues; the same lists while nothing changed."""
         seen = cache.workloads_version, cache.pods_version, cache.queues_version
         if seen != self._seen:
             self._seen = seen
@@ -191,7 +191,7 @@ def _partly(cache: ClusterCache) -> Iterator[Labels]:
 
 def _starved(cache: ClusterCache, tally: QueueCounters) -> Iterator[Labels]:
     for queue in cache.queues.values():
-        # Who waits has no flavor yet, and is counted with the first one.
+        # A waiting workload has no flavor yet, and is counted with the first one.
         for quota in queue.quotas[:1]:
             used = tally.used.get((queue.name, quota.flavor), 0)
             if tally.pending.get(queue.name, 0) and used < quota.nominal:

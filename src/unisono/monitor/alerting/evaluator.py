@@ -124,11 +124,11 @@ def seconds_of(lasting: str) -> int:
     return int(found[1]) * _SECONDS[found[2]] if found is not None else 0
 
 
-Who = tuple[Device, str]  # a device, and the uid of the pod that has it
+HeldDevice = tuple[Device, str]  # a device, and the uid of the pod that has it
 
 
 class Look(NamedTuple):
-    """What was seen, for whoever asks later whose device that is."""
+    """What was observed, to find the pod of a device later."""
 
     cache: ClusterCache
     frame: Frame
@@ -158,7 +158,7 @@ class Columns:
     def _follow(self, devices: Devices) -> None:
         """Take along what is known of those that are there still, with the same pod."""
         before = {} if self.last is None else _rows(self.last.frame.devices)
-        pairs = [(at, before[who]) for who, at in _rows(devices).items() if who in before]
+        pairs = [(at, before[held]) for held, at in _rows(devices).items() if held in before]
         here, there = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2).T
         for name, since in self._since.items():
             moved = np.full(len(devices.places), np.nan)
@@ -177,7 +177,7 @@ def _has_changed(before: Devices, after: Devices) -> bool:
     return before.places is not after.places or before.holders is not after.holders
 
 
-def _rows(devices: Devices) -> dict[Who, int]:
+def _rows(devices: Devices) -> dict[HeldDevice, int]:
     rows = zip(devices.places, devices.holders, strict=True)
     return {
         (one.device, holder.pod.uid if holder is not None else ""): at

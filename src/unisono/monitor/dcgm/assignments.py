@@ -11,21 +11,21 @@ Device = tuple[str, int]  # a node, an index
 
 
 class DeviceHolder(NamedTuple):
-    """Who has a device."""
+    """The pod and the container that have a device."""
 
     pod: PodRecord
     container: str
 
 
 class DeviceAssignments:
-    """Remembers who has what, so that nobody's devices move while others come and go."""
+    """Remembers assignments, so that no pod's devices change while other pods start and end."""
 
     def __init__(self) -> None:
         """Begin with nothing given out."""
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}  # node → uid → indexes
 
     def give_out(self, pods: Iterable[PodRecord]) -> dict[Device, DeviceHolder]:
-        """Take back what nobody has any more, give the newcomers theirs; return all of it."""
+        """Release devices of pods that ended, assign new pods theirs; return all assignments."""
         by_node: dict[str, list[PodRecord]] = {}
         for pod in pods:
             if pod.gpus:

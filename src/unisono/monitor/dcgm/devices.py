@@ -7,8 +7,8 @@
     memory         ramps within a minute to what the profile uses
     clock          the model's, three fifths of it at 87 °C and above
 
-Noise follows from a seed, the device and the tick, so the same run gives the same figures. Who has
-which device is laid into columns when that changes; while nothing happens, time passes without a
+Noise follows from a seed, the device and the tick, so the same run gives the same values. Device
+assignments are laid into columns when they change; while nothing happens, time passes without a
 look at any single one of thousands of devices.
 """
 
@@ -69,7 +69,7 @@ def uuid_of(device: Device) -> str:
 
 
 class Devices:
-    """Columns over devices; `hold` says who has which, `move` lets time pass."""
+    """Columns over devices; `hold` assigns them, `move` lets time pass."""
 
     def __init__(self, places: Sequence[Place], *, seed: int, now: float) -> None:
         """Begin cool and empty."""
@@ -95,7 +95,7 @@ class Devices:
         self.hold({})
 
     def hold(self, holders: Mapping[Device, DeviceHolder]) -> None:
-        """Give devices to those who have them from now on."""
+        """Take the assignments that hold from now on."""
         self.holders = tuple(holders.get(one.device) for one in self.places)
         self.held = np.array([one is not None for one in self.holders], dtype=bool)
         pods: dict[str, int] = {}
@@ -108,7 +108,7 @@ class Devices:
         self.pods = tuple(pods)  # the uids of those that run
         at_work = np.array(rows, dtype=np.int64).reshape(len(rows), 2)
         self.at_work: Rows = at_work[:, 0]  # the rows of their devices,
-        self.pod_of: Rows = at_work[:, 1]  # and whose each of these is, by its place in `pods`
+        self.pod_of: Rows = at_work[:, 1]  # and the pod of each, by its index in `pods`
         self._wants = np.zeros((3, len(self.places)))
         self._wants[:, self.at_work] = np.array(profiles, dtype=np.float64).reshape(-1, 3).T
         self._started = np.full(len(self.places), np.inf)

@@ -40,7 +40,7 @@ class Exporter:
         """Show the nodes of these cache; `faults` are those of each node.
 
         Without an extent everything is told, until there are so many devices that it would be too
-        much; from then on the page stays lean, because series that come and go help nobody.
+        much; from then on the page stays lean, because series that come and go are of no use.
         """
         self._cache = cache
         self._faults = faults
@@ -195,7 +195,7 @@ def _is_gone(fault: Fault) -> bool:
     return fault.fallen_off or fault.silent
 
 
-@lru_cache(maxsize=256)  # more models than anybody has; thousands of devices share each
+@lru_cache(maxsize=256)  # more models than clusters have; thousands of devices share each
 def _model(product: str, memory_mib: int) -> Model:
     known = model_of(product)
     return known._replace(memory_mib=memory_mib) if memory_mib else known

@@ -4,8 +4,8 @@
     allocated      starting (bound, not running yet) · lost · busy · idle · unmeasured
 
 `lost` is running time since the last checkpoint (or the start) of pods that did not end well;
-`unmeasured` is running time of which nobody knows how busy the device was. Everything is counted in
-whole GPU-seconds and millionths of a dollar, so that parts add up to the whole exactly.
+`unmeasured` is running time without a measurement of the device. Everything is counted in whole
+GPU-seconds and millionths of a dollar, so that parts add up to the whole exactly.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class Spent(NamedTuple):
 
     @property
     def measured(self) -> int:
-        """The GPU-seconds of which somebody knows how busy they were."""
+        """The GPU-seconds that were measured."""
         return self.seconds.busy + self.seconds.idle
 
 
 class Used(NamedTuple):
     """What one gang used, on one sort of machine."""
 
-    workload: str  # its uid; empty for pods that nobody manages
+    workload: str  # its uid; empty for pods without a workload
     pod: PodRow  # one of its pods
     model: str
     capacity_type: str

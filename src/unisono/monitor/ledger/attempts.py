@@ -28,7 +28,7 @@ def is_lost(pod: PodRow, tries: Tries) -> bool:
     attempt = _attempt_at(tries.get(pod.workload, ()), pod.bound)
     if attempt is None:
         return False
-    # Deleted with the job by its owner, or after a success: nothing that anybody wanted is lost.
+    # Deleted with the job by its owner, or after a success: no wanted work is lost.
     return attempt.outcome not in ("Deleted", "Finished") or attempt.ended > pod.ended
 
 

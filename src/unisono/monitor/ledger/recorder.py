@@ -59,7 +59,7 @@ class LedgerRecorder:
         *,
         seen: int,
     ) -> None:
-        """Take the rows that were open when somebody last looked, at `seen`."""
+        """Take the rows that were open at the last look, at `seen`."""
         self._seen, self._has_looked = seen, False
         self._queues = {(one.queue, one.flavor): one for one in queues}
         self._pods = {one.uid: one for one in pods}
@@ -67,7 +67,7 @@ class LedgerRecorder:
         self._nodes = {one.name: one for one in nodes}
 
     def close_missing(self) -> None:
-        """End what is gone: it ended unnoticed, no later than somebody looked the last time."""
+        """End what is gone: it ended unnoticed, no later than the last look."""
         seen = self._seen
         there = {one.uid for one in self._cache.pods.values()}
         for uid, pod in list(self._pods.items()):
@@ -166,7 +166,7 @@ class LedgerRecorder:
                 self._put_workload(replace(row, ended=self._now, outcome="Deleted"))
             return
         if row is None and after.finished and int(after.finished) <= self._seen:
-            return  # it ended before somebody last looked: its row is closed already
+            return  # it ended before the last look: its row is closed already
         tries = 1 + sum(count for _, count in after.evictions)
         if row is not None and tries > row.attempt:
             reason = _eviction(before, after)
@@ -223,7 +223,7 @@ class LedgerRecorder:
         return self._now if self._has_looked else max(self._seen, since)
 
     def _since(self, created: float) -> int:
-        """Return since when something new is told of: not before somebody last looked."""
+        """Return since when something new is told of: not before the last look."""
         return min(self._now, max(int(created), self._seen)) if created else self._now
 
     # ---- keeping ---------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class LedgerRecorder:
 
 def with_use(row: PodRow, use: GpuUse) -> PodRow:
     """Return a row with what its devices did for another while."""
-    # A device is idle if it was so whenever somebody looked.
+    # A device is idle if it was so at every measurement.
     idle = min(row.idle_devices, use.idle_devices) if row.covered else use.idle_devices
     return replace(
         row,

@@ -16,7 +16,7 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     uid: str
     namespace: str
     name: str
-    workload: str  # the uid of its gang; empty if nobody manages it
+    workload: str  # the uid of its gang; empty without a workload
     node: str
     gpus: int
     bound: int
@@ -24,7 +24,7 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended: int = 0
     outcome: str = ""  # Succeeded, Failed, or Gone if it was deleted before its end
     saved: int = 0  # when the gang's last checkpoint before its end was written
-    # What its devices did, as far as somebody looked: GPU-seconds.
+    # What its devices did, as far as it was measured: GPU-seconds.
     busy: float = 0.0
     tensor: float = 0.0
     covered: float = 0.0

@@ -234,7 +234,7 @@ def settle(
 ) -> Account:
     """Return the account of a period.
 
-    In brief, what nobody had is free, whatever else it was: enough to compare another with.
+    In brief, all that was not allocated is free: enough to compare another period with.
     """
     account = Account(period)
     there = Nodes.of(nodes, period)

@@ -59,7 +59,7 @@ class LedgerStore:
     """One file."""
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
-        """Open it; make it if it is not there and somebody may write."""
+        """Open it; create it if it is missing and may be written."""
         self._path = path
         self._lock = threading.Lock()  # one batch after the other, whichever thread writes it
         try:
@@ -73,7 +73,7 @@ class LedgerStore:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.executescript(_TABLES)
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
-                path.chmod(0o600)  # who runs what is not everybody's business
+                path.chmod(0o600)  # it names users and what they run
         except (sqlite3.Error, OSError) as error:
             message = f"{path} cannot be used as a ledger: {error}"
             raise LedgerError(f"{message}; free some space, or move it away") from error
@@ -100,7 +100,7 @@ class LedgerStore:
         return self._kept("seen")
 
     def measured(self) -> int:
-        """Return until when somebody was asked how busy devices were; 0 if nobody ever was."""
+        """Return until when utilization was measured; 0 if it never was."""
         return self._kept("measured")
 
     def _kept(self, name: str) -> int:

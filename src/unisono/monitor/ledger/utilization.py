@@ -31,7 +31,7 @@ PodName = tuple[str, str]  # namespace, name
 
 
 class Asks(Protocol):
-    """Who answers questions."""
+    """Answers queries."""
 
     def query(self, expression: str, at: int) -> list[Series]:
         """Return the series of an expression at a time."""
@@ -75,7 +75,7 @@ def _laid_on(
     for row, seconds in zip(rows, ran, strict=True):
         part = seconds / sum(ran)
         covered = told["covered"] * STEP_SECONDS * part
-        # A series is also seen a little after its pod's end; nobody is measured longer than it ran.
+        # A series outlives its pod for a little; a pod is never measured longer than it ran.
         factor = min(1.0, seconds * row.gpus / covered) if covered else 0.0
         use = GpuUse(
             busy=min(told["busy"] * STEP_SECONDS * part, covered) * factor,

@@ -1,6 +1,6 @@
-"""GPU-seconds and money as counters: what gangs used, and what became of all GPUs.
+"""GPU-seconds and cost as counters: usage by workload owners, and all GPUs by state.
 
-`busy` and `idle` grow as devices are measured, so they stay at zero where nobody measures.
+`busy` and `idle` grow as devices are measured, so they stay at zero without measurements.
 `starting` is the time between binding and the first container. A counter cannot take anything back:
 `lost` counts seconds again that were busy or idle until their attempt ended badly.
 
@@ -19,7 +19,7 @@ from unisono.monitor.records import NodeRecord, PodRecord
 
 _HOUR = 3600.0
 _ON_DEMAND = "on-demand"
-# Whoever comes after so many owners is counted with `other`.
+# Owners beyond so many are counted together as `other`.
 _MOST_OWNERS = 2_000
 # Measurements may come late; so many pods that are over are remembered for them.
 _MOST_OVER = 10_000
@@ -27,7 +27,7 @@ _OTHER = "other"
 
 
 class Owner(NamedTuple):
-    """Who uses GPUs, and which."""
+    """The labels of GPU usage."""
 
     queue: str
     namespace: str
@@ -43,7 +43,9 @@ class CostMetrics:
         """Count from now on."""
         self._cache = cache
         self._looked_at = clock()
-        self._owners: dict[str, tuple[Owner, float]] = {}  # by uid: whose, and price of a second
+        self._owners: dict[
+            str, tuple[Owner, float]
+        ] = {}  # by uid: its owner, and the price of a second
         self._over: dict[str, None] = {}
         self._starting: dict[str, float] = {}  # by uid: until when it is counted
         self._seconds: dict[tuple[Owner, str], float] = {}
@@ -174,7 +176,7 @@ class CostMetrics:
         yield Family(
             "unisono_gpu_seconds_total",
             "counter",
-            "What GPUs did for their holders; lost seconds were counted before.",
+            "GPU-seconds of allocated GPUs by state; lost ones were counted before, too.",
             [
                 Sample({**owner._asdict(), "state": state}, round(seconds, 3))
                 for (owner, state), seconds in self._seconds.items()
@@ -183,7 +185,7 @@ class CostMetrics:
         yield Family(
             "unisono_gpu_capacity_seconds_total",
             "counter",
-            "What became of all GPUs: given out, kept for somebody, free, or down.",
+            "GPU-seconds of all GPUs: allocated, held for a starting workload, free, or down.",
             [
                 Sample({"flavor": model, "capacity_type": sold, "state": state}, round(seconds, 3))
                 for (model, sold, state), seconds in self._capacity.items()
@@ -192,7 +194,7 @@ class CostMetrics:
         yield Family(
             "unisono_cost_usd_total",
             "counter",
-            "The same in US dollars; overhead is what nobody held.",
+            "Cost in US dollars; overhead is the cost of GPUs that were not allocated.",
             [*self._costs()],
         )
 

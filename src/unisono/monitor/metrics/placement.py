@@ -1,6 +1,6 @@
 """Placement: how long it takes to find nodes, what of the answers is known already, what would fit.
 
-Whoever decides measures and counts; what is told here is what they said. Times from a gang's
+The scheduler measures and counts; these are its numbers. Times from a gang's
 admission until its pods have nodes come from the pods, in whole seconds as conditions have them.
 """
 
@@ -40,7 +40,7 @@ class PlacementMetrics:
     """Gathers what is known about placement."""
 
     def __init__(self, cache: ClusterCache, since: float) -> None:
-        """Listen; what was bound before `since` was counted by somebody else."""
+        """Listen; what was bound before `since` was counted by another process."""
         self._cache = cache
         self._since = math.floor(since)
         self.placements = Histogram(("result",), _PLACEMENTS)
@@ -56,7 +56,7 @@ class PlacementMetrics:
     def _follow_workload(self, step: WorkloadChange) -> None:
         gone = step.before if step.after is None else None
         waits = step.after if step.after is not None and step.after.is_waiting else gone
-        if waits is not None:  # whoever comes back is bound anew
+        if waits is not None:  # a workload that queues again is bound anew
             self._starting.pop(waits.key, None)
 
     def _follow_pod(self, step: PodChange) -> None:
@@ -79,42 +79,44 @@ class PlacementMetrics:
         yield Family(
             "unisono_gang_placement_seconds",
             "histogram",
-            "How long it takes to find nodes for a gang, or that there are none.",
+            "Time to find nodes for a gang, or to find that there are none.",
             self.placements.samples(),
         )
         yield Family(
             "unisono_gang_commit_seconds",
             "histogram",
-            "How long it takes from a gang's admission until all of its pods have nodes.",
+            "Time from a gang's admission until all of its pods are bound.",
             self._commits.samples(),
         )
         yield Family(
             "unisono_gang_partial_seconds",
             "histogram",
-            "How long some pods of a gang have nodes and others do not yet.",
+            "Time between the first and the last bound pod of a gang.",
             self._partial.samples(),
         )
         yield Family(
             "unisono_gang_rollbacks_total",
             "counter",
-            "Gangs that gave back all of their nodes because they could not become whole.",
+            "Gangs that released all of their nodes because they could not be completed.",
             [Sample({"reason": one}, count) for one, count in sorted(self.rollbacks().items())],
         )
         hits, misses = self.cached()
-        known = "Gangs that were placed like another of the same shape just before."
+        known = (
+            "Placements answered from the cache: the same as a gang of the same shape just before."
+        )
         yield single("unisono_placer_cache_hits_total", "counter", known, hits)
-        new = "Gangs for which nodes were sought."
+        new = "Placements that were computed."
         yield single("unisono_placer_cache_misses_total", "counter", new, misses)
         yield Family(
             "unisono_fragmented_gpus",
             "gauge",
-            "Free GPUs on nodes that are in use: no pod that wants a whole node can have them.",
+            "Free GPUs on partly used nodes: not available to pods that need a whole node.",
             [Sample({"flavor": model}, gpus) for model, gpus in sorted(free.items())],
         )
         yield Family(
             "unisono_largest_gang",
             "gauge",
-            "How many pods of so many GPUs would fit into one domain of a level now.",
+            "Pods of so many GPUs that would fit into one topology domain of a level now.",
             [
                 Sample({"level": one.level, "gpus_per_pod": str(one.gpus_per_pod)}, one.pods)
                 for one in self.largest()

@@ -1,6 +1,6 @@
 """Machines that are bought: purchases by how they ended, claims by state, offers that are sold out.
 
-Purchases come and go faster than anybody scrapes, so their ends are counted when they are heard of:
+Purchases come and go between scrapes, so their ends are counted when they are observed:
 a Workload carries its purchase as a condition, whose reason is the phase.
 """
 
@@ -99,7 +99,7 @@ class ProvisioningMetrics:
         yield Family(
             "unisono_provision_plans_total",
             "counter",
-            "Purchases of machines, by how they ended.",
+            "Purchases of machines by result.",
             [
                 Sample({"nodepool": pool, "result": result}, count)
                 for (pool, result), count in sorted(self._plans.items())
@@ -108,16 +108,14 @@ class ProvisioningMetrics:
         yield Family(
             "unisono_provision_duration_seconds",
             "histogram",
-            "How long it took from a purchase until all of its machines were ready.",
+            "Time from a purchase until all of its machines were ready.",
             self._durations.samples(),
         )
-        yield Family(
-            "unisono_nodeclaims", "gauge", "Machines that were asked for, by state.", self._states()
-        )
+        yield Family("unisono_nodeclaims", "gauge", "NodeClaims by state.", self._states())
         yield Family(
             "unisono_provision_wasted_node_seconds_total",
             "counter",
-            "How long machines were paid for that were given back unused.",
+            "Paid time of machines that were given back unused.",
             [
                 Sample({"nodepool": pool, "reason": reason}, seconds)
                 for (pool, reason), seconds in sorted(self._wasted.items())
@@ -126,7 +124,7 @@ class ProvisioningMetrics:
         yield Family(
             "unisono_offering_unavailable",
             "gauge",
-            "1 where a machine type was refused lately; its other zones are 0.",
+            "1 where an instance type was unavailable lately; 0 in its other zones.",
             [
                 Sample(
                     {
@@ -141,7 +139,7 @@ class ProvisioningMetrics:
         )
         most = self.most_usd_hour()
         if most is not None:
-            text = "What all nodes may cost an hour."
+            text = "Limit of the hourly cost of all nodes."
             yield single("unisono_hourly_cost_limit_usd", "gauge", text, most)
 
     def _states(self) -> Iterator[Sample]:

@@ -1,4 +1,4 @@
-"""Queues: what they may use, what they use, who waits.
+"""Queues: quota, usage and waiting workloads.
 
 `lent` is what others use beyond their own share, laid on those of the same cohort that leave some
 of theirs unused, in proportion to that. `held` is the part of `used` whose pods do not all run yet.
@@ -82,7 +82,7 @@ def families(cache: ClusterCache, tally: QueueCounters) -> Iterator[Family]:
     yield Family(
         "unisono_unstartable_workloads",
         "gauge",
-        "Workloads that cannot start as they and their queue are, by reason.",
+        "Workloads that cannot start without a change of them or their queue, by reason.",
         [
             Sample({"queue": queue, "reason": reason}, count)
             for (queue, reason), count in sorted(tally.unstartable.items())
@@ -91,7 +91,7 @@ def families(cache: ClusterCache, tally: QueueCounters) -> Iterator[Family]:
     yield Family(
         "unisono_queue_wait_slo_seconds",
         "gauge",
-        "How long a workload of a queue may wait before somebody should look.",
+        "Wait after which GangWaitingTooLong fires for a workload of a queue.",
         [
             Sample(
                 {"queue": one.name}, DEFAULT_SLO_SECONDS if one.wait_slo is None else one.wait_slo
@@ -102,7 +102,7 @@ def families(cache: ClusterCache, tally: QueueCounters) -> Iterator[Family]:
     yield Family(
         "unisono_queue_fair_share",
         "gauge",
-        "A queue's weight, and its part of all GPUs in use.",
+        "Fair-sharing weight of a queue, and its share of all GPUs in use.",
         _shares(queues, tally),
     )
 
@@ -118,7 +118,7 @@ def _gpus(queues: list[QueueRecord], tally: QueueCounters) -> Iterator[Sample]:
                 "used": used,
                 "borrowed": max(0, used - quota.nominal),
                 "lent": lent.get(place, 0),
-                # Who waits has no flavor yet; it is counted once, with the first.
+                # A waiting workload has no flavor yet; it is counted once, with the first.
                 "pending": tally.pending.get(one.name, 0) if at == 0 else 0,
                 "held": tally.held.get(place, 0),
             }
@@ -128,7 +128,7 @@ def _gpus(queues: list[QueueRecord], tally: QueueCounters) -> Iterator[Sample]:
 
 
 def lent_by(queues: list[QueueRecord], used: Mapping[Place, int]) -> dict[Place, int]:
-    """Lay what is borrowed in a cohort on those who leave some of their share unused."""
+    """Distribute what is borrowed in a cohort over the queues with unused quota."""
     borrowed: dict[Place, int] = {}
     unused: dict[Place, list[tuple[Place, int]]] = {}
     for one in queues:

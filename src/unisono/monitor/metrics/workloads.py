@@ -34,7 +34,7 @@ def families(cache: ClusterCache, now: float) -> Iterator[Family]:
     yield Family(
         "unisono_gang_pending_seconds",
         "gauge",
-        "How long a workload has been waiting for its turn, and what it waits for.",
+        "How long a workload has been pending, and what it waits for.",
         [
             Sample(
                 {**named(one, cache), "reason": one.waits.stage or "order"},
@@ -66,7 +66,7 @@ def families(cache: ClusterCache, now: float) -> Iterator[Family]:
     yield Family(
         "unisono_pod_info",
         "gauge",
-        "Whose pod it is: joins GPU metrics with workloads, queues and people.",
+        "Labels of a pod: joins GPU metrics with workloads, queues and users.",
         [Sample(_pod_labels(pod, cache), 1) for pod in cache.pods_on_nodes() if pod.gpus],
     )
 
@@ -148,7 +148,7 @@ class WorkloadHistory:
     """Counts what becomes of workloads from a time on."""
 
     def __init__(self, cache: ClusterCache, since: float) -> None:
-        """Listen; what happened before `since` was counted by somebody else."""
+        """Listen; what happened before `since` was counted by another process."""
         self._cache = cache
         # Conditions tell whole seconds: what came in the second we began in would seem older.
         self._since = math.floor(since)
@@ -206,25 +206,25 @@ class WorkloadHistory:
         yield Family(
             "unisono_gang_wait_time_seconds",
             "histogram",
-            "How long workloads waited: for quota, for capacity, to start, and in all.",
+            "How long workloads waited: for quota, for capacity, for their pods, and in total.",
             self._waits.samples(),
         )
         yield Family(
             "unisono_preemptions_total",
             "counter",
-            "Workloads that had to make room for others.",
+            "Workloads that were preempted, by reason.",
             self._preemptions.samples(),
         )
         yield Family(
             "unisono_preemption_latency_seconds",
             "histogram",
-            "How long it took from an order to make room until the room was free.",
+            "Time from a preemption until quota and nodes of the victim were free.",
             self._leaving.samples(),
         )
         yield Family(
             "unisono_workload_restarts_total",
             "counter",
-            "How often workloads had to begin again, by reason.",
+            "Restarts of workloads, by reason.",
             [*self._restarts.samples(), *self._whole_gangs()],
         )
 
@@ -237,7 +237,7 @@ class WorkloadHistory:
                 yield Sample({**named(workload, cache), "reason": "GangRestarted"}, restarts)
 
 
-# Three series each; larger gangs exist, but nobody looks at more lines than that.
+# Three series each; larger gangs exist, but more lines than that cannot be read.
 _MOST_RANKS = 10_000
 
 
@@ -248,19 +248,19 @@ def rank_families(cache: ClusterCache) -> Iterator[Family]:
     yield Family(
         "unisono_rank_step_seconds",
         "gauge",
-        "How long a step takes a rank: the median of its last ones.",
+        "Duration of a training step of a rank: the median of the last ones.",
         [Sample(_labels(one), one.step_seconds) for one in timed],
     )
     yield Family(
         "unisono_rank_last_step_timestamp_seconds",
         "gauge",
-        "When a rank reported its last step.",
+        "Time of the last step that a rank reported.",
         [Sample(_labels(one), one.stepped) for one in pods],
     )
     yield Family(
         "unisono_straggler_score",
         "gauge",
-        "How much slower a rank is than the median of its gang, in usual deviations.",
+        "How much slower a rank is than the median of its gang, in median absolute deviations.",
         _scores(timed),
     )
 

@@ -2,7 +2,7 @@
 
 model.py       the report as data; every format shows the same
 build.py       from the rows of the ledger to that
-faults.py      work lost to broken and slow nodes, and whose it was
+faults.py      work lost to broken and slow nodes, by user
 advice.py      what would improve a job, and what it would save
 formats.py     text, Markdown, CSV and JSON
 sreport.py     as Slurm's sreport prints it

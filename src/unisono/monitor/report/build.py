@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 
 class Only(NamedTuple):
-    """Whose usage is told; empty means everybody's."""
+    """Which usage is reported; empty means all."""
 
     queue: str = ""
     team: str = ""
@@ -98,7 +98,7 @@ def _headline_of(rows: Rows, period: Period, only: Only) -> Headline:
 
 
 class _Settled:
-    """A period, settled and narrowed to those who are asked for."""
+    """The account of a period, filtered."""
 
     def __init__(self, rows: Rows, period: Period, only: Only, *, in_brief: bool = False) -> None:
         self._rows = rows
@@ -115,7 +115,7 @@ class _Settled:
         self._waits = self._how_long()
 
     def jobs(self, advisor: Advisor | None) -> Iterable[Job]:
-        """Yield the jobs that used something, the dearest first; nobody advises on old ones."""
+        """Yield the jobs with usage, the most expensive first; without an advisor, no advice."""
         found: list[Job] = []
         for used in self.account.used.values():
             tries = self._tries.get(used.workload, [])
@@ -172,7 +172,7 @@ class _Settled:
         )
 
     def _how_long(self) -> dict[str, list[int]]:
-        """Return how long those waited who started in the period, by queue."""
+        """Return the waits of workloads that started in the period, by queue."""
         found: dict[str, list[int]] = {}
         since, until = self._period
         for one in self._mine:
@@ -218,7 +218,7 @@ class _Settled:
         )
 
     def faults(self) -> tuple[Fault, ...]:
-        """Return what broken and slow nodes cost those who are asked for."""
+        """Return what broken and slow nodes cost the reported users."""
         pods = self._rows.pods
         if self._only != Only():
             mine = {one.uid for one in self._mine}
@@ -235,7 +235,7 @@ class _Settled:
         return dict(sorted(found.items()))
 
     def waiting(self) -> Iterable[Waiting]:
-        """Yield who still waits at the end of the period, the oldest first."""
+        """Yield the workloads that still wait at the end of the period, the oldest first."""
         until = self._period.until
         found = [
             one
@@ -277,10 +277,10 @@ def _down(nodes: Iterable[NodeRow], period: Period) -> tuple[Down, ...]:
     return tuple(longest[:_MOST_DOWN])
 
 
-def _shares(jobs: Iterable[Job], whose: Callable[[Job], str]) -> tuple[Share, ...]:
+def _shares(jobs: Iterable[Job], key: Callable[[Job], str]) -> tuple[Share, ...]:
     found: dict[str, list[Job]] = {}
     for one in jobs:
-        found.setdefault(whose(one), []).append(one)
+        found.setdefault(key(one), []).append(one)
     shares = [
         Share(name, len({(one.namespace, one.kind, one.name) for one in of}), _sum_of(of))
         for name, of in found.items()

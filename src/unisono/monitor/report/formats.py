@@ -47,7 +47,7 @@ def money(cents: int) -> str:
 
 
 def share(part: float | None) -> str:
-    """Write a part of a whole; a dash if nobody knows."""
+    """Write a part of a whole; a dash if unknown."""
     return "-" if part is None else f"{part:.0%}"
 
 
@@ -72,9 +72,9 @@ def headline_lines(report: Report) -> list[Line]:
     """Return the first figures: name, value, and the change since the period before."""
     now, before = report.headline, report.before
     return [
-        ("GPU-hours there", hours(now.capacity), _change(now.capacity, before.capacity)),
+        ("GPU-hours available", hours(now.capacity), _change(now.capacity, before.capacity)),
         (
-            "GPU-hours held by jobs",
+            "GPU-hours allocated",
             hours(now.amounts.allocated),
             _change(now.amounts.allocated, before.amounts.allocated),
         ),
@@ -85,8 +85,8 @@ def headline_lines(report: Report) -> list[Line]:
         ),
         ("Efficiency", share(now.amounts.efficiency), f"measured: {share(now.coverage)}"),
         ("Cost of jobs", money(now.amounts.cost_cents), _change(*_costs(now, before))),
-        ("Of that idle or lost", money(now.amounts.wasted_cents), ""),
-        ("In nobody's bill", money(now.overhead_cents), "free, held or down"),
+        ("Thereof idle or lost", money(now.amounts.wasted_cents), ""),
+        ("Overhead", money(now.overhead_cents), "free, held or down"),
         ("Total", money(now.total_cents), ""),
         ("Jobs", str(now.jobs), _change(now.jobs, before.jobs)),
         ("Wait, median", lasting(now.waits.p50), f"before: {lasting(before.waits.p50)}"),
@@ -119,14 +119,14 @@ def tables(report: Report) -> list[Table]:
         _shares("Teams", "TEAM", report.teams),
         Table(
             "Waste",
-            ("JOB", "OWNER", "QUEUE", "GPUS", "WASTED", "WHAT TO DO"),
+            ("JOB", "USER", "QUEUE", "GPUS", "WASTED", "RECOMMENDATION"),
             tuple(_waste_line(one) for one in report.waste),
             frozenset({3, 4}),
         ),
-        _shares("People", "USER", report.users),
+        _shares("Users", "USER", report.users),
         Table(
             _first("Queues", len(report.queues), _MOST_QUEUES),
-            ("QUEUE", "OWN", "USED", "BORROWED", "STARVED", "WAIT P50", "WAIT P95", "WAITING"),
+            ("QUEUE", "QUOTA", "USED", "BORROWED", "UNMET", "WAIT P50", "WAIT P95", "WAITING"),
             tuple(
                 (
                     f"{one.name} (deleted)" if one.is_deleted else one.name,
@@ -141,7 +141,7 @@ def tables(report: Report) -> list[Table]:
         ),
         Table(
             "Capacity",
-            ("GPU", "BOUGHT", "NODES", "ALLOCATED", "HELD", "FREE", "DOWN", "OVERHEAD"),
+            ("GPU", "CAPACITY TYPE", "NODES", "ALLOCATED", "HELD", "FREE", "DOWN", "OVERHEAD"),
             tuple(
                 (
                     one.model or "?",
@@ -155,8 +155,8 @@ def tables(report: Report) -> list[Table]:
             frozenset(range(2, 8)),
         ),
         Table(
-            "Nodes that came and went without a job",
-            ("GPU", "BOUGHT", "NODES", "NODE-SECONDS", "COST"),
+            "Nodes that never ran a job",
+            ("GPU", "CAPACITY TYPE", "NODES", "NODE-SECONDS", "COST"),
             tuple(
                 (
                     one.model or "?",
@@ -171,23 +171,23 @@ def tables(report: Report) -> list[Table]:
             frozenset({2, 3, 4}),
         ),
         Table(
-            "Free GPUs that pods of a size could not use",
+            "Fragmentation: free GPUs that pods of a size could not use",
             ("PODS OF", "PART"),
             (
                 *((f"{size} GPUs", share(part)) for size, part in report.fragmentation.items()),
-                ("the sizes asked for", share(report.broken_up)),
+                ("the requested sizes", share(report.broken_up)),
             ),
             frozenset({1}),
         ),
         Table(
-            "How tries ended",
-            ("OUTCOME", "TRIES"),
+            "Outcomes of attempts",
+            ("OUTCOME", "ATTEMPTS"),
             tuple((name, str(count)) for name, count in report.outcomes.items()),
             frozenset({1}),
         ),
         Table(
-            "Broken and slow nodes, and the work that was lost to them",
-            ("NODE", "PROBLEM", "TIMES", "FOR", "JOBS", "GPU-HOURS LOST", "COST", "WHOSE"),
+            "Broken and slow nodes, and the work lost to them",
+            ("NODE", "PROBLEM", "TIMES", "DURATION", "JOBS", "GPU-HOURS LOST", "COST", "USERS"),
             tuple(
                 (
                     one.node,
@@ -205,13 +205,13 @@ def tables(report: Report) -> list[Table]:
         ),
         Table(
             "Nodes that were down",
-            ("NODE", "TIMES", "FOR"),
+            ("NODE", "TIMES", "DURATION"),
             tuple((one.node, str(one.times), lasting(one.seconds)) for one in report.down),
             frozenset({1, 2}),
         ),
         Table(
             _first("Still waiting", len(report.waiting), _MOST_WAITING),
-            ("JOB", "OWNER", "QUEUE", "GPUS", "FOR"),
+            ("JOB", "USER", "QUEUE", "GPUS", "WAITING"),
             tuple(
                 (
                     f"{one.namespace}/{one.name}",
@@ -241,7 +241,7 @@ def _first(title: str, there: int, most: int) -> str:
 
 
 def _waste_line(one: Job) -> Line:
-    advice = "; ".join(one.advice) or "ask its owner"
+    advice = "; ".join(one.advice) or "ask the user"
     job, gpus = f"{one.namespace}/{one.name}", str(one.gpus)
     return (job, one.user, one.queue, gpus, money(one.amounts.wasted_cents), advice)
 

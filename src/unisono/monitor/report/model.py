@@ -25,7 +25,7 @@ class Amounts(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def efficiency(self) -> float | None:
-        """How busy GPUs were while somebody looked; None if nobody did."""
+        """How busy GPUs were while measured; None if they never were."""
         measured = self.busy + self.idle
         return self.busy / measured if measured else None
 
@@ -49,7 +49,7 @@ class Job(msgspec.Struct, rename="camel", gc=False):
 
 
 class Share(msgspec.Struct, rename="camel"):
-    """What somebody used, all jobs together."""
+    """What a user or team used, all jobs together."""
 
     name: str
     jobs: int
@@ -78,7 +78,7 @@ class Capacity(msgspec.Struct, rename="camel"):
     held: float
     free: float
     down: float
-    overhead_cents: int  # what is paid for and in nobody's bill
+    overhead_cents: int  # cost of GPUs that were not allocated
     nodes: int
     # Came and went without a pod: bought for a gang that could not be served as a whole, say.
     unused_nodes: int
@@ -104,7 +104,7 @@ class Fault(msgspec.Struct, rename="camel"):
     jobs: int
     gpu_hours: float
     cost_cents: int
-    owners: dict[str, float]  # GPU-hours of those who lost most
+    owners: dict[str, float]  # GPU-hours of the users that lost most
 
 
 class Waiting(msgspec.Struct, rename="camel"):
@@ -127,8 +127,8 @@ class Headline(msgspec.Struct, rename="camel"):
     amounts: Amounts
     overhead_cents: int
     coverage: float | None  # of the running time, how much was measured
-    unknown_owner: float  # GPU-hours of jobs that nobody owns up to
-    unpriced: float  # GPU-hours of jobs on machines whose price nobody knows
+    unknown_owner: float  # GPU-hours of jobs without a known user
+    unpriced: float  # GPU-hours of jobs on machines of unknown price
     jobs: int
     waits: Waits
 

@@ -11,7 +11,7 @@ from unisono.monitor.report.model import Report
 
 
 def opencost(report: Report) -> str:
-    """Write it as JSON; what nobody held is `__idle__`, as there."""
+    """Write it as JSON; what was not allocated is `__idle__`, as there."""
     window = {"start": _time(report.since), "end": _time(report.until)}
     entries = {
         f"{one.namespace}/{one.kind}/{one.name}/{one.model}": _entry(

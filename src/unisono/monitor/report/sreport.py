@@ -92,17 +92,17 @@ _REPORTS: dict[str, Callable[[Report, str], _Made]] = {
 SREPORTS = tuple(_REPORTS)
 
 
-def _grouped(jobs: Iterable[Job], whose: Callable[[Job], str]) -> dict[str, list[Job]]:
+def _grouped(jobs: Iterable[Job], key: Callable[[Job], str]) -> dict[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for one in jobs:
-        found.setdefault(whose(one), []).append(one)
+        found.setdefault(key(one), []).append(one)
     return found
 
 
-def _used(jobs: Iterable[Job], whose: Callable[[Job], str]) -> dict[str, int]:
+def _used(jobs: Iterable[Job], key: Callable[[Job], str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in jobs:
-        found[whose(one)] = found.get(whose(one), 0) + _minutes(one.amounts.allocated)
+        found[key(one)] = found.get(key(one), 0) + _minutes(one.amounts.allocated)
     return dict(sorted(found.items()))
 
 

@@ -1,4 +1,4 @@
-"""Alert rules: what somebody should look at, with what to do about it (semantics monitoring §6).
+"""Alert rules: what an administrator should look at, and what to do (semantics monitoring §6).
 
 The first three are those that GPU guides print, with the same names, thresholds, times and
 severities. GPUMemoryExhausted also works where the exporter does not write FB_TOTAL.
@@ -73,8 +73,8 @@ ALERTS: tuple[Alert, ...] = (
         "30m",
         "info",
         "GPU underutilized - consider right-sizing",
-        f"{_DEVICE} is {{{{ $value }}}} % busy{_POD}. It counts GPUs that nobody holds, too; see"
-        " GPUAllocatedIdle for those that somebody does.",
+        f"{_DEVICE} is {{{{ $value }}}} % busy{_POD}. Includes GPUs that are not"
+        " allocated; see GPUAllocatedIdle for those that are.",
     ),
     Alert(
         "GPUAllocatedIdle",
@@ -83,9 +83,9 @@ ALERTS: tuple[Alert, ...] = (
         " group_left (workload, queue, user) unisono_pod_info < 0.05",
         "30m",
         "warning",
-        "A GPU that somebody holds has nothing to do",
-        f"{_DEVICE} has been idle for half an hour. It belongs to {_GANG} of {{{{ $labels.user }}}}"
-        " in queue {{ $labels.queue }}: ask for less, or end the job.",
+        "An allocated GPU is idle",
+        f"{_DEVICE} has been idle for half an hour. It is allocated to {_GANG} of user"
+        " {{ $labels.user }} in queue {{ $labels.queue }}: request fewer GPUs, or end the job.",
     ),
     Alert(
         "GPUXidCritical",
@@ -116,7 +116,7 @@ ALERTS: tuple[Alert, ...] = (
         "critical",
         "A GPU has uncorrectable memory errors",
         f"{_DEVICE} had uncorrectable errors within ten minutes{_POD}. Results may be wrong:"
-        " restart the job elsewhere and reset the device.",
+        " restart the job on another node and reset the device.",
     ),
     Alert(
         "GPURowRemapFailure",
@@ -134,7 +134,7 @@ ALERTS: tuple[Alert, ...] = (
         f" or {_BY_DEVICE} (DCGM_EXP_CLOCK_EVENTS_COUNT{{{_THERMAL}}}) > 0",
         "10m",
         "warning",
-        "A GPU is slowed down by heat",
+        "A GPU is throttled by heat",
         f"{_DEVICE} throttles{_POD}: the whole gang waits for its slowest device.",
     ),
     Alert(
@@ -144,7 +144,7 @@ ALERTS: tuple[Alert, ...] = (
         ' kube_node_status_allocatable{resource="nvidia_com_gpu"} > 0',
         "5m",
         "warning",
-        "A node has fewer GPUs than it should",
+        "A node has lost GPUs",
         "{{ $labels.node }} lacks {{ $value }} of its GPUs. Look at its kernel log for XID 79.",
     ),
     Alert(
@@ -164,7 +164,7 @@ ALERTS: tuple[Alert, ...] = (
         " or vector(0)) / unisono:gpu_allocated:count > 0.2",
         "10m",
         "info",
-        "GPU metrics do not say whose pod they are of",
+        "GPU metrics lack pod labels",
         "{{ $value | humanizePercentage }} of the GPUs in use have no pod in their metrics. Scrape"
         " the exporter with honor_labels: true and run it with DCGM_EXPORTER_KUBERNETES=true.",
     ),
@@ -174,7 +174,7 @@ ALERTS: tuple[Alert, ...] = (
         "unisono_gang_pending_seconds > on (queue) group_left () unisono_queue_wait_slo_seconds",
         "1m",
         "warning",
-        "A workload waits longer than its queue promises",
+        "A workload exceeds the wait objective of its queue",
         f"{_GANG} has been waiting for {{{{ $value | humanizeDuration }}}} in queue"
         " {{ $labels.queue }}, for {{ $labels.reason }}; `unisono why` says more.",
     ),
@@ -185,7 +185,7 @@ ALERTS: tuple[Alert, ...] = (
         f" ({_pods('bound')} < ignoring (state) {_pods('required')})",
         "2m",
         "critical",
-        "Only a part of a gang has nodes",
+        "A gang is only partly placed",
         f"{_GANG} has {{{{ $value }}}} pods on nodes, and not all of them. This must not happen:"
         " please report it with the recording of the decision.",
     ),
@@ -196,9 +196,9 @@ ALERTS: tuple[Alert, ...] = (
         f" ({_gpus('used')} < ignoring (kind) {_gpus('nominal')})",
         "30m",
         "warning",
-        "A queue waits although its own quota is free",
-        "Queue {{ $labels.queue }} wants {{ $value }} GPUs and does not use all of its own. They"
-        " do not fit on the nodes, or somebody else holds these: see `unisono queues`.",
+        "A queue waits although it has unused quota",
+        "Queue {{ $labels.queue }} requests {{ $value }} GPUs and does not use all of its quota."
+        " They do not fit on the nodes, or other queues use these: see `unisono queues`.",
     ),
     Alert(
         "WorkloadCannotStart",
@@ -206,9 +206,9 @@ ALERTS: tuple[Alert, ...] = (
         "sum by (queue, reason) (unisono_unstartable_workloads) > 0",
         "1m",
         "info",
-        "A workload waits for what will never come",
-        "{{ $value }} workloads in queue {{ $labels.queue }} cannot start as they are"
-        " ({{ $labels.reason }}); `unisono why` says what to change in them or in the queue.",
+        "A workload cannot start",
+        "{{ $value }} workloads in queue {{ $labels.queue }} cannot start without a"
+        " change ({{ $labels.reason }}); `unisono why` says which.",
     ),
     Alert(
         "StragglerDetected",
@@ -216,8 +216,8 @@ ALERTS: tuple[Alert, ...] = (
         "unisono_straggler_score > 3",
         "10m",
         "warning",
-        "One rank is slower than its gang",
-        f"Rank {{{{ $labels.rank }}}} of {_GANG} on {{{{ $labels.node }}}} holds the others up.",
+        "A rank is slower than its gang",
+        f"Rank {{{{ $labels.rank }}}} of {_GANG} on {{{{ $labels.node }}}} delays the others.",
     ),
     Alert(
         "GPUClockBelowGang",
@@ -236,7 +236,7 @@ ALERTS: tuple[Alert, ...] = (
         " and on (namespace, workload) unisono_workload_running == 1",
         "0s",
         "warning",
-        "A job makes no steps",
+        "A training job is stalled",
         f"{_GANG} made its last step {{{{ $value | humanizeDuration }}}} ago.",
     ),
     Alert(
@@ -245,8 +245,8 @@ ALERTS: tuple[Alert, ...] = (
         "sum by (namespace, workload, queue) (increase(unisono_workload_restarts_total[1h])) >= 3",
         "0s",
         "warning",
-        "A workload begins again and again",
-        f"{_GANG} began again {{{{ $value }}}} times within an hour; `unisono describe` shows why.",
+        "A workload restarts repeatedly",
+        f"{_GANG} restarted {{{{ $value }}}} times within an hour; `unisono describe` shows why.",
     ),
     Alert(
         "ProvisioningFailing",
@@ -255,8 +255,8 @@ ALERTS: tuple[Alert, ...] = (
         " >= 3",
         "0s",
         "warning",
-        "Machines cannot be had",
-        "{{ $value }} purchases of node pool {{ $labels.nodepool }} failed within half an hour.",
+        "Provisioning fails",
+        "{{ $value }} purchases of NodePool {{ $labels.nodepool }} failed within half an hour.",
     ),
     Alert(
         "CapacityStockOut",
@@ -264,8 +264,8 @@ ALERTS: tuple[Alert, ...] = (
         "min by (instance_type, capacity_type) (unisono_offering_unavailable) == 1",
         "15m",
         "info",
-        "A machine type is sold out in every zone",
-        "{{ $labels.instance_type }} ({{ $labels.capacity_type }}) is sold out everywhere.",
+        "An instance type is unavailable in all zones",
+        "{{ $labels.instance_type }} ({{ $labels.capacity_type }}) is unavailable in all zones.",
     ),
     Alert(
         "PaidNodeIdle",
@@ -273,7 +273,7 @@ ALERTS: tuple[Alert, ...] = (
         "unisono_node_idle_seconds > 1800 and on (node) unisono_node_price_usd_per_hour > 1",
         "0s",
         "warning",
-        "A node is paid for and has nothing to do",
+        "A paid node is idle",
         "{{ $labels.node }} ({{ $labels.instance_type }}) has been idle for"
         " {{ $value | humanizeDuration }}.",
     ),
@@ -283,8 +283,8 @@ ALERTS: tuple[Alert, ...] = (
         "unisono_hourly_cost_usd > unisono_hourly_cost_limit_usd",
         "10m",
         "warning",
-        "The cluster costs more than it may",
-        "All nodes together cost {{ $value }} US dollars an hour.",
+        "The cluster exceeds its cost limit",
+        "All nodes together cost {{ $value }} US dollars per hour.",
     ),
     Alert(
         "SchedulerSlow",
@@ -293,8 +293,8 @@ ALERTS: tuple[Alert, ...] = (
         ' (rate(unisono_cycle_duration_seconds_bucket{phase="total"}[5m]))) > 1',
         "10m",
         "warning",
-        "Decisions take long",
-        "One decision in a hundred takes {{ $value | humanizeDuration }}.",
+        "Scheduling cycles are slow",
+        "The 99th percentile of a scheduling cycle is {{ $value | humanizeDuration }}.",
     ),
     Alert(
         "ObjectsQuarantined",
@@ -302,7 +302,7 @@ ALERTS: tuple[Alert, ...] = (
         "sum by (kind, stage) (unisono_quarantined_objects) > 0",
         "0s",
         "warning",
-        "The scheduler goes on without some objects",
+        "Objects are quarantined",
         "{{ $value }} {{ $labels.kind }} objects failed at stage {{ $labels.stage }}; their events"
         " and `unisono why` say what is wrong with each. All others are scheduled as usual.",
     ),
@@ -313,8 +313,8 @@ ALERTS: tuple[Alert, ...] = (
         "0s",
         "warning",
         "The auditor refused a plan",
-        "{{ $value }} plans broke a rule within ten minutes. What is sound of them was carried out."
-        " It is a bug: report it with the recording in the folder refusals.",
+        "{{ $value }} plans broke a rule within ten minutes. Their sound parts were applied."
+        " This is a bug: report it with the recording in the folder refusals.",
     ),
     Alert(
         "ControllersCrashing",
@@ -331,8 +331,8 @@ ALERTS: tuple[Alert, ...] = (
         f"unisono_unexplained_seconds > {UNEXPLAINED_SECONDS}",
         "0s",
         "warning",
-        "A workload waits without a reason",
-        "The oldest workload that nothing is known about has waited for"
+        "A workload waits without an explanation",
+        "The oldest workload without an explanation has waited for"
         " {{ $value | humanizeDuration }}.",
     ),
     Alert(
@@ -341,7 +341,7 @@ ALERTS: tuple[Alert, ...] = (
         f"unisono_scheduler_behind_seconds > {BEHIND_SECONDS}",
         "0s",
         "critical",
-        "The scheduler cannot make a plan",
+        "The scheduler cannot plan",
         "No plan could be made for {{ $value | humanizeDuration }}; nothing starts. The log says"
         " why.",
     ),
@@ -360,7 +360,7 @@ ALERTS: tuple[Alert, ...] = (
         "absent(unisono_build_info)",
         "5m",
         "critical",
-        "Nobody schedules",
-        "There are no metrics of Unisono: it is down, or not scraped.",
+        "Unisono is down",
+        "No metrics of Unisono: it is down, or not scraped; workloads are not scheduled.",
     ),
 )

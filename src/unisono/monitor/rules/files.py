@@ -12,7 +12,7 @@ from unisono.monitor.rules.recording import INTERVAL, RECORDINGS
 
 Json = dict[str, Any]
 
-# Where an alert's page is if nobody says otherwise: in the documents of the project.
+# The default place of an alert's runbook: in the documents of the project.
 RUNBOOKS = "docs/reference/alerts.md"
 
 
@@ -76,7 +76,7 @@ def scrape_config(
             {"job_name": "unisono", "static_configs": [{"targets": list(metrics)}]},
             {
                 "job_name": "dcgm",
-                # The exporter's labels say whose pod a device is of; ours must not hide them.
+                # The exporter's labels name the pod of a device; ours must not hide them.
                 "honor_labels": True,
                 "static_configs": [{"targets": list(gpus)}],
                 "metric_relabel_configs": [

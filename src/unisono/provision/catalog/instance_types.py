@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-# Where a machine stands if nobody says: the region of the manifests that people bring along.
+# The default region of a machine: that of the manifests that users usually bring along.
 _HOME_REGION = "ap-northeast-2"
 
 
@@ -92,12 +92,12 @@ def zones_of(region: str) -> tuple[str, ...]:
 
 
 def home_region() -> str:
-    """Return where machines are bought if nobody says."""
+    """Return the default region for purchases."""
     return _HOME_REGION
 
 
 def default_zone(machine: MachineType) -> str:
-    """Return where a machine stands if nobody says: at home, else in a region that sells it."""
+    """Return the default zone of a machine: in the default region, else in one that sells it."""
     zones = _catalogue().defaults.region_zones
     at_home = [region for region in machine.price if region == _HOME_REGION]
     for region in (*at_home, *machine.price):

@@ -104,7 +104,7 @@ def merged(*more: Mapping[str, MachineType]) -> dict[str, MachineType]:
     return found
 
 
-# What agents take of every node, as long as nobody says otherwise.
+# What agents take of every node by default.
 OVERHEAD = amounts({"cpu": 200, "memory": 300 * 2**20, "pods": 5})
 
 

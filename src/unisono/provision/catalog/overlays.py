@@ -1,6 +1,6 @@
 """NodeOverlays at work: other prices and more devices, over the catalogue; and what people see.
 
-Of several that speak of the same thing the heaviest counts, of equals the one whose name is last.
+Of several for the same thing the heaviest counts, of equals the one that sorts last by name.
 An overlay that makes no sense is not ready, says why, and changes nothing. Spec provisioning §1.
 """
 

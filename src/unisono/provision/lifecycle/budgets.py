@@ -1,4 +1,4 @@
-"""Disruption budgets: how many nodes of a pool may go at a time, for one reason, now.
+"""Disruption budgets: how many nodes of a pool may be disrupted at a time, for one reason, now.
 
 allowed(reason) = the least, over all budgets that are active and name the reason (or none), of a
 number or a share of the pool's ready nodes (rounded up), less those that are going or not ready.
@@ -82,11 +82,11 @@ def _bound(budget: Json, nodes: int, now: float) -> int:
             if not is_active(str(schedule), str(budget.get("duration") or "0s"), now):
                 return _NO_END
         except ValueError:
-            return 0  # a schedule that nobody can read must not let nodes go
+            return 0  # an unreadable schedule must not release nodes
     text = str(budget.get("nodes", "10%"))
     number = whole_number(text.removesuffix("%"))
     if number is None:
-        return 0  # nor must a number that nobody can read
+        return 0  # nor must an unreadable number
     return -(-number * nodes // 100) if text.endswith("%") else number
 
 

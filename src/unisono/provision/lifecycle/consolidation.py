@@ -8,7 +8,7 @@ the gang is the unit: all of its pods move in one restart, onto nodes that are t
 
     quiet for consolidateAfter ──▶ its machines are closed, it is evicted ──▶ they go when empty
 
-Who does not say how long it runs does not move: nobody knows what would be saved. Spec
+A workload without a time limit does not move: the savings are unknown. Spec
 provisioning §5.8.
 """
 
@@ -67,7 +67,7 @@ class Consolidator:
     watches: Sequence[Kind] = (names.WORKLOAD,)
 
     def __init__(self, can_replace: CanReplace, settings: Settings) -> None:
-        """Take who knows whether there are other nodes, and what a restart costs."""
+        """Take the check for other nodes, and what a restart costs."""
         self._can_replace = can_replace
         self._restart = settings.policy.provisioning.restart_ms / 1000
 
@@ -140,7 +140,7 @@ def _seconds_left(workload: Json, now: float) -> float | None:
 
 
 def _claims_to_leave(workload: Json, view: View) -> Iterable[Json]:
-    """Yield bought machines on which nobody else is, of pools that may be emptied."""
+    """Yield machines used by this workload alone, of pools that may be emptied."""
     for host in dict.fromkeys(host for host, _ in hosts_of(workload)):
         node = view.get(names.NODE, node_of_host(host, view))
         if node is None or not only_user_of(node, workload, view):
@@ -155,7 +155,7 @@ def _claims_to_leave(workload: Json, view: View) -> Iterable[Json]:
 
 
 def _quiet_from(workload: Json, claim: Json, view: View) -> float:
-    """Return when a machine has been quiet long enough: nobody came to it or left it lately."""
+    """Return when a machine has been quiet long enough: no pod started or ended on it lately."""
     pool = view.get(names.NODE_POOL, pool_name(claim))
     last = seconds(claim["metadata"].get("creationTimestamp") or "")
     for pod in view.by(names.POD, "node", str(claim["status"]["nodeName"])):
@@ -209,7 +209,7 @@ def _gpus_of(pod: Json) -> int:
 
 
 def _carry_out(workload: Json, move: Move, view: View, now: float) -> Steps:
-    """Close the machines, then let the gang go; whoever finds them empty gives them back."""
+    """Close the machines, then let the gang go; machines found empty are given back."""
     for claim in move.claims:
         mark = {keys.CONSOLIDATING: timestamp(now)}
         yield Patch(Ref.to(claim), {"metadata": {"annotations": mark}})

@@ -1,9 +1,9 @@
-"""Looks after machines that are there: who holds them, who may have them next, when they go.
+"""The lifecycle of a machine: which workload holds it, which may use it next, when it is removed.
 
-    held      bought for a gang that waits for the rest of its machines; closed to everybody else
-    used      somebody's pods are on it
-    idle      nobody is: it may be used by whoever fits, and goes after a while
-    going     tainted, looked at once more, and given back
+    held      bought for a gang that waits for the rest of its machines; closed to other workloads
+    used      pods of a workload are on it
+    idle      open to any workload that fits; removed after a while
+    going     tainted, checked once more, and given back
 
 A node with a pod of a running gang never goes, whatever the pool says: one that is too old, or not
 what its pool says any more, takes no new gang, and goes when the last one has ended. Spec
@@ -42,11 +42,11 @@ from unisono.provision.lifecycle.occupancy import (
 
 BY_NODE = "node"
 BY_POOL = "pool"
-# Whoever decides may not have seen the taint yet; a second later they have.
+# The scheduler may not have seen the taint yet; a second later it has.
 _SECOND_LOOK = 1.0
 # A gang that was told to move has left by then, or is not going to.
 _MOVING_SECONDS = 600.0
-# So long before a machine ends with somebody on it people are told.
+# So long before a machine in use ends, an event announces it.
 _ANNOUNCED_SECONDS = 3600.0
 
 
@@ -129,7 +129,7 @@ class NodeLifecycle:
                 yield Patch(Ref.to(node), _unprotected())
 
     def _offer(self, claim: Json, view: View, now: float) -> Steps:
-        """Keep a machine of a purchase that failed for a while: somebody may take it over."""
+        """Keep a machine of a failed purchase for a while: another workload may take it over."""
         lasts = offered_for(claim, view, reuse=self._times.reuse)
         since = (claim["metadata"].get("annotations") or {}).get(keys.RELEASED)
         if lasts > 0 and since is None:
@@ -141,7 +141,7 @@ class NodeLifecycle:
             yield Again(seconds(since) + lasts)
 
     def _release(self, claim: Json, node: Json | None, *, is_consumed: bool, now: float) -> Steps:
-        """Open a machine: to the pods that it was bought for, or to anybody."""
+        """Open a machine: to the workload that it was bought for, or to all."""
         if node is not None:
             taints = (node["spec"].get("taints")) or []
             kept = [one for one in taints if one["key"] != keys.HELD_FOR]
@@ -158,10 +158,10 @@ class NodeLifecycle:
             about[keys.RELEASED] = timestamp(now)
         yield Patch(Ref.to(claim), {"metadata": {"annotations": about}})
         if not is_consumed:
-            told = "offered to others: what it was bought for did not come together"
+            told = "offered to other workloads: its purchase did not complete"
             yield Note(Ref.to(claim), "CapacityReused", told)
 
-    # ---- machines that nobody is on ----------------------------------------------------------
+    # ---- idle machines ----------------------------------------------------------------------
 
     def _idle(self, claim: Json, node: Json, view: View, now: float) -> Steps:
         pool = view.get(names.NODE_POOL, pool_name(claim))
@@ -180,7 +180,7 @@ class NodeLifecycle:
         annotations = claim["metadata"].get("annotations") or {}
         since = annotations.get(keys.IDLE_SINCE)
         if since is None:
-            # What nobody took over while it was on its way has been idle all along.
+            # A machine that was not taken over while launching has been idle all along.
             since = annotations.get(keys.RELEASED) or timestamp(now)
             yield Patch(Ref.to(claim), _note({keys.IDLE_SINCE: since}))
         if keys.STATIC in annotations and pool is not None and not drift and not is_old:
@@ -206,16 +206,16 @@ class NodeLifecycle:
         if now < _tainted_at(node) + _SECOND_LOOK:
             yield Again(_tainted_at(node) + _SECOND_LOOK)
             return
-        told = "is replaced: its pool was changed" if drift else "is not needed"
+        told = "replaced: its NodePool was changed" if drift else "not needed"
         yield Note(Ref.to(claim), "NodeReclaimed", f"{node['metadata']['name']} {told}")
         yield Delete(Ref.to(claim))
 
     def _in_use(self, claim: Json, node: Json, now: float, why: str) -> Steps:
-        """Somebody is there: it stays; one that has to go for a reason takes nobody new."""
+        """Keep a machine in use; one that has to go takes no new workload."""
         is_closed = _has_taint(node, keys.DISRUPTED)
         if why and not is_closed:
             yield Patch(Ref.to(node), _tainted(node, now, keys.WHEN_EMPTY))
-            yield Note(Ref.to(claim), why, "goes when the gang on it has ended", "Warning")
+            yield Note(Ref.to(claim), why, "removed when the workload on it ends", "Warning")
         elif is_closed and not why and not _is_moving(claim, now):
             taints = [one for one in node["spec"]["taints"] if one["key"] != keys.DISRUPTED]
             yield Patch(Ref.to(node), {"spec": {"taints": taints or None}})
@@ -237,7 +237,7 @@ def _is_consumed(claim: Json, view: View) -> bool:
 
 
 def _update_holder(claim: Json, node: Json | None) -> Steps:
-    """Let a node know for whom it is kept, if that is somebody else since it registered."""
+    """Update the holder on the node, if it changed since the node registered."""
     holder = (claim["metadata"].get("annotations") or {}).get(keys.HELD_FOR)
     own = (node["metadata"].get("annotations") or {}) if node is not None else {}
     if node is not None and own.get(keys.HELD_FOR, holder) != holder:
@@ -251,7 +251,7 @@ def _is_moving(claim: Json, now: float) -> bool:
 
 
 def _hard_stop(claim: Json, now: float) -> Steps:
-    """End a machine that is too old even though somebody is on it, where its pool says so."""
+    """End a machine that is too old although it is in use, where its pool says so."""
     old, end = expires_at(claim), ends_at(claim)
     if now >= end:
         yield Note(Ref.to(claim), "NodeExpired", "its terminationGracePeriod is over", "Warning")
@@ -279,7 +279,7 @@ def _has_taint(node: Json, key: str) -> bool:
 
 
 def _tainted(node: Json, now: float, value: str = "") -> Json:
-    """Close a node that is about to go; when that was is for whoever looks again."""
+    """Close a node that is about to go; the time is for the second check."""
     taint = {"key": keys.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
     if value:
         taint["value"] = value
@@ -288,7 +288,7 @@ def _tainted(node: Json, now: float, value: str = "") -> Json:
 
 
 def _tainted_at(node: Json) -> float:
-    """Return when a node was closed, as far as anybody knows."""
+    """Return when a node was closed, as far as known."""
     for taint in node["spec"].get("taints") or ():
         if taint["key"] == keys.DISRUPTED:
             return seconds(taint.get("timeAdded") or "")

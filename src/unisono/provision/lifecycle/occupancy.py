@@ -46,7 +46,7 @@ def is_coming_for(claim: Json, view: View) -> Json | None:
 
 
 def is_orphaned(claim: Json, view: View) -> bool:
-    """Say whether a machine is on its way, and anybody may take it over."""
+    """Say whether a machine is on its way, and any workload may take it over."""
     annotations = claim["metadata"].get("annotations") or {}
     if keys.HELD_FOR not in annotations or state_of(claim) != "launched":
         return False
@@ -84,7 +84,7 @@ NEVER = float("inf")
 
 
 def is_empty(node: Json, view: View) -> bool:
-    """Say whether no pod is on a node, agents apart, and nobody was admitted to it."""
+    """Say whether no pod is on a node, agents apart, and no workload is admitted to it."""
     for pod in view.by(names.POD, "node", node["metadata"]["name"]):
         is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if not is_over and not _is_agent(pod):
@@ -93,7 +93,7 @@ def is_empty(node: Json, view: View) -> bool:
 
 
 def only_user_of(node: Json, workload: Json, view: View) -> bool:
-    """Say whether nobody but one workload is on a node, and nothing there objects to moving."""
+    """Say whether one workload alone uses a node, and no pod there forbids disruption."""
     own = workload["metadata"]
     for pod in view.by(names.POD, "node", node["metadata"]["name"]):
         is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
@@ -142,7 +142,7 @@ def expires_at(claim: Json) -> float:
 
 
 def ends_at(claim: Json) -> float:
-    """Return when a node that is too old goes even if somebody is on it."""
+    """Return when a node that is too old is removed even if it is in use."""
     grace = claim["spec"].get("terminationGracePeriod")
     return expires_at(claim) + _seconds(str(grace)) if grace else NEVER
 

@@ -3,7 +3,7 @@
     <workload>-<check>-<attempt>            the request, attempts counted from 1
     ppt-<request>-<pod set>                 what its pods look like
 
-Names and contents are those of Kueue, so that whoever reads one finds the other's. Spec
+Names and contents are those of Kueue, so that tools for one work with the other. Spec
 provisioning §5.13.
 """
 
@@ -221,7 +221,7 @@ def request_of(
 
 
 def updates_of(request: Json, config: RequestConfig, sets: Sequence[PodSets]) -> list[Json]:
-    """Return what pods get so that they, and nobody else, use the nodes of a request."""
+    """Return what pods get so that they alone use the nodes of a request."""
     details = (request.get("status") or {}).get("provisioningClassDetails") or {}
     selector = {
         one.key: details[one.value_from_provisioning_class_detail]

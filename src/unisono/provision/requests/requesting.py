@@ -6,8 +6,8 @@
       Failed, BookingExpired, too late      Retry after a growing pause, at last Rejected
       CapacityRevoked                       Rejected
 
-Whoever loses its quota gives its request up. Attempts are counted in the check's `retryCount`, so
-that a crash forgets nothing. Spec provisioning §5.13.
+A workload that loses its quota gives its request up. Attempts are counted in the check's
+`retryCount`, so that a crash forgets nothing. Spec provisioning §5.13.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class ProvisioningRequests:
                 yield Again(due)
             return judged
         if state["state"] == "Ready":
-            return state  # it was used, and somebody deleted it
+            return state  # it was used, and then deleted
         for template in templates_of(workload, name, sets):
             yield Create(template)
         yield Create(request_of(workload, name, config, sets, parameters))
@@ -143,7 +143,7 @@ class ProvisioningRequests:
         return _said(state, "Pending", f"asks for nodes: ProvisioningRequest {name}", now)
 
     def _timeout(self, workload: Json, config: RequestConfig) -> float:
-        """Return how long a request may take; who queues at a cloud may wait for days."""
+        """Return how long a request may take; a queue of the cloud may take days."""
         text = (workload["metadata"].get("annotations") or {}).get(TIMEOUT, "")
         try:
             if text:
@@ -176,7 +176,7 @@ class ProvisioningRequests:
             failure = _failure(request)
             if failure is None:
                 if found is not None and found[0] == "TimedOut":
-                    return  # who fulfils it is about to say so
+                    return  # the autoscaler is about to say so
                 continue
             after = _failed(state, config, attempt, failure, now)
             yield from _count(workload, [*states[:place], after, *states[place + 1 :]], after, now)
@@ -209,7 +209,7 @@ def _count(workload: Json, states: list[Json], after: Json, now: float) -> Steps
 
 
 def _withdraw(requests: Sequence[Json]) -> Steps:
-    """Delete requests with their templates: nobody needs their nodes."""
+    """Delete requests with their templates: their nodes are not needed."""
     for request in requests:
         if "deletionTimestamp" in request["metadata"]:
             continue
@@ -251,7 +251,7 @@ def _judged(
 
 
 def _failure(request: Json) -> str | None:
-    """Return why a request brought nothing; None if nobody says so."""
+    """Return why a request brought nothing; None if no condition says so."""
     conditions = (request.get("status") or {}).get("conditions")
     for kind in ("Failed", "BookingExpired"):
         found = find(conditions, kind)

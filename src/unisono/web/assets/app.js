@@ -1,4 +1,4 @@
-// The page: which part of it is open, who looks at it, keys, and light or dark.
+// The page: which part of it is open, the signed-in user, keys, and light or dark.
 
 import { fill, forget, h } from "./dom.js";
 import { follow, hasToken, signIn, signOut, stop, takeToken, whoAmI } from "./live.js";
@@ -9,7 +9,7 @@ const PAGE = document.getElementById("page");
 const MAIN = document.getElementById("main");
 const LIVE = document.getElementById("live");
 
-// The first page is loaded with the rest; the others when somebody goes there.
+// The first page is loaded with the rest; the others when they are opened.
 const PARTS = {
   overview: async () => overview,
   queues: () => import("./queues.js"),
@@ -48,7 +48,7 @@ function parse() {
   return { name: name in PARTS ? name : "absent", rest, query: new URLSearchParams(query || "") };
 }
 
-/** What pages get besides their model: where they are, who looks, and how to go elsewhere. */
+/** What pages get besides their model: their address, the user, and how to change the address. */
 function context() {
   return { ...route, person, redraw: draw, change };
 }
@@ -107,9 +107,9 @@ function draw() {
 }
 
 function absent() {
-  document.title = "Nothing here · Unisono";
+  document.title = "Page not found · Unisono";
   say("live");
-  fill(PAGE, [heading("There is no such page", "The address may be of another version."), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))]);
+  fill(PAGE, [heading("Page not found", "The address may be from another version."), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))]);
   document.body.dataset.drawn = "absent";
 }
 
@@ -122,7 +122,7 @@ function navigation() {
       icon(path), h("span", {}, title))));
 }
 
-const SAID = { live: "live", gone: "the cluster does not answer; trying again" };
+const SAID = { live: "live", gone: "no connection, retrying" };
 
 function say(what) {
   if (LIVE.dataset.state === what) return;
@@ -130,7 +130,7 @@ function say(what) {
   LIVE.textContent = SAID[what] || what;
 }
 
-// ---- who looks --------------------------------------------------------------------------------------
+// ---- sign-in ----------------------------------------------------------------------------------------
 
 function askForToken() {
   stop();
@@ -144,7 +144,7 @@ function askForToken() {
   const submit = async (event) => {
     event.preventDefault();
     const found = await signIn(input.value.trim()).catch(() => null);
-    if (!found) { wrong.textContent = "Nobody has this token."; input.focus(); return; }
+    if (!found) { wrong.textContent = "This token is not valid."; input.focus(); return; }
     person = found;
     account();
     open();
@@ -153,7 +153,7 @@ function askForToken() {
     h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
     h("h1", {}, "Sign in"),
     person && person.cookie
-      ? h("p", {}, "With a token of the cluster, for example from ", h("code", {}, "kubectl create token ACCOUNT"), ". You see what its owner may see.")
+      ? h("p", {}, "With a token of the cluster, for example from ", h("code", {}, "kubectl create token ACCOUNT"), ". You see what the token’s account may list.")
       : h("p", {}, "The address that ", h("code", {}, "unisono up"), " printed signs you in. Or paste the token from the file ", h("code", {}, "web-token"), " of its folder."),
     h("label", { for: "token" }, "Token"), input, wrong,
     h("button", { type: "submit", class: "button main" }, "Sign in"))]);
@@ -215,7 +215,7 @@ async function begin() {
   takeToken();
   route = parse();
   navigation();
-  // Who brought a token need not wait for its name: the first page comes at the same time.
+  // With a token at hand the first page is loaded at once, and the name of the user beside it.
   const isKnown = hasToken();
   const asking = whoAmI();
   if (isKnown) { person = { name: "…", cookie: false, reports: true }; open(); }
@@ -237,7 +237,7 @@ window.addEventListener("hashchange", () => {
   open();
 });
 document.addEventListener("keydown", press);
-// Browsers keep six connections to one place, for all tabs together: who is not looked at lets go.
+// Browsers allow six connections to one host, for all tabs together: a hidden tab closes its own.
 document.addEventListener("visibilitychange", () => {
   if (!person || !person.name || !part || !part.ask) return;
   if (document.hidden) stop();

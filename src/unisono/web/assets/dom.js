@@ -111,7 +111,7 @@ function update(have, want) {
     have.heard = new Set([...(heard || []), ...Object.keys(want.handlers)]);
     have.handlers = want.handlers;
   }
-  // What somebody is typing into is theirs.
+  // A field in use keeps what the user types.
   if ("value" in want && have !== document.activeElement && have.value !== want.value) have.value = want.value;
   fill(have, [...want.childNodes]);
 }

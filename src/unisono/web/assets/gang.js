@@ -1,4 +1,4 @@
-// One gang: how far it is, why it waits and what would change that, its members and their nodes.
+// One workload: its progress, why it waits and what would change that, its pods and their nodes.
 
 import { h } from "./dom.js";
 import { card, chip, command, empty, heading, nodeLink, queueLink, table } from "./parts.js";
@@ -12,26 +12,26 @@ export function draw(model, { rest }) {
   const one = model.head;
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/workloads" }, "Workloads"), ` / ${rest[0]} / ${rest[1]}`);
   if (one.absent) {
-    return [crumbs, heading(rest[1]), empty("There is no such gang", "It may be gone, or it is of a namespace that you may not look into.")];
+    return [crumbs, heading(rest[1]), empty("Workload not found", "It may have been deleted, or you have no access to its namespace.")];
   }
   return [
     crumbs,
-    heading(one.job.slice(one.job.indexOf("/") + 1), `${one.job.split("/")[0]} of ${one.user} in namespace ${rest[0]}`, chip(one)),
-    card("How far it is", steps(one)),
+    heading(one.job.slice(one.job.indexOf("/") + 1), `${one.job.split("/")[0]}, user ${one.user}, namespace ${rest[0]}`, chip(one)),
+    card("Progress", steps(one)),
     why(one),
     one.purchase ? purchase(one.purchase) : null,
-    h("div", { class: "two" }, card("About", about(one)), card("What happened", history(one))),
-    card("Members", members(model)),
+    h("div", { class: "two" }, card("About", about(one)), card("History", history(one))),
+    card("Pods", members(model)),
   ];
 }
 
-// ---- created → quota → nodes → start → running → over ---------------------------------------------
+// ---- created → quota → nodes → start → running → finished ---------------------------------------------
 
 function steps(one) {
   const at = one.times;
   const line = [
-    ["Created", at.created], ["Has quota", at.quota], ["Has nodes", at.nodes], ["Started", at.start || at.ready],
-    ["All pods run", at.ready], ["Finished", at.over],
+    ["Created", at.created], ["Quota reserved", at.quota], ["Admitted", at.nodes], ["First pod started", at.start || at.ready],
+    ["All pods ready", at.ready], ["Finished", at.over],
   ];
   const done = line.filter(([, when]) => when).length;
   let before = 0;
@@ -49,8 +49,8 @@ function steps(one) {
 
 function next(one) {
   if (one.state === "waits" && one.start) return starts(one.start, one.promised);
-  if (one.state === "runs") return one.limit ? `by ${clock((one.times.nodes || one.times.quota) + one.limit)}` : "when it is done";
-  return "next";
+  if (one.state === "runs") return one.limit ? `by ${clock((one.times.nodes || one.times.quota) + one.limit)}` : "running";
+  return "pending";
 }
 
 // ---- why it waits ---------------------------------------------------------------------------------
@@ -58,22 +58,22 @@ function next(one) {
 function why(one) {
   if (one.state !== "waits") return null;
   const [namespace, name] = one.key.split("/");
-  const facts = one.facts.length ? one.facts : [{ fact: "", says: one.says || "It was not examined yet.", changes: one.changes.join("; ") }];
-  const place = one.place ? `Number ${count(one.place)} of ${count(one.inLine)} in queue ${one.queue}. ` : "";
+  const facts = one.facts.length ? one.facts : [{ fact: "", says: one.says || "Not evaluated yet.", changes: one.changes.join("; ") }];
+  const place = one.place ? `Position ${count(one.place)} of ${count(one.inLine)} in queue ${one.queue}. ` : "";
   return h("section", { class: "card why", "aria-label": "Why it waits" },
     h("h2", {}, "Why it waits"),
     h("ul", { class: "facts" }, facts.map((fact) => h("li", { "data-key": fact.says },
       h("p", { class: "says" }, plain(fact.says)),
-      fact.changes ? h("p", { class: "changes" }, h("b", {}, "What would change it: "), plain(fact.changes)) : null))),
-    h("p", { class: "estimate" }, place, h("b", {}, one.start ? `Starts ${starts(one.start, one.promised)}. ` : "When it starts is not known yet. "),
-      one.start ? (one.promised ? "Its nodes are kept for that time." : "An estimate: nothing is kept free for it.") : "Limits on running gangs would tell."),
+      fact.changes ? h("p", { class: "changes" }, h("b", {}, "To change that: "), plain(fact.changes)) : null))),
+    h("p", { class: "estimate" }, place, h("b", {}, one.start ? `Starts ${starts(one.start, one.promised)}. ` : "Start time unknown. "),
+      one.start ? (one.promised ? "Reserved: backfill does not delay it." : "An estimate: no resources are reserved.") : "An estimate needs time limits on the running workloads."),
     h("p", { class: "quiet" }, "In a terminal: ", command(`unisono why workload/${name} -n ${namespace}`)));
 }
 
 function purchase(one) {
   const machines = one.machines.map((some) => `${some.count} × ${some.type} (${some.sold}, ${some.zone})`).join(", ");
-  return card("Machines bought for it", h("p", {}, `${machines}, ${money(one.price)} an hour together.`),
-    h("p", { class: "quiet" }, one.phase === "Ready" ? "All of them are there." : `${one.phase}; expected by ${clock(one.readyBy)}.`));
+  return card("Provisioned machines", h("p", {}, `${machines}, ${money(one.price)} per hour in total.`),
+    h("p", { class: "quiet" }, one.phase === "Ready" ? "All are ready." : `${one.phase}; expected by ${clock(one.readyBy)}.`));
 }
 
 // ---- about ----------------------------------------------------------------------------------------
@@ -82,9 +82,9 @@ function about(one) {
   const asks = one.asks.map((some) => h("div", {}, `${plural(some.pods, "pod")} of ${some.name}`,
     h("small", {}, Object.entries(some.each).map(([name, amount]) => plain(`${amount} ${name}`)).join(", ") || "no requests")));
   const entries = [
-    ["Queue", queueLink(one.queue)], ["GPUs", count(one.gpus)], ["Asks for", asks.length ? asks : plural(one.pods, "pod")],
+    ["Queue", queueLink(one.queue)], ["GPUs", count(one.gpus)], ["Requests", asks.length ? asks : plural(one.pods, "pod")],
     ["Priority", count(one.priority)],
-    ["Time limit", one.limit ? lasting(one.limit) : "none said"],
+    ["Time limit", one.limit ? lasting(one.limit) : "none"],
     ["Progress", one.progress ? `step ${count(one.progress.step)}${one.progress.total ? ` of ${count(one.progress.total)}` : ""}` : null],
     ["Nodes", one.places.length ? placesOf(one.places) : null],
   ];
@@ -100,15 +100,15 @@ function placesOf(places) {
 function history(one) {
   const evictions = one.evictions.reduce((sum, some) => sum + some.count, 0);
   const entries = [
-    ["Restarted", one.restarts ? plural(one.restarts, "time") : "never"],
-    ["Had to leave", evictions ? one.evictions.map((some) => `${plural(some.count, "time")}: ${some.reason}`).join(", ") : "never"],
+    ["Restarts", count(one.restarts || 0)],
+    ["Evictions", evictions ? one.evictions.map((some) => `${count(some.count)} ${some.reason}`).join(", ") : "0"],
   ];
-  if (one.lastEviction && evictions) entries.push(["The last time", one.lastEviction]);
-  if (one.ended) entries.push(["How it ended", one.ended]);
+  if (one.lastEviction && evictions) entries.push(["Last eviction", one.lastEviction]);
+  if (one.ended) entries.push(["Result", one.ended]);
   const span = Math.max(3600, Math.ceil((now() - one.times.created) * 1.3));
   return [
     h("dl", { class: "pairs" }, entries.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    h("p", { class: "more" }, h("a", { href: `#/timeline?queue=${encodeURIComponent(one.queue)}&span=${span}` }, "See it among the others on the timeline")),
+    h("p", { class: "more" }, h("a", { href: `#/timeline?queue=${encodeURIComponent(one.queue)}&span=${span}` }, "Show on the timeline")),
   ];
 }
 
@@ -116,12 +116,12 @@ function history(one) {
 
 function members(model) {
   const one = model.head;
-  if (!one.members) return empty("It has no pods", one.state === "waits" ? "They come into being together, when the whole gang has its nodes." : "");
+  if (!one.members) return empty("No pods", one.state === "waits" ? "Pods are created together once the whole gang is placed." : "");
   const phases = Object.entries(one.phases).map(([phase, amount]) => `${count(amount)} ${phase.toLowerCase()}`).join(", ");
-  if (!model.order.length) return empty(`${plural(one.members, "pod")}: ${phases}`, "Their names are not yours to see.");
+  if (!model.order.length) return empty(`${plural(one.members, "pod")}: ${phases}`, "You have no permission to list pods in this namespace.");
   return [
     h("p", { class: "quiet" }, `${plural(one.members, "pod")}: ${phases}${one.members > model.order.length ? `; the first ${model.order.length} are shown` : ""}`),
-    table("Members of the gang", [["Pod"], ["Node"], ["State"], ["GPUs", { n: true }], ["For", { n: true }]],
+    table("Pods of the workload", [["Pod"], ["Node"], ["State"], ["GPUs", { n: true }], ["Age", { n: true }]],
       model.order.map((name) => {
         const pod = model.rows.get(name);
         return { key: name, cells: [h("span", { class: "pod" }, name), nodeLink(pod.node), h("span", { class: `chip ${phaseKind(pod)}` }, phaseWord(pod)), count(pod.gpus), ago(pod.since)] };

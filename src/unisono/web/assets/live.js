@@ -11,7 +11,7 @@ let current = null;
 
 export class NotSignedIn extends Error {}
 
-/** The headers that say who we are; where a cookie does, there is nothing to say. */
+/** The headers that authenticate; none where a cookie does. */
 export function headers() {
   const token = sessionStorage.getItem(KEY);
   return token ? { Authorization: `Bearer ${token}` } : {};
@@ -34,7 +34,7 @@ export async function whoAmI() {
   return about;
 }
 
-/** Sign in with a token; returns who that is, or null. */
+/** Sign in with a token; return the session, or null. */
 export async function signIn(token) {
   const answer = await fetch("/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
   if (!answer.ok) return null;

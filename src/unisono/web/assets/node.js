@@ -12,13 +12,13 @@ export function draw(model, { rest }) {
   const one = model.head;
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/nodes" }, "Nodes"), ` / ${rest[0]}`);
   if (one.denied) return [crumbs, heading(rest[0]), denied(one.denied)];
-  if (one.absent) return [crumbs, heading(rest[0]), empty("There is no such node", "It may have been given back.")];
+  if (one.absent) return [crumbs, heading(rest[0]), empty("Node not found", "It may have been removed.")];
   const about = [
-    ["GPUs", one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : "none"], ["Type", one.type || "–"], ["Sold as", one.sold || "–"], ["Zone", one.zone || "–"], ["Pool", one.pool || "none"],
-    ["Price", one.price ? `${money(one.price)} an hour` : "not known"],
-    ["There since", one.since ? `${clock(one.since)} (${ago(one.since)})` : "–"],
-    ["Bought for", one.heldFor ? gangLink(one.heldFor) : null],
-    ["Idle until", one.idleUntil ? `${clock(one.idleUntil)} (${one.idleUntil > now() ? `in ${lasting(one.idleUntil - now())}` : "now"})` : null],
+    ["GPUs", one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : "none"], ["Type", one.type || "–"], ["Capacity type", one.sold || "–"], ["Zone", one.zone || "–"], ["Pool", one.pool || "none"],
+    ["Price", one.price ? `${money(one.price)} an hour` : "unknown"],
+    ["Created", one.since ? `${clock(one.since)} (${ago(one.since)})` : "–"],
+    ["Provisioned for", one.heldFor ? gangLink(one.heldFor) : null],
+    ["Idle, removed at", one.idleUntil ? `${clock(one.idleUntil)} (${one.idleUntil > now() ? `in ${lasting(one.idleUntil - now())}` : "now"})` : null],
   ];
   return [
     crumbs,
@@ -32,10 +32,10 @@ export function draw(model, { rest }) {
   ];
 }
 
-const devices = (one) => table("GPUs of this node", [["GPU"], ["Held by"]],
-  one.by.map((who, at) => ({ key: String(at), cells: [`GPU ${at}`, who ? gangLink(who) : h("span", { class: "quiet" }, one.bad ? "out of service" : "free")] })));
+const devices = (one) => table("GPUs of this node", [["GPU"], ["Workload"]],
+  one.by.map((holder, at) => ({ key: String(at), cells: [`GPU ${at}`, holder ? gangLink(holder) : h("span", { class: "quiet" }, one.bad ? "out of service" : "free")] })));
 
-const pods = (model) => table("Pods that hold it", [["Pod"], ["Gang", { hide: true }], ["GPUs", { n: true }], ["For", { n: true }]],
+const pods = (model) => table("Pods with GPUs on this node", [["Pod"], ["Workload", { hide: true }], ["GPUs", { n: true }], ["Age", { n: true }]],
   model.order.map((name) => {
     const pod = model.rows.get(name);
     return { key: name, cells: [h("span", { class: "pod" }, name), pod.gang ? gangLink(pod.gang) : "–", count(pod.gpus), ago(pod.since)] };

@@ -1,4 +1,4 @@
-// The first page: GPUs by state, who is next in every queue and why it waits, what runs, who uses it.
+// The first page: GPUs by state, the next workload of every queue and why it waits, what runs, usage by user.
 
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
@@ -16,25 +16,25 @@ export function draw(model) {
     heading("Overview", said(head)),
     head.gpus ? gpuCard(head) : null,
     figures(
-      figure(count(head.counts.runs), head.counts.runs === 1 ? "gang runs" : "gangs run"),
-      figure(count(head.counts.waits), head.counts.waits === 1 ? "gang waits" : "gangs wait", head.counts.waits ? "warn" : ""),
-      head.gpus ? figure(count(head.gpus.wanted), "GPUs wanted by those who wait") : null,
-      head.gpus ? figure(percent(head.gpus.held, head.gpus.there), "of the GPUs in use") : null,
-      head.gpus && head.gpus.cost ? figure(money(head.gpus.cost), "an hour, all nodes") : null,
+      figure(count(head.counts.runs), "running"),
+      figure(count(head.counts.waits), "waiting", head.counts.waits ? "warn" : ""),
+      head.gpus ? figure(count(head.gpus.wanted), "GPUs requested by waiting workloads") : null,
+      head.gpus ? figure(percent(head.gpus.held, head.gpus.there), "GPUs in use") : null,
+      head.gpus && head.gpus.cost ? figure(money(head.gpus.cost), "per hour, all nodes") : null,
     ),
     head.troubles.length ? troubles(head.troubles) : null,
-    card("Next in every queue", head.heads.length ? next(head.heads)
-      : empty("Nobody waits", "Whoever submits now starts as soon as there is room.")),
+    card("Next in each queue", head.heads.length ? next(head.heads)
+      : empty("No workloads are waiting", "A job submitted now starts as soon as quota and nodes allow.")),
     h("div", { class: "two" },
-      card("What runs", running.length ? runs(running, head)
-        : empty("Nothing runs", "Submit a job as always, or watch a story:", "unisono demo")),
-      card("Who uses the GPUs", head.users.length ? users(head) : empty("Nobody", "No gang holds a GPU."))),
+      card("Running", running.length ? runs(running, head)
+        : empty("No workloads are running", "Submit a job as usual, or run a demo:", "unisono demo")),
+      card("GPUs by user", head.users.length ? users(head) : empty("No GPUs in use", ""))),
   ];
 }
 
 function said(head) {
-  if (!head.gpus) return "What you may see of the cluster, as it is now.";
-  return `${plural(head.gpus.there, "GPU")} on ${plural(head.nodes, "node")} in ${plural(head.queues, "queue")}, as it is now.`;
+  if (!head.gpus) return "Live state of the cluster, as far as you have access.";
+  return `${plural(head.gpus.there, "GPU")} on ${plural(head.nodes, "node")}, ${plural(head.queues, "queue")}.`;
 }
 
 function gpuCard(head) {
@@ -42,15 +42,15 @@ function gpuCard(head) {
   const parts = [[held, "held", "in use"], [free, "free", "free"], [down, "down", "out of service"]];
   return card("GPUs",
     there ? meter(parts, there, `${held} of ${there} GPUs in use, ${free} free, ${down} out of service`)
-      : empty("There are no GPUs yet", "Nodes appear here as they join, or as machines are bought for a gang."),
+      : empty("No GPUs yet", "Nodes appear here when they join the cluster or are provisioned."),
     there ? legend(parts) : null,
     head.models.length > 1 ? h("ul", { class: "models" }, head.models.map((one) => h("li", {},
       h("span", {}, one.model), meter([[one.held, "held"]], one.there, `${one.held} of ${one.there} in use`, true),
       h("span", { class: "n" }, `${count(one.held)} of ${count(one.there)}`)))) : null);
 }
 
-const next = (heads) => table("Who is next in every queue", [
-  ["Queue"], ["Waiting", { n: true }], ["Next"], ["GPUs", { n: true }], ["Why it waits", { wide: true }],
+const next = (heads) => table("Next workload of each queue", [
+  ["Queue"], ["Waiting", { n: true }], ["Next"], ["GPUs", { n: true }], ["Reason", { wide: true }],
 ], heads.map((one) => ({
   key: one.queue,
   cells: [queueLink(one.queue), count(one.waits), one.head ? gangLink(one.head.key, one.head.job) : gangLink("·"),
@@ -58,13 +58,13 @@ const next = (heads) => table("Who is next in every queue", [
 })));
 
 const runs = (running, head) => [
-  table("The latest to start", [["Gang"], ["Owner", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ["For", { n: true }]],
+  table("Latest started workloads", [["Workload"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ["Running for", { n: true }]],
     running.map((one) => ({
       key: one.key,
       cells: [gangLink(one.key, one.job), one.user, queueLink(one.queue), count(one.gpus), ago(one.since)],
     }))),
   head.counts.runs > running.length
-    ? h("p", { class: "more" }, h("a", { href: "#/workloads?state=runs" }, `All ${count(head.counts.runs)} that run`)) : null,
+    ? h("p", { class: "more" }, h("a", { href: "#/workloads?state=runs" }, `All ${count(head.counts.runs)} running workloads`)) : null,
 ];
 
 function users(head) {
@@ -76,8 +76,8 @@ function users(head) {
 }
 
 function troubles(of) {
-  return h("section", { class: "card alarm", "aria-label": "Nodes to look at" },
-    h("h2", {}, "Nodes to look at"),
+  return h("section", { class: "card alarm", "aria-label": "Nodes with problems" },
+    h("h2", {}, "Nodes with problems"),
     h("ul", {}, of.map((one) => (one.more ? h("li", {}, h("a", { href: "#/map" }, `and ${count(one.more)} more`))
       : h("li", {}, nodeLink(one.name), `: ${trouble(one)}`)))));
 }
@@ -85,7 +85,7 @@ function troubles(of) {
 function trouble(one) {
   const said = one.why.map((why) => why.replace("=", ": ").replace(/: $/, ""));
   if (!one.ready) said.unshift("not ready");
-  else if (one.closed && !said.length) said.push("closed to new pods");
+  else if (one.closed && !said.length) said.push("cordoned");
   if (one.broken) said.push(`${plural(one.broken, "GPU")} unhealthy`);
   return `${said.join(", ")}${one.held ? ` – ${plural(one.held, "GPU")} still in use` : ""}`;
 }

@@ -45,9 +45,9 @@ export function empty(title, text, command) {
 }
 
 export const denied = (right) =>
-  empty("This is not yours to see", "Ask whoever runs the cluster for the right to", right);
+  empty("Access denied", "Ask an administrator for the permission to", right);
 
-/** The state of a gang: a dot and a word. */
+/** The state of a workload: a dot and a word. */
 export function chip(one) {
   const stage = one.state === "waits" && one.stage ? STAGES[one.stage] || one.stage : "";
   return h("span", { class: `chip ${one.state}` }, stage ? `waiting: ${stage}` : STATES[one.state] || one.state);
@@ -71,9 +71,9 @@ const address = (key) => key.split("/").map(encodeURIComponent).join("/");
 export const gangAddress = (key) => `#/workloads/${address(key)}`;
 export const nodeAddress = (name) => `#/nodes/${encodeURIComponent(name)}`;
 
-/** A link to a gang: its own name first, its namespace smaller. */
+/** A link to a workload: its own name first, its namespace smaller. */
 export function gangLink(key, job) {
-  if (!key || key === "·") return h("span", { class: "quiet" }, "another team’s");
+  if (!key || key === "·") return h("span", { class: "quiet" }, "another namespace");
   const [namespace, name] = key.split("/");
   const own = job ? job.slice(job.indexOf("/") + 1) : name;
   return h("a", { class: "gang", href: gangAddress(key), title: key },
@@ -85,11 +85,11 @@ export const nodeLink = (name) => (name ? h("a", { href: nodeAddress(name) }, na
 
 export const queueLink = (name) => (name ? h("a", { class: "plain", href: `#/workloads?queue=${encodeURIComponent(name)}` }, name) : "–");
 
-/** Why it waits, and when it starts. */
+/** Why a workload waits, and when it starts. */
 export function reason(one) {
   if (one.state !== "waits") return "";
   return h("div", { class: "reason" },
-    h("p", {}, plain(one.says || "Its turn has not come.")),
+    h("p", {}, plain(one.says || "Not evaluated yet.")),
     one.start ? h("p", { class: "when" }, `starts ${starts(one.start, one.promised)}`) : null);
 }
 

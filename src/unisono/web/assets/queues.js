@@ -1,4 +1,4 @@
-// Queues as a tree of cohorts: what is theirs, used, borrowed and lent.
+// Queues as a tree of cohorts: quota, usage, borrowed and lent GPUs.
 
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
@@ -13,14 +13,14 @@ export function draw(model) {
   if (model.head.denied) return [heading("Queues"), denied(model.head.denied)];
   const rows = rowsOf(model);
   if (!rows.length) {
-    return [heading("Queues"), empty("There are no queues yet", "A ClusterQueue says how much a team may use:", "kubectl apply -f queues.yaml")];
+    return [heading("Queues"), empty("No queues yet", "A ClusterQueue defines how much a team may use:", "kubectl apply -f queues.yaml")];
   }
   const waits = rows.reduce((sum, one) => sum + one.waits, 0);
   return [
-    heading("Queues", `${plural(rows.length, "queue")}, ${plural(waits, "gang")} waiting. Unused quota of a cohort is lent to its other queues.`),
+    heading("Queues", `${plural(rows.length, "queue")}, ${plural(waits, "workload")} waiting. Queues of a cohort borrow unused quota from each other.`),
     ...tree(rows).map(cohort),
     rows.filter((one) => !one.cohorts.length).length
-      ? card("Queues of their own", h("div", { class: "queues" }, rows.filter((one) => !one.cohorts.length).map(queue))) : null,
+      ? card("Queues without a cohort", h("div", { class: "queues" }, rows.filter((one) => !one.cohorts.length).map(queue))) : null,
   ];
 }
 
@@ -64,8 +64,8 @@ function cohort(one) {
 function queue(one) {
   return h("article", { class: "queue", "data-key": one.name, "aria-label": `Queue ${one.name}` },
     h("header", {}, h("h3", {}, queueLink(one.name)), one.active ? null : h("span", { class: "chip over" }, "stopped"),
-      h("p", {}, `${plural(one.runs, "gang")} running, ${count(one.waits)} waiting`, one.wanted ? ` for ${plural(one.wanted, "GPU")}` : "")),
-    one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, "It has no GPU quota."),
+      h("p", {}, `${count(one.runs)} running, ${count(one.waits)} waiting`, one.wanted ? ` (${plural(one.wanted, "GPU")} requested)` : "")),
+    one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, "No GPU quota."),
     one.head ? h("div", { class: "head" }, h("p", {}, "Next: ", gangLink(one.head.key, one.head.job)), reason(one.head)) : null);
 }
 

@@ -1,4 +1,4 @@
-// Who used what in a time, at what price, and files of it to keep.
+// GPU usage and cost of a period, and files of it to download.
 
 import { h } from "./dom.js";
 import { headers } from "./live.js";
@@ -25,7 +25,7 @@ const address = (form, { since, until }) => `/report/${form}?since=${since}&unti
 /** Ask for the figures; they are not live, because a report is of a time that has passed. */
 export async function load({ query, person }) {
   made = null;
-  trouble = person.reports ? "" : "no ledger is kept here, or the usage of everybody is not yours to see";
+  trouble = person.reports ? "" : "no usage ledger is kept here, or you may not see the usage of all users";
   if (trouble) return;
   const answer = await fetch(address("figures", period(query)), { headers: headers(), cache: "no-store" });
   if (answer.ok) made = await answer.json();
@@ -44,13 +44,13 @@ async function keep(form, query) {
 export function draw(model, { query }) {
   const { since, until } = period(query);
   const tools = h("div", { class: "tools" },
-    choices("How much time", RANGES, query.get("since") ? "" : query.get("days") || "7", (days) => `#/reports?days=${days}`),
-    made ? h("div", { class: "buttons", role: "group", "aria-label": "Files to keep" }, FORMATS.map(([form, name]) =>
+    choices("Period", RANGES, query.get("since") ? "" : query.get("days") || "7", (days) => `#/reports?days=${days}`),
+    made ? h("div", { class: "buttons", role: "group", "aria-label": "Download" }, FORMATS.map(([form, name]) =>
       h("button", { type: "button", class: "button", "data-format": form, "aria-label": `Download as ${name}`, on: { click: () => keep(form, query) } }, `↓ ${name}`))) : null);
-  const top = heading("Reports", `${day(since)} – ${day(until)}: who used the GPUs, how busy they were, what that cost`);
+  const top = heading("Reports", `${day(since)} – ${day(until)}: GPU usage, utilization and cost`);
   if (!made) {
     return [top, trouble.includes("ledger") ? null : tools,
-      empty(trouble ? "There is no report" : "Counting …", trouble ? `${trouble[0].toUpperCase()}${trouble.slice(1)}.` : "")];
+      empty(trouble ? "No report" : "Loading …", trouble ? `${trouble[0].toUpperCase()}${trouble.slice(1)}.` : "")];
   }
   const { headline, before } = made;
   const used = headline.amounts;
@@ -58,28 +58,28 @@ export function draw(model, { query }) {
     top, tools,
     figures(
       figure(hours(used.allocated), "GPU-hours used", "", change(used.allocated, before.amounts.allocated)),
-      figure(percent(used.allocated, headline.capacity), "of the GPU-hours there were"),
-      figure(percent(used.busy, used.busy + used.idle), "busy while measured", used.busy < used.idle ? "warn" : ""),
-      figure(money((used.costCents + headline.overheadCents) / 100), "spent", "", used.wastedCents ? `${money(used.wastedCents / 100)} of it idle or lost` : ""),
-      figure(lasting(headline.waits.p50), "median wait", "", headline.waits.count ? `95 % within ${lasting(headline.waits.p95)}` : ""),
+      figure(percent(used.allocated, headline.capacity), "of GPU capacity"),
+      figure(percent(used.busy, used.busy + used.idle), "busy, of measured hours", used.busy < used.idle ? "warn" : ""),
+      figure(money((used.costCents + headline.overheadCents) / 100), "spent", "", used.wastedCents ? `of which ${money(used.wastedCents / 100)} idle or lost` : ""),
+      figure(lasting(headline.waits.p50), "median wait", "", headline.waits.count ? `p95 ${lasting(headline.waits.p95)}` : ""),
       figure(count(headline.jobs), headline.jobs === 1 ? "job" : "jobs")),
     card("GPU-hours by day", days()),
-    h("div", { class: "two" }, card("Teams", shares(made.teams, "Team")), card("People", shares(made.users, "Person"))),
-    card("Queues", made.queues.length ? queues() : empty("No queue was used", "")),
-    made.waste.length ? card("Where most was wasted", waste()) : null,
+    h("div", { class: "two" }, card("Teams", shares(made.teams, "Team")), card("Users", shares(made.users, "User"))),
+    card("Queues", made.queues.length ? queues() : empty("No queue was used in this period", "")),
+    made.waste.length ? card("Largest waste", waste()) : null,
     made.faults.length ? card("Broken and slow nodes", faults()) : null,
   ];
 }
 
 function change(is, was) {
-  if (!was) return "nothing in the time before";
+  if (!was) return "none in the period before";
   const part = Math.round((100 * (is - was)) / was);
-  return `${part >= 0 ? "+" : "−"}${Math.abs(part)} % against the time before`;
+  return `${part >= 0 ? "+" : "−"}${Math.abs(part)} % compared to the period before`;
 }
 
 function days() {
   const all = Object.entries(made.byDay);
-  if (!all.length) return empty("Nothing was used", "The ledger begins when the cluster does.");
+  if (!all.length) return empty("No usage in this period", "");
   const most = Math.max(...all.map(([, amount]) => amount), 1e-9);
   return h("ul", { class: "days" }, all.map(([at, amount]) => h("li", { title: `${weekday(Number(at))}: ${hours(amount)} GPU-hours` },
     h("span", { class: "n" }, hours(amount)),
@@ -88,7 +88,7 @@ function days() {
 }
 
 function shares(of, word) {
-  if (!of.length) return empty("Nobody", "No job used a GPU in this time.");
+  if (!of.length) return empty("No usage in this period", "");
   const most = Math.max(...of.map((one) => one.amounts.allocated), 1e-9);
   return table(`GPU-hours by ${word.toLowerCase()}`, [[word], ["Jobs", { n: true, hide: true }], ["GPU-hours", { n: true }], ["Busy", { n: true }], ["Cost", { n: true }]],
     of.slice(0, 20).map((one) => ({
@@ -97,19 +97,19 @@ function shares(of, word) {
     })));
 }
 
-const queues = () => table("Queues in this time", [["Queue"], ["Own", { n: true }], ["Used", { n: true }], ["Borrowed", { n: true, hide: true }], ["Starved", { n: true, hide: true }], ["Median wait", { n: true }], ["Still waiting", { n: true }]],
+const queues = () => table("Queues in this period, in GPU-hours", [["Queue"], ["Quota", { n: true }], ["Used", { n: true }], ["Borrowed", { n: true, hide: true }], ["Unmet within quota", { n: true, hide: true }], ["Median wait", { n: true }], ["Still waiting", { n: true }]],
   made.queues.map((one) => ({
     key: one.name,
-    cells: [one.isDeleted ? `${one.name} (gone)` : one.name, hours(one.nominal), hours(one.used), hours(one.borrowed), hours(one.starved), one.waits.count ? lasting(one.waits.p50) : "–", count(one.stillWaiting)],
+    cells: [one.isDeleted ? `${one.name} (deleted)` : one.name, hours(one.nominal), hours(one.used), hours(one.borrowed), hours(one.starved), one.waits.count ? lasting(one.waits.p50) : "–", count(one.stillWaiting)],
   })));
 
-const faults = () => table("Work that was lost to broken and slow nodes", [["Node", { id: true }], ["Problem"], ["For", { n: true }], ["Jobs", { n: true }], ["GPU-hours lost", { n: true }], ["Cost", { n: true }], ["Whose", { wide: true }]],
+const faults = () => table("Work lost to broken and slow nodes", [["Node", { id: true }], ["Problem"], ["Duration", { n: true }], ["Jobs", { n: true }], ["GPU-hours lost", { n: true }], ["Cost", { n: true }], ["Users", { wide: true }]],
   made.faults.map((one) => ({
     key: `${one.node}/${one.problem}`,
-    cells: [one.node, one.problem, lasting(one.seconds), count(one.jobs), hours(one.gpuHours), money(one.costCents / 100), Object.entries(one.owners).map(([name, amount]) => `${name} ${hours(amount)}`).join(", ") || "nobody's"],
+    cells: [one.node, one.problem, lasting(one.seconds), count(one.jobs), hours(one.gpuHours), money(one.costCents / 100), Object.entries(one.owners).map(([name, amount]) => `${name} ${hours(amount)}`).join(", ") || "–"],
   })), { class: "stack" });
 
-const waste = () => table("Jobs that wasted most", [["Job"], ["Owner"], ["GPUs", { n: true }], ["Wasted", { n: true }], ["What to do", { wide: true }]],
+const waste = () => table("Jobs with the largest waste", [["Job"], ["User"], ["GPUs", { n: true }], ["Wasted", { n: true }], ["Recommendation", { wide: true }]],
   made.waste.map((one) => ({
     key: `${one.namespace}/${one.name}`,
     cells: [`${one.namespace}/${one.name}`, one.user, count(one.gpus), money(one.amounts.wastedCents / 100), one.advice.join("; ") || plural(one.gpus, "GPU")],

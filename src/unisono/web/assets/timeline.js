@@ -12,8 +12,8 @@ const LONGEST = 366 * 24 * HOUR;
 const STEPS = [10, 30, 60, 300, 600, 1800, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 2 * 24 * HOUR, 7 * 24 * HOUR, 30 * 24 * HOUR];
 const MOST_ROWS = 14; // of one lane; more are told of
 const MOST_LANES = 200;
-const PLANNED_LANE = "Planned: nodes are chosen at the start";
-const KINDS = [["runs", "runs"], ["over", "finished"], ["left", "had to leave or failed"], ["planned", "planned"]];
+const PLANNED_LANE = "Planned (nodes not chosen yet)";
+const KINDS = [["runs", "running"], ["over", "finished"], ["left", "evicted or failed"], ["planned", "planned"]];
 
 let chosen = ""; // the bar that keys have reached
 
@@ -35,25 +35,25 @@ export function draw(model, context) {
   const view = { since: head.since, until: head.until };
   const isTable = query.get("view") === "table";
   return [
-    heading("Timeline", `${clock(head.since)} – ${clock(head.until)}${head.live ? ", as it goes on" : ""}`),
+    heading("Timeline", `${clock(head.since)} – ${clock(head.until)}${head.live ? ", live" : ""}`),
     h("div", { class: "tools" },
       choices("Lanes", [["queue", "Queues"], ["node", "Nodes"]], by, (value) => to({ by: value === "queue" ? "" : value })),
-      choices("How much time", SPANS, query.get("span") || "21600", (value) => to({ span: value })),
+      choices("Time range", SPANS, query.get("span") || "21600", (value) => to({ span: value })),
       h("div", { class: "buttons" },
         button("Earlier", "←", () => pan(head, context, -0.5)), button("Later", "→", () => pan(head, context, 0.5)),
         button("Zoom in", "+", () => zoom(head, context, 0.5)), button("Zoom out", "−", () => zoom(head, context, 2)),
         head.live ? null : h("a", { class: "button", href: to({ end: "" }) }, "Now")),
-      h("a", { class: "button", href: to({ view: isTable ? "" : "table" }) }, isTable ? "As a chart" : "As a table"),
+      h("a", { class: "button", href: to({ view: isTable ? "" : "table" }) }, isTable ? "Chart" : "Table"),
       query.get("queue") ? h("a", { class: "tag", href: to({ queue: "" }), "aria-label": `Queue ${query.get("queue")}; show all queues` }, `queue ${query.get("queue")} ×`) : null),
-    !bars.length ? empty("Nothing ran in this time", head.undated ? `${plural(head.undated, "gang")} waiting, none with a date yet.` : "Choose a longer time, or an earlier one.")
+    !bars.length ? empty("Nothing in this time range", head.undated ? `${plural(head.undated, "workload")} waiting, without an estimated start.` : "Choose a longer or an earlier range.")
       : isTable ? h("div", { class: "card flush" }, asTable(bars)) : chart(bars, view, by, context),
     h("div", { class: "below" },
       h("ul", { class: "legend" }, KINDS.map(([kind, name]) => h("li", {}, h("i", { class: `k-${kind}`, "aria-hidden": "true" }), name)),
-        h("li", {}, h("i", { class: "k-wait", "aria-hidden": "true" }), "waited")),
+        h("li", {}, h("i", { class: "k-wait", "aria-hidden": "true" }), "waiting")),
       h("p", { class: "quiet" }, [
-        head.left ? `${plural(head.left, "shorter bar")} not shown. ` : "",
-        head.undated ? `${plural(head.undated, "gang")} waiting without a date. ` : "",
-        "Keys: + and − zoom, ← and → move, J and K go from bar to bar, Enter opens, 0 is now.",
+        head.left ? `${plural(head.left, "shorter bar")} hidden. ` : "",
+        head.undated ? `${plural(head.undated, "workload")} waiting without an estimated start. ` : "",
+        "Keys: + and − zoom, ← and → move, J and K select a bar, Enter opens it, 0 returns to now.",
       ].join(""))),
   ];
 }
@@ -80,13 +80,13 @@ function chart(bars, view, by, context) {
   }
   const shown = [...lanes].sort(([one], [other]) => (one === PLANNED_LANE) - (other === PLANNED_LANE) || one.localeCompare(other, [], { numeric: true }));
   const at = 100 * (now() - view.since) / (view.until - view.since);
-  return h("div", { class: "chart card flush", role: "group", "aria-label": "Bars over time; keys are told below", tabindex: "0" },
+  return h("div", { class: "chart card flush", role: "group", "aria-label": "Workloads over time; keys are listed below", tabindex: "0" },
     h("div", { class: "axis", "aria-hidden": "true" }, ticks(view).map(({ left, text }) => h("span", { style: { left: `${left}%` } }, text))),
     h("div", { class: "lanes" },
       h("div", { class: "grid", "aria-hidden": "true" }, ticks(view).map(({ left }) => h("i", { style: { left: `${left}%` } })),
         at >= 0 && at <= 100 ? h("i", { class: "now", style: { left: `${at}%` } }) : null),
       shown.slice(0, MOST_LANES).map(([name, of]) => lane(name, of, view, context))),
-    shown.length > MOST_LANES ? h("p", { class: "quiet" }, `${plural(shown.length - MOST_LANES, "more lane")}; narrow the time to see them.`) : null,
+    shown.length > MOST_LANES ? h("p", { class: "quiet" }, `${plural(shown.length - MOST_LANES, "more lane")}; shorten the range to see them.`) : null,
     h("p", { class: "unseen", role: "status" }, spoken(bars)));
 }
 
@@ -101,7 +101,7 @@ function lane(name, bars, view, context) {
   }
   const high = Math.max(1, rows.length);
   return h("section", { class: "lane", "aria-label": `${name}: ${plural(bars.length, "bar")}`, "data-key": name },
-    h("h2", {}, name, h("small", {}, `${plural(bars.length, "gang")}${left ? `, ${count(left)} hidden` : ""}`)),
+    h("h2", {}, name, h("small", {}, `${plural(bars.length, "workload")}${left ? `, ${count(left)} hidden` : ""}`)),
     h("div", { class: "bars", style: { height: `${high * 22 + 8}px` } },
       bars.filter((bar) => bar.row >= 0).map((bar) => draw1(bar, view, context))));
 }
@@ -133,16 +133,16 @@ function draw1(bar, view) {
 }
 
 function words(bar) {
-  const who = bar.key === "·" ? "another team’s gang" : bar.key;
+  const name = bar.key === "·" ? "workload of another namespace" : bar.key;
   const owner = bar.user ? ` of ${bar.user}` : "";
   const size = plural(bar.gpus, "GPU");
   const waited = bar.waited && bar.waited < bar.from ? `, after waiting ${lasting(bar.from - bar.waited)}` : "";
   if (bar.kind === "planned") {
     const whole = bar.to ? `, for ${lasting(bar.to - bar.from)} at most` : "";
-    return `${who}${owner}: ${size}, ${bar.promised ? "starts by" : "about"} ${clock(bar.from)}${whole}`;
+    return `${name}${owner}: ${size}, ${bar.promised ? "starts by" : "about"} ${clock(bar.from)}${whole}`;
   }
-  if (!bar.to) return `${who}${owner}: ${size} since ${clock(bar.from)}${bar.latest ? `, until ${clock(bar.latest)} at the latest` : ""}${waited}`;
-  return `${who}${owner}: ${size}, ${clock(bar.from)} – ${clock(bar.to)} (${lasting(bar.to - bar.from)})${waited}${bar.kind === "left" ? "; had to leave or failed" : ""}`;
+  if (!bar.to) return `${name}${owner}: ${size} since ${clock(bar.from)}${bar.latest ? `, until ${clock(bar.latest)} at the latest` : ""}${waited}`;
+  return `${name}${owner}: ${size}, ${clock(bar.from)} – ${clock(bar.to)} (${lasting(bar.to - bar.from)})${waited}${bar.kind === "left" ? "; evicted or failed" : ""}`;
 }
 
 function ticks(view) {
@@ -159,7 +159,7 @@ function ticks(view) {
   return made;
 }
 
-const asTable = (bars) => table(plural(bars.length, "bar"), [["Gang"], ["Lane"], ["GPUs", { n: true }], ["From"], ["To"], ["State"]],
+const asTable = (bars) => table(plural(bars.length, "bar"), [["Workload"], ["Lane"], ["GPUs", { n: true }], ["From"], ["To"], ["State"]],
   bars.map((bar) => ({
     key: bar.id,
     cells: [gangLink(bar.key), bar.lane, count(bar.gpus), clock(bar.from), bar.to ? clock(bar.to) : bar.latest ? `by ${clock(bar.latest)}` : "–",

@@ -45,9 +45,9 @@ export const timeExact = (at) => TIME_S.format(new Date(at * 1000));
 
 /** When something starts, in words. */
 export function starts(at, isPromised) {
-  if (!at) return "not known yet";
+  if (!at) return "unknown";
   const left = at - now();
-  if (left <= 0) return "any moment";
+  if (left <= 0) return "now";
   return isPromised ? `by ${clock(at)} (in ${lasting(left)})` : `about ${clock(at)} (in ${lasting(left)})`;
 }
 
@@ -61,7 +61,7 @@ export const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "
 
 const MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
 const ROUND_MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD", maximumFractionDigits: 0 });
-/** Money; nobody looks at the cents of thousands. */
+/** Money; without cents from ten thousand on. */
 export const money = (value) => (Math.abs(value) >= 10000 ? ROUND_MONEY : MONEY).format(value);
 
 export const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
@@ -72,8 +72,8 @@ export const STATES = { waits: "waiting", starts: "starting", runs: "running", o
 
 /** Why it waits, as one word for a label. */
 export const STAGES = {
-  quota: "quota", flavor: "flavor", placement: "no room", preemption: "preempting", provision: "buying nodes",
-  order: "not its turn", hold: "on hold", config: "cannot start",
+  quota: "quota", flavor: "flavor", placement: "nodes", preemption: "preempting", provision: "provisioning",
+  order: "queued", hold: "on hold", config: "cannot start",
 };
 
 /** A number from 0 to 11 for a name: the colour of a gang, the same on every page. */

@@ -1,4 +1,4 @@
-// Everybody who waits, runs or is over, in pages, narrowed by words.
+// Waiting, running and finished workloads, in pages, filtered by words.
 
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
@@ -32,18 +32,18 @@ export function draw(model, { query, change }) {
   return [
     heading("Workloads", `${count(counts.runs)} running, ${count(counts.waits)} waiting, ${count(counts.over)} finished`),
     h("div", { class: "tools" },
-      choices("Which", [["", "All", counts.runs + counts.waits + counts.over], ["waits", "Waiting", counts.waits], ["runs", "Running", counts.runs], ["over", "Finished", counts.over]],
+      choices("State", [["", "All", counts.runs + counts.waits + counts.over], ["waits", "Waiting", counts.waits], ["runs", "Running", counts.runs], ["over", "Finished", counts.over]],
         query.get("state") || "", (state) => to({ state })),
-      search("Filter by name, owner, queue (press /)", query.get("q") || "", (q) => change({ q, page: null })),
+      search("Filter by name, user, queue (press /)", query.get("q") || "", (q) => change({ q, page: null })),
       queue ? h("a", { class: "tag", href: to({ queue: "" }), "aria-label": `Queue ${queue}; show all queues` }, `queue ${queue} ×`) : null),
-    rows.length ? h("div", { class: "card flush" }, list(rows, head)) : empty(query.get("q") || queue ? "None that matches" : "Nobody is here",
-      query.get("q") || queue ? "Try fewer letters, or another state." : "Jobs with a queue's label appear here as soon as they are created."),
+    rows.length ? h("div", { class: "card flush" }, list(rows, head)) : empty(query.get("q") || queue ? "No match" : "No workloads",
+      query.get("q") || queue ? "Try fewer letters, or another state." : "Jobs with a queue label appear here as soon as they are created."),
     pager(head, (page) => to({ page: page > 1 ? String(page) : "" })),
   ];
 }
 
 const list = (rows, head) => table(`${plural(head.found, "workload")}`, [
-  ["Gang"], ["State"], ["Owner", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ["Pods", { n: true, hide: true }], ["Place", { n: true, hide: true }], ["For", { n: true }], ["Why it waits", { wide: true }],
+  ["Workload"], ["State"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ["Pods", { n: true, hide: true }], ["Position", { n: true, hide: true }], ["Age", { n: true }], ["Reason", { wide: true }],
 ], rows.map((one) => ({
   key: one.key,
   cells: [gangLink(one.key, one.job), chip(one), one.user, queueLink(one.queue), count(one.gpus), count(one.pods),

@@ -44,7 +44,11 @@ def gang(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permission
         },
         "limit": one.limit or one.waits.limit,
         "changes": one.waits.changes,
-        "inLine": len(dashboard.lines[dashboard.queue_of(one)]) if one.is_waiting else 0,
+        "inLine": sum(
+            each.order is not None for each in dashboard.lines.get(dashboard.queue_of(one), ())
+        )
+        if one.is_waiting
+        else 0,
         "evictions": [{"reason": reason, "count": count} for reason, count in one.evictions],
         "restarts": dashboard.cache.restarts.get((one.namespace, one.owner_name), 0),
         "members": len(pods),

@@ -17,7 +17,7 @@ _DENIED = PageModel({"denied": "list nodes"})
 
 
 def gpu_map(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
-    """Return every node with who holds its GPUs."""
+    """Return every node with the workloads that use its GPUs."""
     if not permissions.nodes:
         return _DENIED
     rows = dashboard.nodes()
@@ -25,7 +25,7 @@ def gpu_map(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permiss
 
 
 def _on_map(row: Json, permissions: Permissions) -> Json:
-    """Return the little that the map needs of a node: holders as runs, `[who, how many]`."""
+    """Return the little that the map needs of a node: holders as runs, `[holder, count]`."""
     return {
         "type": row["type"] or row["model"],
         "zone": row["zone"],
@@ -48,7 +48,7 @@ def _bad(row: Json) -> str:
     if not row["ready"]:
         said.insert(0, "not ready")
     elif row["closed"] and not said:
-        said.append("closed to new pods")
+        said.append("cordoned")
     if row["broken"]:
         said.append(f"{row['broken']} GPUs unhealthy")
     return ", ".join(said)
@@ -85,7 +85,7 @@ def nodes(
             row["name"]: {
                 **{key: row[key] for key in row if key not in ("by", "why", "model")},
                 "bad": _bad(row),
-                "by": [[who, count] for who, count in _gathered(row, permissions)],
+                "by": [[name, count] for name, count in _gathered(row, permissions)],
                 "idleUntil": _idle_until(by_node.get(row["name"]), pools, reuse),
                 "idle": _is_idle(row),
             }
@@ -106,8 +106,8 @@ def _gathered(row: Json, permissions: Permissions) -> list[tuple[str, int]]:
     counts: dict[str, int] = {}
     for holder in row["by"]:
         if holder != FREE:
-            who = permissions.named(*holder)
-            counts[who] = counts.get(who, 0) + 1
+            name = permissions.named(*holder)
+            counts[name] = counts.get(name, 0) + 1
     return list(counts.items())
 
 

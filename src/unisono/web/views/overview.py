@@ -1,4 +1,4 @@
-"""The first page: GPUs by state, who uses them, who is next in every queue, what runs."""
+"""The first page: GPUs by state and user, the next workload of every queue, what runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_HEADS = 50
 _MOST_RUNNING = 12
 _MOST_USERS = 8
 _MOST_TROUBLES = 6
-# How far to look for gangs that somebody may see: others' are skipped.
+# How far to look for workloads that the user may see.
 _FARTHEST = 5_000
 
 
@@ -77,7 +77,7 @@ def _models(nodes: Iterable[Json]) -> list[Json]:
 
 
 def _users(dashboard: Dashboard, permissions: Permissions) -> list[Json]:
-    """Return who uses most."""
+    """Return the users with most GPUs."""
     found: Counter[str] = Counter()
     for (namespace, user), gpus in dashboard.sums.by_user.items():
         if gpus and permissions.sees(namespace):
@@ -87,7 +87,7 @@ def _users(dashboard: Dashboard, permissions: Permissions) -> list[Json]:
 
 
 def _heads(dashboard: Dashboard, permissions: Permissions) -> list[Json]:
-    """Return who is next in every queue, the longest queues first."""
+    """Return the next workload of every queue, the longest queues first."""
     lines = sorted(
         ((name, line) for name, line in dashboard.lines.items() if len(line)),
         key=lambda one: (-len(one[1]), one[0]),
@@ -111,7 +111,7 @@ def _head(dashboard: Dashboard, one: WorkloadRecord | None, permissions: Permiss
 
 
 def _troubles(nodes: Iterable[Json]) -> list[Json]:
-    """Return nodes that somebody should look at."""
+    """Return nodes with problems."""
     bad = [one for one in nodes if one["gpus"] and (one["closed"] or one["broken"])]
     return [
         {key: one[key] for key in ("name", "ready", "closed", "broken", "why", "gpus", "held")}

@@ -1,8 +1,8 @@
 """What ran, runs and is planned, as bars over time, in lanes of queues or of nodes.
 
-A bar is a try of a gang (or its part on a node): when it began to wait, when it got its nodes, when
-it ended, or when it ends at the latest. Who waits with a date has a bar in the time to come. The
-past beyond what the cluster still holds comes from the ledger, where there is one.
+A bar is an attempt of a workload (or its part on a node): when it began to wait, got its nodes,
+ended, or ends at the latest. A waiting workload with an estimated start has a bar in the future.
+The past beyond what the cluster still holds comes from the ledger.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
 from unisono.web.view_models import Json, PageModel
 
-# More than that nobody tells apart; those that take most GPU time are shown.
+# More than that cannot be told apart; those that take most GPU time are shown.
 MOST_BARS = 1_500
 # Of these, so many are kept for what is planned, the soonest first, however much runs.
 _MOST_PLANNED = MOST_BARS // 3
@@ -51,7 +51,7 @@ class Past(NamedTuple):
 
 
 def window_of(asked: Mapping[str, str], now: float) -> Window:
-    """Return the time that somebody asked for: a span around now, or one that ends at `end`."""
+    """Return the requested time range: a span around now, or one that ends at `end`."""
     span = min(_LONGEST_SPAN, max(_SHORTEST_SPAN, _number(asked.get("span", ""), _DEFAULT_SPAN)))
     end = _number(asked.get("end", ""), 0.0)
     if end:
@@ -148,7 +148,7 @@ def _began(one: WorkloadRecord) -> float:
 
 
 def _planned(dashboard: Dashboard, window: Window) -> Iterator[_Span]:
-    """Yield who waits with a date; the sooner, the more it is worth showing."""
+    """Yield waiting workloads with an estimated start; the sooner, the more important."""
     for one in dashboard.waiting:
         start = one.waits.start
         if start:

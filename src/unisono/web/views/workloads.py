@@ -1,4 +1,4 @@
-"""Workloads in pages: everybody who waits, runs or is over, narrowed by words."""
+"""Workloads in pages: waiting, running and finished, filtered by words."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def workloads(
     words = asked.get("q", "")[:_LONGEST].lower().split()
     page = number(asked.get("at", ""))
     if not words and not queue and permissions.workloads is None:
-        # Nobody is left out, so nobody has to be looked at but those of the page.
+        # Nothing is filtered, so only the workloads of this page are read.
         line = lines.get(chosen)
         if line is not None:
             return _page(dashboard, line.part((page - 1) * PAGE, PAGE), len(line), page)
-    everybody: Iterable[WorkloadRecord]
-    everybody = lines[chosen] if chosen in lines else chain(*lines.values())
-    found = list(_matching(dashboard, everybody, permissions, queue, words))
+    candidates: Iterable[WorkloadRecord]
+    candidates = lines[chosen] if chosen in lines else chain(*lines.values())
+    found = list(_matching(dashboard, candidates, permissions, queue, words))
     return _page(dashboard, found[(page - 1) * PAGE : page * PAGE], len(found), page)
 
 
@@ -59,13 +59,13 @@ def _page(
 
 def _matching(
     dashboard: Dashboard,
-    everybody: Iterable[WorkloadRecord],
+    candidates: Iterable[WorkloadRecord],
     permissions: Permissions,
     queue: str,
     words: list[str],
 ) -> Iterator[WorkloadRecord]:
     is_all = permissions.workloads is None
-    for one in everybody:
+    for one in candidates:
         if not is_all and not permissions.sees(one.namespace):
             continue
         if queue and dashboard.queue_of(one) != queue:
