@@ -87,7 +87,7 @@ def test_what_is_wrong_is_said(server: _Server, code: int, body: bytes, complain
         Prometheus(url_of(server)).query("up", 1)
 
 
-def test_nobody_there_and_no_token(server: _Server, tmp_path: Path) -> None:
+def test_reports_a_missing_server_and_a_missing_token(server: _Server, tmp_path: Path) -> None:
     with pytest.raises(PrometheusError, match="cannot be asked"):
         Prometheus("http://127.0.0.1:1").query("up", 1)
     with pytest.raises(PrometheusError, match="no token in"):

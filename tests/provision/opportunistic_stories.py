@@ -60,7 +60,7 @@ def short_jobs_use_nodes_that_are_kept() -> None:
     told(story)
 
 
-def who_is_still_there_when_the_gang_can_start_leaves() -> None:
+def opportunistic_jobs_are_evicted_when_the_gang_can_start() -> None:
     """Machines come sooner than expected: the short job leaves, and runs again later."""
 
     async def story(world: World) -> None:

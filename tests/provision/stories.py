@@ -55,7 +55,7 @@ def started(world: World, name: str) -> bool:
     return bool(sum(1 for pod in bound(world) if pod.startswith(name)) == wanted)
 
 
-def nobody_starts_before_the_last_machine() -> None:
+def no_pod_starts_before_the_last_machine() -> None:
     """Machines come one after the other; all pods start with the last one."""
 
     async def story(world: World) -> None:
@@ -126,7 +126,7 @@ async def _set_cloud(world: World, said: Json) -> None:
     await world.client.patch(names.CONFIG_MAP, "unisono-cloud", "kube-system", changes)
 
 
-def who_is_too_slow_is_given_up_as_a_whole() -> None:
+def a_late_purchase_is_given_up_as_a_whole() -> None:
     """Three of four machines come; at fifteen minutes all is taken back, and the pauses grow."""
 
     async def story(world: World) -> None:
@@ -389,7 +389,7 @@ def a_crash_at_any_step_buys_nothing_twice() -> None:
     told(story)
 
 
-def who_waits_for_an_attempt_holds_no_quota() -> None:
+def a_workload_waiting_for_its_next_attempt_holds_no_quota() -> None:
     """A gang in its pause gives its quota to one that fits on nodes that are there."""
 
     async def story(world: World) -> None:

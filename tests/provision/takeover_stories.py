@@ -46,7 +46,7 @@ def holder_in(claim: Json) -> str:
     return str(claim["metadata"]["annotations"].get(keys.HELD_FOR, ""))
 
 
-def who_cancels_leaves_machines_to_the_next() -> None:
+def a_cancelled_purchase_leaves_its_machines_to_the_next() -> None:
     """A job is deleted while its machines boot, and sent again: it gets the same machines.
 
     What nobody takes over goes after a minute.

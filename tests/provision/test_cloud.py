@@ -20,7 +20,7 @@ from unisono.provision.simulated_cloud import Cloud, read_cloud
         ({"stock": {"p5.48xlarge": 1}}, ""),
     ],
 )
-def test_what_cannot_be_read_is_told(said: dict[str, object], problem: str) -> None:
+def test_reports_unreadable_configuration(said: dict[str, object], problem: str) -> None:
     made, complaint = read_cloud(cloud(**said))
     assert problem in complaint
     assert bool(problem) == bool(complaint)
@@ -28,7 +28,7 @@ def test_what_cannot_be_read_is_told(said: dict[str, object], problem: str) -> N
         assert made == Cloud()
 
 
-def test_it_is_told_by_an_event() -> None:
+def test_unreadable_configuration_is_an_event() -> None:
     async def story(world: World) -> None:
         await world.create(*queue(), pool(zones=SEOUL), cloud(atomc=False))
         await world.create(job("train", pods=1, gpus=8))
@@ -39,7 +39,7 @@ def test_it_is_told_by_an_event() -> None:
     told(story)
 
 
-def test_a_machine_that_is_taken_away_is_told_to_everybody_on_it() -> None:
+def test_a_spot_interruption_is_an_event_of_every_workload_on_it() -> None:
     async def story(world: World) -> None:
         await world.create(*queue(), pool(zones=SEOUL), cloud(interruptionsPerHour=3.0))
         made = job("train", pods=2, gpus=8, seconds=7200)

@@ -44,7 +44,7 @@ def test_idle_nodes_are_replaced_within_the_budget() -> None:
     told(story)
 
 
-def test_a_running_gang_keeps_its_nodes_and_nobody_else_gets_them() -> None:
+def test_a_running_gang_keeps_its_drifted_nodes_for_itself() -> None:
     async def story(world: World) -> None:
         await world.create(*queue(gpus=32), pool(zones=SEOUL, disruption=LONG))
         await world.create(job("train", pods=2, gpus=4, seconds=600))

@@ -33,7 +33,7 @@ def test_a_budget_is_active_for_a_while_after_a_hit(
 
 
 @pytest.mark.parametrize("schedule", ["soon", "61 * * * *", "* * *", "a b c d e"])
-def test_a_schedule_that_nobody_can_read_lets_nothing_go(schedule: str) -> None:
+def test_an_unreadable_schedule_allows_no_disruption(schedule: str) -> None:
     budgets = [{"nodes": "5", "schedule": schedule, "duration": "1h"}]
     assert most(pool(disruption={"budgets": budgets}), "Empty", 10, _DAY) == 0
 
@@ -55,7 +55,7 @@ def test_draws_depend_on_the_machine_the_step_and_the_seed_alone() -> None:
     assert 150 < sum(failing.fails("register", f"m{number}") for number in range(400)) < 250
 
 
-def test_stock_is_said_by_type_zone_and_how_it_is_sold() -> None:
+def test_stock_is_set_by_type_zone_and_capacity_type() -> None:
     made = Cloud(stock={"a": 1, "a:z": 2, "a:z:spot": 3})
     assert made.left("a", "z", "spot") == 3
     assert made.left("a", "z", "on-demand") == 2

@@ -103,7 +103,7 @@ def test_endless_headers_are_cut_off() -> None:
     assert ask("GET /" + "x" * 100_000 + "\r\n\r\n") == ""
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_reports_a_port_that_is_in_use() -> None:
     async def main() -> None:
         async with probes("127.0.0.1", 0, PAGES) as address:
             port = int(address.rpartition(":")[2])

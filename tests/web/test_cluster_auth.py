@@ -78,7 +78,7 @@ def test_people_see_what_they_may_list() -> None:
     asyncio.run(main())
 
 
-def test_pods_are_asked_about_when_somebody_looks() -> None:
+def test_pods_are_asked_about_when_a_workload_is_opened() -> None:
     async def main() -> None:
         story = Story()
         lee = await story.admit("lee-token")
@@ -110,7 +110,7 @@ def test_answers_are_believed_for_a_minute() -> None:
     asyncio.run(main())
 
 
-def test_who_guesses_costs_little_and_nothing_grows() -> None:
+def test_guessing_tokens_costs_little_and_nothing_grows() -> None:
     async def main() -> None:
         story = Story()
         for _ in range(5):
@@ -125,7 +125,7 @@ def test_who_guesses_costs_little_and_nothing_grows() -> None:
     asyncio.run(main())
 
 
-def test_without_the_api_nobody_comes_in() -> None:
+def test_without_the_api_no_user_is_let_in() -> None:
     async def main() -> None:
         story = Story()
         await story.admit("root-token")

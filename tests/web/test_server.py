@@ -202,7 +202,7 @@ def test_lines_may_be_packed() -> None:
     run(story)
 
 
-def test_who_is_not_known_any_more_is_sent_away() -> None:
+def test_a_user_without_access_is_signed_out() -> None:
     class Forgetful(CookieDoor):
         asked = 0
 
@@ -324,7 +324,7 @@ def test_the_page_is_served_over_tls_and_its_cookies_are_for_tls() -> None:
     run(story, CookieDoor(), context=server)
 
 
-def test_elsewhere_a_cookie_remembers_who_signed_in() -> None:
+def test_on_a_cluster_a_cookie_keeps_the_user_signed_in() -> None:
     async def story(address: str) -> None:
         about = await ask(address, "/session")
         assert json.loads(about.partition("\r\n\r\n")[2])["name"] == ""
@@ -349,7 +349,7 @@ def test_elsewhere_a_cookie_remembers_who_signed_in() -> None:
     run(story, CookieDoor())
 
 
-def test_no_other_site_signs_anybody_in_or_out() -> None:
+def test_no_other_site_signs_a_user_in_or_out() -> None:
     async def story(address: str) -> None:
         for header in ("Origin: https://evil.example", "Sec-Fetch-Site: cross-site"):
             for method in ("POST", "DELETE"):
@@ -366,7 +366,7 @@ def test_no_other_site_signs_anybody_in_or_out() -> None:
     run(story, CookieDoor())
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_reports_a_port_that_is_in_use() -> None:
     async def story(address: str) -> None:
         port = int(address.rstrip("/").rpartition(":")[2])
         with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1:{port}"):

@@ -148,7 +148,7 @@ def test_a_gang_that_runs_has_its_times_and_members(cache: ClusterCache) -> None
     assert shown.head["facts"] == []
 
 
-def test_the_map_has_who_holds_each_gpu(cache: ClusterCache) -> None:
+def test_the_map_has_the_workload_of_each_gpu(cache: ClusterCache) -> None:
     rows = show(cache, page="map").rows
     assert rows["n1"]["by"] == [("team-a/gang", 3), ("", 1)]
     assert rows["n2"]["bad"] == "quarantine: Xid79"

@@ -54,7 +54,7 @@ def site() -> Site:
     return Site()
 
 
-def test_heat_is_told_after_five_minutes_and_forgotten_when_it_is_over(site: Site) -> None:
+def test_heat_fires_after_five_minutes_and_resolves(site: Site) -> None:
     site.faults = {"n1": {"1": Fault(hot=70)}}
     site.run_for(120)  # it takes a while to get hot
     site.watch = AlertEvaluator()
@@ -67,14 +67,14 @@ def test_heat_is_told_after_five_minutes_and_forgotten_when_it_is_over(site: Sit
     assert site.firing("GPUHighTemperature") == []
 
 
-def test_a_critical_xid_is_told_at_once(site: Site) -> None:
+def test_a_critical_xid_fires_at_once(site: Site) -> None:
     site.faults = {"n2": {"0": Fault(xid=79)}, "n1": {"0": Fault(xid=31)}}
     site.run_for(15)
     assert site.firing("GPUXidCritical") == ["n2 GPU 0, XID 79"]
     assert site.firing("GPUXidOther") == ["n1 GPU 0, XID 31"]
 
 
-def test_who_holds_an_idle_gpu_is_named(site: Site) -> None:
+def test_the_workload_of_an_idle_gpu_is_named(site: Site) -> None:
     idle = {"unisono.dev/sim-profile": "idle"}
     fill(site.cache, WORKLOAD, (objects.workload("gang", gpus=2, QuotaReserved=RESERVED),))
     fill(site.cache, POD, (objects.pod("p", "n1", 1, annotations=idle),))
@@ -123,7 +123,7 @@ def test_workloads_that_can_never_start_are_counted_by_reason(site: Site) -> Non
     assert site.firing("WorkloadCannotStart") == []
 
 
-def test_a_part_of_a_gang_is_told_and_one_that_ends_is_not(site: Site) -> None:
+def test_a_partly_placed_gang_fires_and_one_that_ends_does_not(site: Site) -> None:
     fill(site.cache, WORKLOAD, (objects.workload("gang", QuotaReserved=RESERVED),))
     fill(site.cache, POD, (objects.pod("p0", "n1"),))
     site.run_for(150)
@@ -144,7 +144,7 @@ def test_a_paid_node_without_work_and_one_that_lost_a_gpu(site: Site) -> None:
     assert sorted(site.firing("PaidNodeIdle")) == ["node n1", "node n2"]
 
 
-def test_what_is_told_has_the_form_of_prometheus_and_names_of_rules(site: Site) -> None:
+def test_alerts_have_the_form_of_prometheus_and_names_of_rules(site: Site) -> None:
     site.faults = {"n2": {"0": Fault(xid=79)}}
     site.run_for(15)
     frame = site.exporter.frame()
@@ -158,7 +158,7 @@ def test_what_is_told_has_the_form_of_prometheus_and_names_of_rules(site: Site) 
     assert first["activeAt"] == "2026-01-01T10:00:15+00:00"
 
 
-def test_trouble_of_the_scheduler_is_told_at_once(site: Site) -> None:
+def test_scheduler_alerts_fire_at_once(site: Site) -> None:
     site.run_for(15)
     assert not site.firing("ObjectsQuarantined")
     site.health = SchedulerHealth(

@@ -94,7 +94,7 @@ def test_devices_of_different_nodes_do_not_collide(fleet: Fleet) -> None:
     assert len(set(uuids)) == 2
 
 
-def test_nobody_loses_devices_while_others_come_and_go(fleet: Fleet) -> None:
+def test_pods_keep_their_devices_while_other_pods_start_and_end(fleet: Fleet) -> None:
     first, second = objects.pod("a", "n1", 1), objects.pod("b", "n1", 1)
     fill(fleet.cache, POD, (first, second))
     fleet.text()

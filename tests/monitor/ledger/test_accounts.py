@@ -178,7 +178,7 @@ def test_what_is_free_in_pieces() -> None:
     assert used.broken_up == used.fragmentation[1] == 0
 
 
-def test_machines_that_came_for_nothing_are_told_with_their_price() -> None:
+def test_unused_machines_are_reported_with_their_price() -> None:
     """Scenario 15: six p5 that were given back after 90 seconds."""
     rows = [node(f"n{at}", since=100, until=190) for at in range(6)]
     stays = node("stays", since=100)
@@ -198,7 +198,7 @@ def test_a_queue_that_wants_its_own_in_vain_is_starved() -> None:
     assert not use.is_deleted
 
 
-def test_a_deleted_queue_is_still_told() -> None:
+def test_a_deleted_queue_is_still_reported() -> None:
     """Scenario 28."""
     queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0, until=50)
     assert queue_use(Period(0, 100), [queue], [])["cq"].is_deleted

@@ -135,7 +135,7 @@ def test_a_restart_neither_loses_nor_doubles(site: Site) -> None:
     assert (row.ended, row.busy) == (TEN + 1800, 50.0)
 
 
-def test_what_vanished_while_nobody_looked_ended_when_somebody_last_did(site: Site) -> None:
+def test_objects_that_vanished_unobserved_end_at_the_last_look(site: Site) -> None:
     site.put(WORKLOAD, running())
     site.put(POD, objects.pod("p", "n1", 8))
     site.flush(TEN + 300)

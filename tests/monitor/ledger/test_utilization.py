@@ -65,7 +65,7 @@ def test_a_pod_that_was_seen_all_the_time() -> None:
     assert "[600s:15s]" in asks.asked[0][0]
 
 
-def test_nobody_is_measured_longer_than_it_ran() -> None:
+def test_a_pod_is_never_measured_longer_than_it_ran() -> None:
     asks = Remembers(PLAIN, covered=80, busy=40)
     (use,) = measured(asks, PERIOD, [pod("u", started=NOW, ended=NOW + 300)]).values()
     assert use.covered == pytest.approx(600)
@@ -95,12 +95,12 @@ def test_labels_that_were_renamed_are_understood() -> None:
     assert "u" in measured(Remembers(labels, covered=1, busy=1), PERIOD, [pod("u", started=NOW)])
 
 
-def test_where_nobody_ran_nobody_is_asked() -> None:
+def test_no_query_where_no_pod_ran() -> None:
     asks = Remembers(PLAIN)
     rows = [pod("over", started=NOW - 90, ended=NOW), pod("later", started=NOW + 600)]
     assert measured(asks, PERIOD, rows) == {}
     assert asks.asked == []
 
 
-def test_what_nobody_scraped_is_not_measured() -> None:
+def test_unscraped_time_is_not_measured() -> None:
     assert measured(Remembers(PLAIN, busy=1.0), PERIOD, [pod("u", started=NOW)]) == {}

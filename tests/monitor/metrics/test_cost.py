@@ -76,7 +76,7 @@ def test_two_hours_of_sixteen_gpus_that_are_busy_three_fifths_of_the_time() -> N
     }
 
 
-def test_every_gpu_is_in_one_state_and_overhead_is_nobodys() -> None:
+def test_every_gpu_is_in_one_state_and_overhead_has_no_user() -> None:
     cluster = Cluster()
     cluster.put("a", "n1")
     cluster.told("unisono_gpu_capacity_seconds_total", "state")

@@ -56,7 +56,7 @@ def test_a_gang_that_had_to_give_its_nodes_back_is_counted_from_its_next_start()
     assert sums(figures, "unisono_gang_partial_seconds") == [1, 1]
 
 
-def test_what_others_counted_is_told_as_they_did() -> None:
+def test_counters_of_the_scheduler_are_passed_on() -> None:
     figures = cluster()
     figures.placement.rollbacks = lambda: {"NodeLost": 2, "NotBound": 1}
     figures.placement.cached = lambda: (7, 3)

@@ -78,7 +78,7 @@ def test_a_purchase_is_counted_once_when_it_ends(phase: str, why: str, result: s
     assert took == ({("p", "_sum"): 150, ("p", "_count"): 1} if result == "ready" else {})
 
 
-def test_what_ended_before_we_began_was_counted_by_somebody_else() -> None:
+def test_purchases_that_ended_earlier_are_not_counted_again() -> None:
     figures = figures_at(Clock())
     figures.provisioning.observe(WORKLOAD, None, buying("Ready", "2026-01-01T09:59:59Z"))
     assert values(figures, "unisono_provision_plans_total", "nodepool") == {}

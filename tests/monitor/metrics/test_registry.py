@@ -67,7 +67,7 @@ def value(figures: MetricsRegistry, name: str, **labels: str) -> float:
     return found
 
 
-def test_a_waiting_workload_is_told_with_its_reason_and_place(
+def test_a_waiting_workload_has_its_reason_and_position(
     figures: MetricsRegistry, clock: Clock
 ) -> None:
     fill(figures.cache, WORKLOAD, (objects.workload("first"), objects.workload("second")))
@@ -130,7 +130,7 @@ def test_what_comes_in_the_second_it_began_in_counts(clock: Clock) -> None:
     assert values(figures, "unisono_gang_wait_time_seconds", part="quota") != []
 
 
-def test_what_cannot_be_read_is_left_out_and_said(figures: MetricsRegistry) -> None:
+def test_unreadable_objects_are_skipped_and_counted(figures: MetricsRegistry) -> None:
     told: list[str] = []
     figures.cache.on_unreadable = lambda what, why: told.append(f"{what}: {why!r}")
     strange = objects.cluster_queue("strange", gpus=4)
@@ -142,7 +142,7 @@ def test_what_cannot_be_read_is_left_out_and_said(figures: MetricsRegistry) -> N
     assert line.startswith("ClusterQueue strange: ")
 
 
-def test_pods_that_are_over_hold_nothing_but_are_told(figures: MetricsRegistry) -> None:
+def test_ended_pods_hold_no_gpus_but_keep_their_series(figures: MetricsRegistry) -> None:
     """Scenario 1: four of eight GPUs are held, whatever is over."""
     running = [objects.pod(f"p{at}", "n1") for at in range(4)]
     over = [objects.pod(f"o{at}", "n2", phase="Succeeded") for at in range(8)]

@@ -69,7 +69,7 @@ def made(*, user: str = "kim", price: int = 8_000_000, covered_hours: float = 24
     return report(rows, DAY)
 
 
-def test_what_nobody_looked_at_counts_for_nothing() -> None:
+def test_unmeasured_time_does_not_count_as_idle() -> None:
     """Scenario 24: an exporter that was silent for six hours of a day."""
     told = made(covered_hours=18)
     assert told.headline.coverage == 0.75
@@ -78,7 +78,7 @@ def test_what_nobody_looked_at_counts_for_nothing() -> None:
     assert ("Efficiency", "75%", "measured: 75%") in headline_lines(told)
 
 
-def test_work_that_nobody_owns_up_to_is_told_first() -> None:
+def test_usage_without_a_user_is_reported_in_the_headline() -> None:
     """Scenario 25."""
     told = made(user="unknown")
     assert [one.name for one in told.users] == ["unknown"]
@@ -87,6 +87,6 @@ def test_work_that_nobody_owns_up_to_is_told_first() -> None:
     assert "Owner unknown" not in text(made())
 
 
-def test_machines_without_a_price_are_told_apart() -> None:
+def test_machines_without_a_price_are_reported_separately() -> None:
     assert ("Price unknown", "192.00", "GPU-hours") in headline_lines(made(price=0))
     assert made().headline.unpriced == 0

@@ -168,7 +168,7 @@ def test_as_opencost_answers_it_balances(report: Report) -> None:
     assert hours == pytest.approx(report.headline.capacity, abs=0.5)
 
 
-def test_who_waits_is_in_the_table_too(ledger: Path) -> None:
+def test_waiting_workloads_are_in_the_table(ledger: Path) -> None:
     made = read(ledger, Period(WEEK.since, WEEK.since + 86_400))
     made.waiting = (Waiting("a", "w", "Job", "q", "t", "u", 8, 3600),)
     *_, last = csv.DictReader(io.StringIO(formats.as_csv(made)))
@@ -176,7 +176,7 @@ def test_who_waits_is_in_the_table_too(ledger: Path) -> None:
     assert last["cost_usd"] == "0.00"
 
 
-def test_the_period_before_is_told_as_its_own_report_tells_it(ledger: Path) -> None:
+def test_the_previous_period_equals_its_own_report(ledger: Path) -> None:
     half = Period(WEEK.since + 3 * 86_400, WEEK.since + 5 * 86_400)
     before = read(ledger, half).before
     own = read(ledger, Period(half.since - half.seconds, half.since)).headline
@@ -226,7 +226,7 @@ def test_only_one_team(ledger: Path, report: Report, capsys: pytest.CaptureFixtu
     assert told["headline"]["amounts"]["costCents"] == team.amounts.cost_cents
 
 
-def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
+def test_advises_a_job_that_uses_two_of_eight_gpus() -> None:
     """Scenario 17."""
     from unisono.monitor.ledger.settlement import settle
     from unisono.monitor.report.advice import Advisor, Gpu

@@ -15,7 +15,7 @@ export function draw(model, { rest }) {
   if (one.absent) return [crumbs, heading(rest[0]), empty("Node not found", "It may have been removed.")];
   const about = [
     ["GPUs", one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : "none"], ["Type", one.type || "–"], ["Capacity type", one.sold || "–"], ["Zone", one.zone || "–"], ["Pool", one.pool || "none"],
-    ["Price", one.price ? `${money(one.price)} an hour` : "unknown"],
+    ["Price", one.price ? `${money(one.price)} per hour` : "unknown"],
     ["Created", one.since ? `${clock(one.since)} (${ago(one.since)})` : "–"],
     ["Provisioned for", one.heldFor ? gangLink(one.heldFor) : null],
     ["Idle, removed at", one.idleUntil ? `${clock(one.idleUntil)} (${one.idleUntil > now() ? `in ${lasting(one.idleUntil - now())}` : "now"})` : null],
