@@ -166,7 +166,7 @@ class GangController:
             self._unbindable.forget(full)
             return
         if "deletionTimestamp" in workload["metadata"]:
-            yield from self._let_go(workload, view)
+            yield from self._release_deleted(workload, view)
             return
         if not (workload.get("status") or {}).get("admission"):
             return
@@ -281,7 +281,7 @@ class GangController:
             )
         yield Together(writes)
 
-    def _let_go(self, workload: Json, view: View) -> Steps:
+    def _release_deleted(self, workload: Json, view: View) -> Steps:
         """Release a deleted Workload once its last pod is gone: until then it holds nodes."""
         if any(not is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, _full(workload))):
             return

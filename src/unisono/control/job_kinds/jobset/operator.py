@@ -144,7 +144,7 @@ def _make(job_set: Json, jobs: Jobs, now: float, *, suspends: bool) -> Steps:
                 writes.append(Create(child.obj))
         elif not suspends and child.name in active and job["spec"].get("suspend"):
             if may_start(job_set, replicated[child.replicated], counts):
-                writes += _let_go(job, child)
+                writes += _resumed(job, child)
         if len(writes) >= AT_ONCE:
             yield Together(writes)
             yield Breathe()
@@ -170,7 +170,7 @@ def _held(job_set: Json, job: Json) -> Patch | Delete:
     return Patch(Ref.to(job), {"spec": {"suspend": True}})
 
 
-def _let_go(job: Json, child: Child) -> list[Create | Patch | Delete]:
+def _resumed(job: Json, child: Child) -> list[Create | Patch | Delete]:
     """Let a Job go with what was injected into the JobSet meanwhile."""
     changed = directions(job, child.obj)
     if changed and (job.get("status") or {}).get("startTime"):

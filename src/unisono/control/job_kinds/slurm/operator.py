@@ -94,7 +94,7 @@ class SlurmJobOperator:
         if stop.startswith("requeue"):
             yield from _requeue(job, workload, stop, now)
             return
-        if workload is None or not _is_let_go(job, workload):
+        if workload is None or not _may_make_pods(job, workload):
             mine = workload or _own_workload(job, view)
             yield from _wait(job, mine, pods, now, self._payer(job, mine))
             return
@@ -183,7 +183,7 @@ def _own_workload(job: Json, view: View) -> Json | None:
     return next(iter(view.owned(names.WORKLOAD, job["metadata"]["uid"])), None)
 
 
-def _is_let_go(job: Json, workload: Json) -> bool:
+def _may_make_pods(job: Json, workload: Json) -> bool:
     status = workload.get("status") or {}
     conditions = status.get("conditions")
     return bool(status.get("admission")) and not is_true(conditions, "Finished")
@@ -233,7 +233,7 @@ def _cancel(job: Json, pods: Sequence[Json], stop: str, now: float) -> Steps:
 
 def _requeue(job: Json, workload: Json | None, stop: str, now: float) -> Steps:
     """Send it back to its queue: its Workload is evicted, and keeps its age and its place."""
-    if workload is not None and _is_let_go(job, workload):
+    if workload is not None and _may_make_pods(job, workload):
         status = workload["status"]
         if not is_true(status.get("conditions"), "Evicted"):
             conditions = with_condition(
