@@ -1,4 +1,4 @@
-"""`unisono slurm bridge`: one ledger for a real Slurm and a Kubernetes cluster."""
+"""`unisono slurm bridge`: gang reservations in Kubernetes for the jobs of a real Slurm."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Stopped(Exception):
-    """We were told to end."""
+    """The process was asked to end."""
 
 
 async def _bridge(

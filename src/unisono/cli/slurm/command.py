@@ -1,4 +1,4 @@
-"""`unisono slurm VERB`: a Slurm that was, or that has to stay."""
+"""`unisono slurm VERB`: import a Slurm configuration, or bridge a Slurm that stays."""
 
 from __future__ import annotations
 

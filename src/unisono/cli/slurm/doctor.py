@@ -1,4 +1,4 @@
-"""`unisono slurm doctor`: where a real Slurm and Kubernetes disagree, and what ends it."""
+"""`unisono slurm doctor`: where a real Slurm and Kubernetes disagree, and the repair."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from unisono.slurm.bridge.mismatch import Mismatch
 
 NAME = "doctor"
-HELP = "name where Slurm and Kubernetes disagree; --fix ends it"
+HELP = "name where Slurm and Kubernetes disagree; --fix repairs it"
 DESCRIPTION = """\
-Compare what Slurm believes with what is true in Kubernetes, and name what differs:
+Compare the views of Slurm and Kubernetes, and name what differs:
 
-  deadlock      a job holds nodes in Slurm for pods that cannot start, and others wait for it
+  deadlock      a job holds nodes in Slurm for pods that cannot start, and blocks other jobs
   phantom       a job has nodes in Slurm, but not all of its pods have one
   double        jobs have more GPUs of a node than there are
-  over-belief   Slurm believes more GPUs free than there are
+  over-belief   Slurm counts more GPUs free than there are
   state         one of them would use a node, the other would not
   orphan        pods of a job that Slurm does not run
 
@@ -38,7 +38,7 @@ examples:
 def add_arguments(one: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     add_sides(one)
-    one.add_argument("--fix", action="store_true", help="end what differs")
+    one.add_argument("--fix", action="store_true", help="repair what differs")
     one.add_argument(
         "--bind-timeout",
         type=float,
@@ -52,7 +52,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, and mend."""
+    """Compare, and repair with --fix."""
     from unisono.cli.connection import asked
 
     return asked(arguments, _examine)

@@ -1,4 +1,4 @@
-"""The bridge's figures, as Prometheus reads them."""
+"""The bridge's counters as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def families_of(counters: BridgeCounters) -> Iterator[Family]:
     reserved = "Gangs whose pods all have a node."
     yield single(f"{prefix}_gangs_reserved", "gauge", reserved, counters.whole)
     for name, text, value in (
-        ("looks_total", "Looks at both sides.", counters.cycles),
+        ("looks_total", "Reconciliations of both sides.", counters.cycles),
         ("jobs_started_total", "Jobs released to their nodes.", counters.started),
-        ("jobs_taken_back_total", "Jobs whose nodes were taken.", counters.taken_back),
-        ("hooks_refused_total", "Hooks that heard a no.", counters.refused),
+        ("jobs_taken_back_total", "Jobs whose nodes were revoked.", counters.taken_back),
+        ("hooks_refused_total", "Hooks that were refused.", counters.refused),
         ("actions_failed_total", "Actions to be tried again.", counters.failures),
         (
             "deadlocks_resolved_total",

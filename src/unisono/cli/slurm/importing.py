@@ -13,7 +13,7 @@ from unisono.slurm.imports.sacctmgr import QOS_COLUMNS, read_dump, read_qos
 NAME = "import"
 HELP = "turn a slurm.conf into queues, flavors and policies"
 DESCRIPTION = f"""\
-Print a Slurm's configuration as ours, and say on stderr what became of every key.
+Print a Slurm configuration as our objects, and report every key on stderr.
 
   sacctmgr dump CLUSTER file=hpc.cfg                          gives --assoc
   sacctmgr -P show qos format={",".join(QOS_COLUMNS[:3])},… > qos.txt    gives --qos

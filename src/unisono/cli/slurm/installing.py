@@ -25,12 +25,12 @@ HELP = "write and check what a real Slurm needs for the bridge"
 DESCRIPTION = """\
 Write the hooks beside slurm.conf, and a line that includes their settings; --check only looks.
 
-  gate    we order jobs: held at submission, released to their reserved nodes (recommended)
+  gate    Unisono orders jobs: held at submission, released to reserved nodes (recommended)
   stage   Slurm orders them: burst buffer stage-in waits for the reservation
-  check   Slurm orders them: PrologSlurmctld asks, and a no requeues the job
+  check   Slurm orders them: PrologSlurmctld asks, and a refusal requeues the job
 
-The check is never put into Prolog, which runs on every node: a no there drains a healthy node and
-leaves the job held. Afterwards restart slurmctld: plugins are loaded when it starts.
+The check is never put into Prolog, which runs on every node: a failure there drains a healthy node
+and leaves the job held. Afterwards restart slurmctld: plugins are loaded when it starts.
 
 examples:
   unisono slurm install --conf /etc/slurm/slurm.conf
@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.place == "prolog":
         raise AnswerIsNo(
-            "the check does not go into Prolog: a no there drains a healthy node and holds the job "
-            '("launch failed requeued held"); PrologSlurmctld asks before any node is touched'
+            "the check does not go into Prolog: a failure there drains a healthy node and holds "
+            'the job ("launch failed requeued held"); PrologSlurmctld asks before it uses a node'
         )
     conf_path = (arguments.conf or Path(os.environ.get("SLURM_CONF", CONF))).absolute()
     conf = _read_conf(conf_path)
@@ -120,13 +120,13 @@ def _refuse_dangers(conf: Conf) -> None:
 
 
 def _refusal(found: Sequence[Finding]) -> AnswerIsNo:
-    """Say what stands in the way, and that nothing was done."""
+    """Print the conflicts, and that nothing was written."""
     lines = [f"{one.what}: {one.text}" for one in found]
     return AnswerIsNo("\n".join([*lines, "nothing was written: change these lines first"]))
 
 
 def _write(plan: Plan, conf: Conf) -> None:
-    """Write every file, and the line in slurm.conf last: only then does anything count."""
+    """Write every file, and the line in slurm.conf last: nothing takes effect before."""
     from unisono.slurm.install.files import MADE_BY, conflicts, files_of
 
     wrong = list(conflicts(plan, conf, _read))

@@ -13,7 +13,7 @@ NAME = "links"
 HELP = "make a folder of Slurm's programs to put in front of PATH"
 DESCRIPTION = """\
 Make small programs called sbatch, squeue and so on that call `unisono` of the same name, so that
-scripts need not change. A file of somebody else's is never written over.
+scripts need not change. Other files are never overwritten.
 
 examples:
   unisono slurm links ~/slurm && export PATH=~/slurm:$PATH"""
@@ -41,6 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
         path.write_text(f'#!/bin/sh\n{_MARK}\nexec {python} {name} "$@"\n')
         path.chmod(0o755)
     for name in left:
-        print(f"unisono: {directory / name} is somebody else's and was left alone", file=sys.stderr)
+        print(f"unisono: {directory / name} is another program and was left alone", file=sys.stderr)
     print(f"export PATH={shlex.quote(str(directory.resolve()))}:$PATH")
     return 1 if left else 0

@@ -1,4 +1,4 @@
-"""Options that say which Slurm and which cluster are meant, and both of them, looked at once."""
+"""Options that choose the Slurm and the cluster, and one reading of both."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def settings_of(arguments: argparse.Namespace, programs: SlurmCommands) ->
 async def both(
     client: Client, arguments: argparse.Namespace, programs: SlurmCommands
 ) -> tuple[SlurmView, ClusterView, Settings]:
-    """Look at both sides, once."""
+    """Read both sides once."""
     from unisono.kube.mapping import POD
     from unisono.slurm.bridge.apply import JOB, NODE
     from unisono.slurm.bridge.cluster_view import cluster_view_of
@@ -78,7 +78,7 @@ async def both(
 
 
 async def _workloads(client: Client, namespace: str) -> list[dict[str, Any]]:
-    """Return the Workloads of gangs; a cluster that never heard of us has none."""
+    """Return the Workloads of gangs; a cluster without our kinds has none."""
     from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.errors import NotFound
     from unisono.slurm.bridge.apply import WORKLOAD

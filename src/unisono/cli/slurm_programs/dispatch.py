@@ -24,7 +24,7 @@ def call(name: str, arguments: Sequence[str]) -> int:
     try:
         return _call(name, arguments)
     finally:
-        if collects:  # whoever called it from a longer life goes on
+        if collects:  # a caller that lives longer continues
             gc.enable()
 
 
@@ -177,7 +177,7 @@ def _access(path: str, context: str) -> ApiAccess:
 
 
 def _any_access(path: str, context: str) -> ApiAccess:
-    """Read a kubeconfig of anybody's making."""
+    """Read any kubeconfig."""
     from unisono.cli.slurm_programs.kubeconfig import api_access
 
     return api_access(path, context)

@@ -18,7 +18,7 @@ _PLUGIN_SECONDS = 60
 
 
 def api_access(path: str, context: str) -> ApiAccess:
-    """Return where a cluster is and who we are there."""
+    """Return the address of a cluster and our credentials there."""
     try:
         found = find_access(path=Path(path) if path else None, context=context)
     except KubeError as trouble:

@@ -1,6 +1,6 @@
 """The names of Slurm's programs, and what each does in a line.
 
-Apart from everything else: who calls one of them, from a script and many times, loads nothing more.
+Apart from everything else: scripts call them many times, and they load nothing more.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ PROGRAMS = {
     "sshare": "list accounts and users, their shares and what they used",
     "sacct": "list jobs of Slurm that ran",
     "sdiag": "say how scheduling goes, as Slurm does",
-    "sreport": "say who used how much of the cluster",
+    "sreport": "report the usage of accounts and users",
     "scontrol": "show, hold, release, requeue and change jobs of Slurm",
 }

@@ -67,11 +67,11 @@ def planned_start(api: ApiClient, job: Json, now: float) -> PlannedStart:
         if pending.workload == key:
             at = read(pending.estimated_start) if pending.estimated_start else 0.0
             return PlannedStart(at, (), pending.message)
-    return PlannedStart(0.0, (), "nobody would look at it")
+    return PlannedStart(0.0, (), "its queue is not evaluated")
 
 
 def _without_quota(documents: list[Json]) -> None:
-    """Write down the queue of those who need only nodes: on a living cluster nobody does."""
+    """Add an unlimited queue to every namespace, for jobs that name no queue."""
     spaces = [one["metadata"]["name"] for one in documents if one["kind"] == "Namespace"]
     version = "kueue.x-k8s.io/v1beta2"
     queue = {"name": NO_QUEUE}
