@@ -39,21 +39,15 @@ _ALLOWED_ANYWHERE = re.compile(
 )
 
 # Phrases about people, by file. Each is looked for as it stands, over line breaks too.
-ALLOWED: dict[str, tuple[str, ...]] = {}
+ALLOWED: dict[str, tuple[str, ...]] = {
+    # Names of fields in what is written.
+    "src/unisono/engine/model/explanation.py": ('"whom"', '"whose"'),
+}
 
 # What is not clean yet, as prefixes of paths. It only ever gets shorter.
 NOT_YET: tuple[str, ...] = (
     "src/unisono/apiserver/",
     "src/unisono/cli/",
-    "src/unisono/engine/audit/",
-    "src/unisono/engine/backfill/",
-    "src/unisono/engine/evictions_due.py",
-    "src/unisono/engine/explain/",
-    "src/unisono/engine/flight.py",
-    "src/unisono/engine/model/",
-    "src/unisono/engine/ordering/",
-    "src/unisono/engine/provisioning/",
-    "src/unisono/engine/state/",
     "src/unisono/kinds/",
     "src/unisono/net/",
     "src/unisono/runtime/",

@@ -53,9 +53,8 @@ def test_decide_is_recorded_and_told(tmp_path: Path, capsys: Captured) -> None:
     capsys.readouterr()
     assert main(["replay", str(folder), "--at", "1"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert (
-        "Decision 1: At 2026-01-01T12:00:00Z 2 workloads waited and 0 held quota, on 1 node."
-        in (words)
+    assert "Decision 1: At 2026-01-01T12:00:00Z 2 workloads pending and 0 admitted, on 1 node." in (
+        words
     )
     assert "default/job-a (priority 0, waiting for 0s) starts in queue q: 1 of main on n1" in words
     assert main(["replay", str(folder), "--at", "9"]) == 2

@@ -51,7 +51,7 @@ def short_jobs_use_nodes_that_are_kept() -> None:
         assert not started(world, "gang")
         (waits,) = [one for one in world.every(names.WORKLOAD) if "long" in one["metadata"]["name"]]
         told_why = condition(waits, "QuotaReserved")["message"]
-        assert "would still run when default/job-gang" in told_why, told_why
+        assert "would delay default/job-gang" in told_why, told_why
         await world.pass_time(125)
         assert condition(world.get(names.JOB, "short"), "Complete")["status"] == "True"
         await world.pass_time(40)

@@ -92,6 +92,10 @@ class Candidates(ABC):
         if wait is not None:
             self.cycle.waits.append(wait)
 
+    def withdrawn(self) -> list[Wait]:
+        """Return waits that take back what an earlier cycle promised."""
+        return []
+
 
 def candidates_for(cycle: Decisions) -> Candidates:
     """Return the source that the policy asks for."""
@@ -492,6 +496,7 @@ class AllPending(Candidates):
         if self._timeline.is_new(candidate.waiting, group, blockers):
             self.cycle.waits.append(_wait("line", candidate, blockers))
 
+    @override
     def withdrawn(self) -> list[Wait]:
         """Take back reservations that were recorded and are not made again."""
         made, table = self.cycle, self._table

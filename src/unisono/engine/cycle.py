@@ -26,7 +26,7 @@ from unisono.engine.backfill.easy import EasyTable
 from unisono.engine.backfill.easy_shadow import EasyShadow
 from unisono.engine.backfill.fast_path import fast_path
 from unisono.engine.backfill.reservation_table import CycleView
-from unisono.engine.candidates import AllPending, Candidates, candidates_for
+from unisono.engine.candidates import Candidates, candidates_for
 from unisono.engine.decide import Decisions
 from unisono.engine.evictions_due import evictions_due
 from unisono.engine.model.names import Instant
@@ -76,8 +76,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
     evaluate(candidates)
     cycle.transaction.rollback()
     table = cycle.table
-    if isinstance(candidates, AllPending):
-        cycle.waits += candidates.withdrawn()
+    cycle.waits += candidates.withdrawn()
     made = Plan(
         based_on=state.version,
         now=now,
@@ -87,7 +86,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
         stops=tuple(stops),
         waits=tuple(cycle.waits),
         dates=tuple(table.reservations) if table is not None else (),
-        examined=tuple(sorted(cq.spec.name for cq in candidates.evaluated)),
+        examined=tuple(sorted([cq.spec.name for cq in candidates.evaluated])),
     )
     return made, table.keep() if table is not None else None
 

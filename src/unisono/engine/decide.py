@@ -88,7 +88,8 @@ class Decisions:
 
     def __post_init__(self) -> None:
         """Find the limits that the policy asks for."""
-        self.limits = multifactor_of(self.state)
+        if self.state.priority_order.is_on:
+            self.limits = multifactor_of(self.state)
 
     def over_limit(self, waiting: Waiting) -> LimitReached | None:
         """Return the limit that a workload would break by starting beside this cycle's starts."""

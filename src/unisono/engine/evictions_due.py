@@ -1,8 +1,8 @@
-"""Who must leave although nobody needs their place: stopped queues and holdings that came due.
+"""Evictions that no preemptor asks for: stopped queues, deadlines, failed checks, deactivation.
 
 Hold lets admitted workloads run on and takes back reservations that were not admitted yet;
 HoldAndDrain takes everything back (spec quota §11). The rules for a single holding (deadlines,
-checks, deactivation) are in `lifecycle.py`.
+checks, deactivation) are in `state/lifecycle.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unisono.engine.state.local_queue import LocalQueueState
 
 
 def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:
-    """List every holding that has to be given up, each once, in order of name."""
+    """Return the admitted workloads to evict, each once, in order of name."""
     if not state.eviction_triggers.suspects and not state.stopped:
         return []
     stops: dict[WorkloadKey, Stop] = {}

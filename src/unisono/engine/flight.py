@@ -91,7 +91,7 @@ class Tape:
         self.decisions = 0
 
     def plan(self, state: ClusterState, now: Instant) -> Plan:
-        """Decide one cycle and write it down before anybody carries it out."""
+        """Decide one cycle and write it down before it is applied."""
         if self._state is not state:
             self._listen(state)
             self._begin(state)

@@ -346,7 +346,7 @@ def _cancelled(workload: Json, written: Written, now: float) -> Patch:
 def _described(written: Written) -> str:
     wares = format_counts(
         f"{alike.type} {alike.sold} in {alike.zone}"
-        + (" that is on its way already" if alike.taken_over else "")
+        + (" already being provisioned" if alike.taken_over else "")
         for alike in written.machines
         for _ in alike.nodes
     )

@@ -133,12 +133,12 @@ def test_a_living_cluster_says_who_is_next_and_why_names_limit_and_place() -> No
         found, words = await why(world, "long")
         assert found["limit"] == {"seconds": 900, "from": "request"}
         assert found["estimate"]["promised"] is True
-        assert "  limit     15m (as it asked)" in words
+        assert "  limit     15m (as requested)" in words
         assert f"at the latest (in 19m58s, behind default/{rows[0]['workload']})" in words
-        assert "others that end before their limits, a time limit below 15m" in words
+        assert "workloads that end before their time limits, a time limit below 15m" in words
         found, words = await why(world, "first")
         assert found["until"] is not None
-        assert "  limit     10m (as it asked), until " in words
+        assert "  limit     10m (as requested), until " in words
 
     play(story)
 

@@ -51,7 +51,7 @@ def test_what_waits_for_nodes_has_numbers_and_a_remedy() -> None:
             "Job default/train waits in queue lq-cq (ClusterQueue cq), number 1 of 1."
         )
         assert "1 of 2 pods fit" in words
-        assert "room for 1 more pod: nodes that join, or others that end" in words
+        assert "room for 1 more pod: nodes that join, or workloads that end" in words
         assert words.endswith("(unisono.dev/time-limit)\n")
 
     play(story)
@@ -127,7 +127,7 @@ def test_who_is_held_stands_in_no_line() -> None:
         await world.settle()
         found, words = await why(world, "held")
         assert "position" not in found
-        assert "JobHeldAdmin: an administrator holds it back" in words
+        assert "JobHeldAdmin: held by an administrator" in words
         assert (await why(world, "next"))[0]["position"] == {"place": 1, "of": 1}
 
     play(story)

@@ -129,8 +129,8 @@ def _oversized(state: ClusterState, admit: Admit) -> Admit:
     [
         (failing, "the scheduler failed to decide about it: ZeroDivisionError: a rule failed"),
         (failing_anywhere, "the scheduler failed to decide about it: ZeroDivisionError"),
-        (misplacing, "what was planned for it broke a rule: node-closed"),
-        (overcommitting, "what was planned for it broke a rule: borrow-level"),
+        (misplacing, "its planned admission broke a rule: node-closed"),
+        (overcommitting, "its planned admission broke a rule: borrow-level"),
     ],
 )
 def test_others_start_beside_a_workload_that_cannot_be_decided(decides: Decides, says: str) -> None:

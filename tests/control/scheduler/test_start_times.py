@@ -97,7 +97,7 @@ def test_a_date_is_told_with_limit_and_place_and_others_go_first_beside_it() -> 
         assert facts[0] | {"limit_ms": 600_000, "limit_from": "request"} == facts[0]
         reserved = find(workload(world, "large")["status"]["conditions"], "QuotaReserved")
         assert reserved is not None
-        assert "it is planned to start at" in reserved["message"]
+        assert "starts by " in reserved["message"]
         assert admitted_at(world, "short") < begun + 60
         assert start_of(world, "long", "Planned") == begun + 1200
 
@@ -158,7 +158,7 @@ def test_without_backfill_there_are_estimates() -> None:
         assert start_of(world, "silent", "Expected") == begun + 700
         reserved = find(workload(world, "third")["status"]["conditions"], "QuotaReserved")
         assert reserved is not None
-        assert "(an estimate)" in reserved["message"]
+        assert "(estimate)" in reserved["message"]
         assert reserved["reason"] == "WaitingForQuota"
 
     play(story, Settings())

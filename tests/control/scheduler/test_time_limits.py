@@ -86,7 +86,7 @@ def test_what_cannot_be_read_holds_the_job_and_names_the_field() -> None:
         await edit(world, names.JOB, "second", {"unisono.dev/begin": "now+1h"})
         reserved = find(workload(world, "second")["status"]["conditions"], "QuotaReserved")
         assert reserved is not None
-        assert "it is not to start before" in reserved["message"]
+        assert "must not start before" in reserved["message"]
 
     play(story)
 

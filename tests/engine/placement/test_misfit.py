@@ -83,7 +83,7 @@ def test_nodes_are_counted_by_the_first_thing_that_speaks_against_them() -> None
     assert sum(count for _, count in no.refusals) == no.nodes == len(nodes)
     assert sentence(no).startswith(
         "pod set main: 0 of 1 pods fit (9 nodes: 2 without the labels that are asked for, "
-        "2 tainted, 1 short of cpu, 1 held for others, "
+        "2 tainted, 1 short of cpu, 1 held for other workloads, "
     )
 
 
@@ -110,7 +110,7 @@ def test_what_the_best_node_has_of_what_one_pod_wants() -> None:
     assert no.largest_node_has == 8
     assert remedy(no) is None, "it has to wait for its neighbours, and nobody has to add a node"
     assert outlook(no) == (
-        "room for 1 more pod: nodes that join, or others that end; "
+        "room for 1 more pod: nodes that join, or workloads that end; "
         "or ask for no more than 2 nvidia.com/gpu in one pod"
     )
     no = refuse(placer, demand(1, 16))

@@ -83,7 +83,7 @@ def test_what_is_on_its_way_comes_first_and_only_the_rest_is_bought() -> None:
     assert [node_claim.node for node_claim in bought.lots if node_claim.taken_over] == ["m1", "m2"]
     assert len(bought.lots) == 3
     assert {node_claim.zone for node_claim in bought.lots} == {"a"}
-    assert "2 × large on-demand in a that is on its way already" in purchase_sentence(bought)
+    assert "2 × large on-demand in a (already being provisioned)" in purchase_sentence(bought)
 
 
 def test_limits_know_it_already_and_it_comes_sooner() -> None:

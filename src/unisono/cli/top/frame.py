@@ -21,7 +21,14 @@ Json = dict[str, Any]
 _BAR = 20  # so many characters a bar
 _LEAST_ROWS = 3  # of each table, however small the terminal is
 _FIXED = 12  # lines that are no rows: titles, headings, spaces
-_DATES = ("it is planned to start", "it is expected to start")
+# The last two are what earlier versions wrote.
+_DATES = (
+    "starts by ",
+    "expected to start",
+    "may start at about",
+    "it is planned to start",
+    "it is expected to start",
+)
 _BUSY = ("running", "starting", "repairing", "leaving", "buying")
 
 

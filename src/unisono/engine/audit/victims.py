@@ -220,7 +220,7 @@ def _has_right_to_reclaim(case: PreemptionCase, holding: Holding) -> bool:
     """Classical: the queue ends without borrowing, or a cohort on its side owns enough (§8).
 
     The second is the hierarchical advantage: below the first cohort that preemptor and victim
-    share there is one whose subtree can hold what the levels under it cannot.
+    share there is a cohort whose subtree can hold what the levels under it cannot.
     """
     if not case.borrows(case.vacated):
         return True

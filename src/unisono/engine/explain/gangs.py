@@ -19,13 +19,13 @@ _REMEDIES = {
 # How a refusing node is described; any other reason is a resource.
 _REFUSING = {
     "selector": "without the labels that are asked for",
-    "topology": "in no domain of the level of its slices",
+    "topology": "without the topology level of its slices",
     "volume": "out of reach of a volume",
     "taint": "tainted",
     "not ready": "not ready",
     "reserved": "reserved",
-    "held for others": "held for others",
-    "rules between pods": "shut by rules between pods",
+    "held for others": "held for other workloads",
+    "rules between pods": "excluded by affinity or spread of pods",
 }
 
 
@@ -48,7 +48,7 @@ def gang_sentence(fact: GangDoesNotFit) -> str:
         wanted = format_amount(fact.wanted_of_node, fact.resource)
         text += f"; the best {where} has {best} of {wanted}"
     if fact.tried_preemption:
-        text += ", even if everybody left who may be displaced"
+        text += ", even if every preemptible workload were evicted"
     return text
 
 
@@ -76,7 +76,7 @@ def gang_outlook(fact: GangDoesNotFit) -> str:
     lacking = fact.pods - fact.pods_placeable
     room = f"room for {lacking} more pod{'s' if lacking != 1 else ''}"
     within = f" in one {_domain(fact)}" if fact.level else ""
-    ways = [f"{room}{within}: nodes that join, or others that end"]
+    ways = [f"{room}{within}: nodes that join, or workloads that end"]
     if fact.level and fact.cluster_holds >= fact.pods:
         ways.append(f"or prefer one {_domain(fact)} instead of requiring it: the cluster has room")
     if fact.resource and fact.best_node_has:

@@ -64,7 +64,7 @@ def _asks(fact: LimitReached) -> str:
     if fact.unit == "jobs":
         return "this is one more"
     if not fact.wanted:
-        return "has to wait until that has faded"
+        return "has to wait until that has decayed"
     return f"asks for {_amount(fact.wanted, fact).partition(' ')[0]}"
 
 
@@ -87,21 +87,21 @@ def limit_outlook(fact: LimitReached) -> str:
     if fact.per == "least":
         return "ask for more, or use another QOS or partition"
     if fact.until is not None or not fact.wanted:
-        return "time: use fades by half every half-life"
+        return "time: usage decays by half every half-life"
     if fact.unit == "jobs" and fact.denied:
-        return "submit fewer at a time, or let others of the same end first"
-    return f"others end that count for {describe(fact.owner)}, or its limit is raised"
+        return "submit fewer at a time, or wait until some end"
+    return f"workloads that count for {describe(fact.owner)} end, or its limit is raised"
 
 
 def held_sentence(fact: Held | ArrayLimit) -> str:
     """Return what holds a workload back.
 
     >>> held_sentence(Held(by="admin"))
-    'JobHeldAdmin: an administrator holds it back'
+    'JobHeldAdmin: held by an administrator'
     """
     if isinstance(fact, ArrayLimit):
         most = f"at most {fact.limit} of array {fact.array} may run at a time"
         return f"JobArrayTaskLimit: {most}, and as many run or are next"
     if fact.by == "admin":
-        return "JobHeldAdmin: an administrator holds it back"
-    return "JobHeldUser: its user holds it back"
+        return "JobHeldAdmin: held by an administrator"
+    return "JobHeldUser: held by its user"

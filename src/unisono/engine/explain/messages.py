@@ -19,8 +19,8 @@ _VOLCANO = "volcano/"  # prefix of the names of Volcano queues
 _QUARANTINED: Mapping[facts.QuarantineStage, str] = {
     "read": "it cannot be read",
     "decide": "the scheduler failed to decide about it",
-    "audit": "what was planned for it broke a rule",
-    "write": "its admission could not be written down",
+    "audit": "its planned admission broke a rule",
+    "write": "its admission could not be written",
 }
 _DEPENDENCY_PENDING = {
     "afterok": "to succeed",
@@ -135,26 +135,28 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.WaitingForVictims(victims=victims, shrinking=shrinking):
             parts = [
                 f"{_workloads(len(keys))} to {what}: {', '.join(keys)}"
-                for keys, what in ((victims, "leave"), (shrinking, "give up pods"))
+                for keys, what in ((victims, "end"), (shrinking, "release pods"))
                 if keys
             ]
             return f"waits for {', and for '.join(parts)}"
         case facts.WaitingForPods(pods=pods, until=until):
-            several = f"{len(pods)} pods" if len(pods) > 1 else "1 pod"
-            where = f"to leave the nodes that it will get: {', '.join(pods)}"
-            return f"waits for {several} {where}; looks elsewhere from {format_instant(until)} on"
+            several = f"{len(pods)} terminating pods" if len(pods) > 1 else "1 terminating pod"
+            where = f"on the nodes that it will get: {', '.join(pods)}"
+            return (
+                f"waits for {several} {where}; other nodes are tried from {format_instant(until)}"
+            )
         case facts.PreemptionBackoff(until=until, preemptions=times):
             often = "once" if times == 1 else f"{times} times"
             return (
-                f"was preempted {often} lately and may not displace others before "
+                f"was preempted {often} recently and may not preempt others before "
                 f"{format_instant(until)}"
             )
         case facts.ClaimedThisCycle(overlapping_victims=overlapping):
             if overlapping:
-                return "those who would have to leave for it are leaving for another workload"
-            return "it fitted, but workloads ahead of it took the room; it is tried again"
+                return "its victims are already leaving for another workload"
+            return "it fitted, but workloads ahead of it took the capacity; it is retried"
         case facts.BehindInQueue(queue=queue, position=0):
-            return f"is first in queue {queue}, and its turn did not come in this cycle"
+            return f"is first in queue {queue}, and this cycle did not reach it"
         case facts.BehindInQueue(queue=queue, head=head, position=position):
             return f"is number {position + 1} in queue {queue}, behind {head}"
         case facts.QueueMissing(local_queue=local) if local.endswith("/"):
@@ -191,23 +193,20 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"admission waits until the pods of {key} are ready"
         case facts.WouldDelay(reserved_for=other, start=start, limit_ms=limit):
             return (
-                f"it fits now, but with its limit of {format_duration(limit)} it would still run "
-                f"when {other} is to start at {format_instant(start)}"
+                f"it fits now, but with its time limit of {format_duration(limit)} it would delay "
+                f"{other}, which has a reservation at {format_instant(start)}"
             )
         case facts.Planned(start=start):
-            return f"it is planned to start at {format_instant(start)} at the latest"
+            return f"starts by {format_instant(start)} (reserved)"
         case facts.Expected(start=start, position=0):
-            return (
-                f"it may start at about {format_instant(start)}, if there is room then "
-                "(an estimate)"
-            )
+            return f"may start at about {format_instant(start)} if it fits then (estimate)"
         case facts.Expected(start=start):
-            return f"it is expected to start at about {format_instant(start)} (an estimate)"
+            return f"expected to start at about {format_instant(start)} (estimate)"
         case facts.NotBefore(begin=begin):
-            return f"it is not to start before {format_instant(begin)}"
+            return f"must not start before {format_instant(begin)} (its begin time)"
         case facts.DeadlineMissed(deadline=deadline, limit_ms=limit):
             end = format_instant(deadline)
-            return f"with its limit of {format_duration(limit)} it cannot end by {end} any more"
+            return f"with its time limit of {format_duration(limit)} it misses its deadline {end}"
         case facts.Reserved() as fact:
             return _reserved(fact)
         case facts.DependencyPending() | facts.DependencyNeverSatisfied() as fact:
@@ -288,20 +287,20 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
         case facts.PreemptionBackoff():
             return "time, or enough quota freed"
         case facts.ClaimedThisCycle():
-            return "nothing to do: it is looked at again"
+            return "nothing to do: it is retried"
         case facts.BehindInQueue():
-            return "its turn; a higher priority moves it forward"
+            return "workloads ahead of it start; a higher priority moves it forward"
         case facts.Misconfigured():
             return "correct the manifest"
         case facts.Quarantined(retry_at=retry_at):
             again = f"it is tried again when it changes, and at {format_instant(retry_at)}"
             return f"correct or delete the workload; {again}. Other workloads are not affected"
         case facts.CheckFailed(check=check):
-            return f"whoever keeps admission check {check} changes its state"
+            return f"the controller of admission check {check} changes its state"
         case facts.Gated(by=by):
             return f"{by} releases it"
         case facts.OnHold():
-            return "time, or whoever put it on hold"
+            return "time, or its condition Requeued becomes true"
         case facts.PodsNotReady(waiting_for=key):
             return f"the pods of {key} become ready, or it leaves"
         case facts.Planned() | facts.Expected():
@@ -313,21 +312,21 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
         case facts.ArrayLimit():
             return "nothing to do: it is next when one of them ends"
         case facts.NotEntitled():
-            return "name another account, QOS or partition, or ask whoever keeps them"
+            return "name another account, QOS or partition, or ask an administrator for access"
         case facts.LimitReached() as fact:
             return limit_outlook(fact)
         case _:
-            return remedy(blocker) or "room in the flavor that it is on"
+            return remedy(blocker) or "free capacity in its flavor"
 
 
 # Where the time limit of a workload comes from.
 LIMIT_SOURCES: Mapping[str, str] = {
-    "request": "as it asked",
+    "request": "as requested",
     "job": "its activeDeadlineSeconds",
     "execution": "its maximumExecutionTimeSeconds",
     "queue": "the default of its queue",
     "history": "learned from earlier runs, an estimate",
-    "policy": "nobody said it; the policy's default",
+    "policy": "none given; the policy's default",
 }
 
 
@@ -335,13 +334,13 @@ def _earlier(fact: facts.Planned | facts.Expected) -> str:
     """Return what would bring a start forward: other workloads, its time limit, its priority."""
     if not fact.position:
         return ""  # its other facts say it
-    ways = ["others that end before their limits"]
+    ways = ["workloads that end before their time limits"]
     if fact.limit_from in ("policy", "history", "queue"):
-        counts = f"it counts {format_duration(fact.limit_ms)}: {LIMIT_SOURCES[fact.limit_from]}"
-        ways.append(f"a time limit of its own ({counts if fact.limit_ms else 'it gives none'})")
+        counts = f"now {format_duration(fact.limit_ms)}: {LIMIT_SOURCES[fact.limit_from]}"
+        ways.append(f"a time limit of its own ({counts if fact.limit_ms else 'now none'})")
     else:
         ways.append(
-            f"a time limit below {format_duration(fact.limit_ms)}, to go first where others wait"
+            f"a time limit below {format_duration(fact.limit_ms)}, so that it can be backfilled"
         )
     if fact.position > 1:
         ways.append("a higher priority")
@@ -349,7 +348,7 @@ def _earlier(fact: facts.Planned | facts.Expected) -> str:
 
 
 def _workloads(count: int) -> str:
-    return f"{count} workloads" if count > 1 else "1 workload"
+    return f"{count} preempted workloads" if count > 1 else "1 preempted workload"
 
 
 def _needs(fact: facts.QuotaExhausted | facts.ExceedsMaximum) -> str:
@@ -361,7 +360,7 @@ def _quota_exhausted(fact: facts.QuotaExhausted) -> str:
     more = format_amount(fact.available, fact.resource)
     short = format_amount(fact.wanted - fact.available, fact.resource)
     text = f"{_needs(fact)}; queue {fact.queue} may use {more} more ({short} short)"
-    return f"{text}, and nobody may be displaced for it" if fact.tried_preemption else text
+    return f"{text}, and no workload may be preempted for it" if fact.tried_preemption else text
 
 
 def _reserved(fact: facts.Reserved) -> str:
@@ -369,7 +368,7 @@ def _reserved(fact: facts.Reserved) -> str:
     start, end = format_instant(fact.start), format_instant(fact.end)
     return (
         f"Reservation: {which} reserved as {fact.name} from {start} to {end}, "
-        f"and with its limit of {format_duration(fact.limit_ms)} it would run into that"
+        f"and with its time limit of {format_duration(fact.limit_ms)} it would still run then"
     )
 
 

@@ -13,12 +13,12 @@ from unisono.engine.state.cluster import ClusterState
 
 _MOST_NODES = 8  # of one pod set, before a line gets too long to read
 _OUTCOMES = {
-    "retry": "is looked at again when something changes",
-    "park": "is set aside until what it lacks is freed",
-    "stall": "holds up its queue until what it lacks is freed",
-    "sticky": "keeps its place until others have left",
-    "line": "stays in line",
-    "bar": "is set aside until those who share its limit use less",
+    "retry": "is evaluated again when something changes",
+    "park": "is inadmissible until what it lacks is freed",
+    "stall": "blocks its queue until what it lacks is freed",
+    "sticky": "stays head of its queue until its victims have ended",
+    "line": "stays pending",
+    "bar": "is blocked until usage under its limit falls",
 }
 
 
@@ -29,20 +29,20 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
     where = f"on {nodes} node{_s(nodes)}" if nodes else f"without nodes{alone}"
     pending = len(state.waiting)
     yield (
-        f"At {format_instant(made.now)} {pending} workload{_s(pending)} waited and "
-        f"{len(state.running)} held quota, {where}."
+        f"At {format_instant(made.now)} {pending} workload{_s(pending)} pending and "
+        f"{len(state.running)} admitted, {where}."
     )
     looked = ", ".join(made.examined) if made.examined else "no queue"
-    yield f"Looked at: {looked}."
+    yield f"Evaluated: {looked}."
     for stop in made.stops:
-        yield f"{stop.workload} has to stop: {stop.reason}."
+        yield f"{stop.workload} is evicted: {stop.reason}."
     for eviction in evictions(made):
         if eviction.by is not None:
-            yield f"{eviction.workload} has to leave for {eviction.by} ({eviction.reason})."
+            yield f"{eviction.workload} is preempted for {eviction.by} ({eviction.reason})."
     for shrink in shrinks(made):
-        yield f"{shrink.workload} gives up pods for {shrink.by} and goes on with the others."
+        yield f"{shrink.workload} releases pods for {shrink.by} and runs on with the others."
     for awaited in made.awaits:
-        yield f"{awaited.workload} waits for pods that are leaving: {', '.join(awaited.pods)}."
+        yield f"{awaited.workload} waits for terminating pods: {', '.join(awaited.pods)}."
     for admit in made.admissions:
         yield _starts(state, admit)
     for wait in made.waits:
@@ -50,8 +50,8 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
         yield f"{why.workload} waits and {_OUTCOMES[wait.outcome]}: {message_of(why)}."
     for date in made.dates:
         yield (
-            f"{date.workload} is planned for {format_instant(date.start)}, and for "
-            f"{format_duration(date.end - date.start)} from then on."
+            f"{date.workload} has a reservation at {format_instant(date.start)} for "
+            f"{format_duration(date.end - date.start)}."
         )
     if not (made.admissions or made.preemptions or made.stops or made.waits):
         yield "Nothing changes."
@@ -64,7 +64,7 @@ def _starts(state: ClusterState, admit: Admit) -> str:
         f"{one.count} of {one.name}{_on(one.nodes)}{_flavors(one.flavors)}"
         for one in admit.admission.pod_sets
     ]
-    lent = " with quota that it borrows" if admit.borrow_level else ""
+    lent = " with borrowed quota" if admit.borrow_level else ""
     bought = admit.purchase
     first = f" It first buys {purchase_sentence(bought)}." if bought is not None else ""
     return (

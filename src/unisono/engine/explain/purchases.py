@@ -12,13 +12,13 @@ _REMEDIES = {
     "NoCompatibleNodePool": "let the pods tolerate the taints of a NodePool, or add a NodePool",
     "RequirementsUnsatisfiable": "change what the pods select, or the requirements of a NodePool",
     "NoInstanceFits": "ask for less in one pod, or allow larger machine types",
-    "LimitExceeded": "raise spec.limits of the NodePool, or wait until others end",
+    "LimitExceeded": "raise spec.limits of the NodePool, or wait until workloads end",
     "SpotOptInRequired": "allow on-demand in the NodePool, or annotate the job "
     "unisono.dev/allow-spot=true",
     "BudgetExceeded": "raise provisioning.maxHourlyCost of the policy",
     "BlockEnds": "a shorter time limit, or another capacity type",
     "TopologyUnsatisfiable": "ask for a zone or a node instead, or prefer instead of require",
-    "NotReady": "mend the NodePool",
+    "NotReady": "see why the NodePool is not ready",
 }
 
 
@@ -27,7 +27,7 @@ def purchase_sentence(purchase: Purchase) -> str:
     lots = sorted(purchase.lots, key=lambda node_claim: node_claim.taken_over)
     machines = format_counts(
         f"{node_claim.machine} {node_claim.capacity_type} in {node_claim.zone}"
-        + (" that is on its way already" if node_claim.taken_over else "")
+        + (" (already being provisioned)" if node_claim.taken_over else "")
         for node_claim in lots
     )
     return f"{machines} for {format_price(purchase.price_micro)}/h"
@@ -43,18 +43,18 @@ def alternative_sentence(one: Alternative) -> str:
 def cannot_buy_sentence(fact: CannotBuy) -> str:
     """Return why nothing can be bought, pool by pool, and what would fit."""
     each = ", ".join(format_amount(wanted, name) for name, wanted in fact.each)
-    text = f"pod set {fact.pod_set} needs {fact.pods} × ({each}), and machines cannot be bought"
+    text = f"pod set {fact.pod_set} needs {fact.pods} × ({each}), and no machines can be bought"
     pools = [f"pool {one.pool}: {one.detail or one.code}" for one in fact.pools]
     if fact.retry_at is not None:
         moment = datetime.fromtimestamp(fact.retry_at / 1000, tz=UTC)
-        pools.append(f"asked again at {moment:%H:%M:%S} UTC")
+        pools.append(f"retried at {moment:%H:%M:%S} UTC")
     others = [alternative_sentence(one) for one in fact.alternatives]
     parts = [f"{text} ({fact.code})", *pools]
-    return "; ".join([*parts, *(f"would do: {one}" for one in others)])
+    return "; ".join([*parts, *(f"alternative: {one}" for one in others)])
 
 
 def cannot_buy_remedy(fact: CannotBuy) -> str:
     """Return what would change that."""
     if fact.code in _REMEDIES:
         return _REMEDIES[fact.code]
-    return "stock that comes back; or allow another zone or machine type in a NodePool"
+    return "wait for stock, or allow another zone or machine type in a NodePool"

@@ -52,8 +52,8 @@ class Directory:
         if account is not None:
             is_known = has_started or self._accounts.is_configured(account, turn.user)
             if self._rules.known_users_only and not is_known:
-                who = f"user {turn.user}" if turn.user != NO_USER else "a workload without a user"
-                problem = f"{who} has no place in account {account}"
+                subject = f"user {turn.user}" if turn.user != NO_USER else "a workload without a user"
+                problem = f"{subject} has no place in account {account}"
                 return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
             association = self._accounts.find_or_add(account, turn.user)
         partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)

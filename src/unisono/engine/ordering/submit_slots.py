@@ -231,8 +231,8 @@ class SubmitSlots:
                 elif owner.side == "Assoc" and per == "user":
                     yield _Cap((self._accounts.owner(association), "group", ""), limit, owner, per)
                 elif owner.side == "QOS" and spec is not None:
-                    whose = spec.account if per == "account" else spec.user or ""
-                    yield _Cap((owner.name, per, whose), limit, owner, per)
+                    member = spec.account if per == "account" else spec.user or ""
+                    yield _Cap((owner.name, per, member), limit, owner, per)
                 elif owner.side == "QOS" and per == "user" and record.member.user:
                     yield _Cap((owner.name, per, record.member.user), limit, owner, per)
 

@@ -228,7 +228,7 @@ def _worthwhile(
 
 
 def _few(kept: list[Candidate], pods: int) -> list[Candidate]:
-    """Keep those whose places are cheapest, and the largest."""
+    """Keep the candidates with the cheapest places, and the largest one."""
     by_place = sorted(
         range(len(kept)),
         key=lambda i: (kept[i].offering.offer.price_micro / min(kept[i].slots, pods), i),

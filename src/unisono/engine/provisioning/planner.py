@@ -163,7 +163,7 @@ class _Search:
             return ""
         if any(pool.allows_gang_spot for pool in self.catalogue.market.pools):
             return ""
-        return "spot, which nobody allowed"
+        return "spot, which the job does not allow"
 
 
 def _without_bounds(market: Market) -> Market:

@@ -103,7 +103,7 @@ class ActiveQueues:
         self._short_of_nodes.pop(sleeper, None)
 
     def rouse(self, cq: ClusterQueueState, kind: Kind) -> None:
-        """Let a kind of workload stand in line again, whatever it waited for."""
+        """Make an equivalence class admissible again, whatever it waited for."""
         self._short_of_nodes.pop((cq.spec.name, kind), None)
         cq.tree.wakes.forget((cq.spec.name, kind))
         cq.pending.wake(kind)
@@ -155,7 +155,7 @@ class ActiveQueues:
     ) -> None:
         """After a cycle: in a tree that did not change the next verdict would be the same.
 
-        A cycle by turns may end before every head was looked at; those stay ready.
+        A cycle in priority order may end before every head was looked at; those stay ready.
         """
         for cq in [*self.ready]:
             if cq.blocker is not None or cq.stalled or self._head_of(cq) is None:

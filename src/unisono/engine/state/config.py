@@ -133,7 +133,7 @@ class Config:
         return None
 
     def local_blocker(self, key: LocalQueueKey) -> Blocker | None:
-        """Say why workloads of a local queue cannot even stand in line."""
+        """Say why workloads of a local queue cannot be queued."""
         local = self.local_queues.get(key)
         if local is None:
             return QueueMissing(local_queue=key)

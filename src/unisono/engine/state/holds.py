@@ -1,4 +1,4 @@
-"""What about a workload itself keeps it out of every line."""
+"""What about a workload itself keeps it out of its pending queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unisono.engine.model.workload import Workload
 
 
 def is_plain(workload: Workload) -> bool:
-    """Say whether nothing about a workload itself can keep it out of a line; most are like that."""
+    """Say whether nothing about a workload itself can keep it out of its queue; most are like that."""
     return (
         workload.active
         and workload.requeue_at is None
@@ -36,7 +36,7 @@ def is_plain(workload: Workload) -> bool:
 
 
 def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
-    """Return the first thing that has to change about the workload before it may stand in line."""
+    """Return the first thing that has to change about the workload before it may be queued."""
     if not workload.active:
         return Deactivated()
     if workload.misconfigured:

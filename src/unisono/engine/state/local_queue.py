@@ -1,4 +1,4 @@
-"""Local queues as workloads meet them: where each leads, and why it may be shut."""
+"""LocalQueues as the state has them: the ClusterQueue of each, or why it has none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from unisono.engine.state.pending_queue import Waiting
 
 @dataclass(slots=True, eq=False)
 class LocalQueueState:
-    """One local queue; a shut one keeps its workloads out of the lines."""
+    """One local queue; a closed one keeps its workloads out of pending queues."""
 
     key: LocalQueueKey
-    cq: ClusterQueueState | None = None  # None while shut
+    cq: ClusterQueueState | None = None  # None while closed
     blocker: Blocker | None = None
     waiting: dict[WorkloadKey, Waiting] = field(default_factory=dict)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)

@@ -113,7 +113,7 @@ class Wakes:
 
     @property
     def has_sleepers(self) -> bool:
-        """Say whether anybody is filed."""
+        """Say whether any sleeper is filed."""
         return bool(self._filed or self._on_anything or self._on_holdings)
 
     def forget(self, sleeper: Sleeper) -> None:
