@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from unisono.engine.explain.messages import reason_of, remedy, sentence, stage_of
-from unisono.engine.model import advance_reservation, policy, provisioning
 from unisono.engine.model import explanation as facts
+from unisono.engine.model import policy, provisioning
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import (
     FlavorName,
@@ -292,7 +292,7 @@ def _settings() -> list[tuple[str, str]]:
         policy.Placement,
         policy.Backfill,
         policy.Provisioning,
-        advance_reservation.AdvanceReservation,
+        policy.AdvanceReservation,
     )
     return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
 

@@ -31,7 +31,6 @@ from unisono.engine.dry_run import dry_run, give_up, leave, refuse_broken_repair
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
-    advance_reservation,
     dependency,
     multifactor,
     node,
@@ -120,8 +119,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     policy.Policy: "fair_sharing admission_fair_sharing pods_ready placement turns:priority_order "
     "backfill reservations:advance_reservations provisioning undeclared:undeclared_resources "
     "anti_thrash strict:strict_kueue",
-    advance_reservation.AdvanceReservation: "name start end nodes local_queues namespaces accounts "
-    "users repeat",
+    policy.AdvanceReservation: "name start end nodes local_queues namespaces accounts users repeat",
     multifactor.SubmitOptions: "account user qos partition nice site:site_factor "
     "priority:set_priority hold number:job_id task:array_task",
     multifactor.Limits: "group_tres group_tres_minutes group_tres_run_minutes group_jobs "

@@ -10,10 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
-from unisono.engine.model.policy import Policy
+from unisono.engine.model.policy import AdvanceReservation, Policy
 from unisono.engine.model.resources import amounts
 from unisono.sim.faults import MOST_INTERRUPTIONS, random_faults, scheduled_faults
 from unisono.sim.generate.gpu import gpu

@@ -8,11 +8,10 @@ fast path's (`backfill/fast_path.py`), which decides whole cycles by numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from unisono.engine.backfill.counted_gang import CountedGang, Offer, offer_on
-from unisono.engine.backfill.granted_limit import longest_limit, raise_limit
 from unisono.engine.backfill.reservation_table import ReservationTable
 from unisono.engine.model.explanation import (
     Blocker,
@@ -24,9 +23,10 @@ from unisono.engine.model.explanation import (
 )
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Outcome, Preempt, Wait
+from unisono.engine.model.policy import Backfill
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
-from unisono.engine.model.workload import Admission
+from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
 from unisono.engine.ordering.limit_counters import LimitCounters
 from unisono.engine.ordering.multifactor import MultifactorPriority
@@ -486,3 +486,46 @@ def _checks_pass(nominee: Nominee) -> bool:
         for rule in nominee.cq.spec.checks
         if not rule.on_flavors or chosen.intersection(rule.on_flavors)
     )
+
+
+# Slurm counts limits in minutes, too.
+_STEP_MS = 60_000
+
+
+def longest_limit(state: ClusterState, workload: Workload, now: Instant) -> int | None:
+    """Return the longest limit that a workload could be started with; None if it is fixed.
+
+    It must not run into an advance reservation, or beyond its deadline.
+    """
+    least = workload.least_limit_ms
+    if least is None:
+        return None
+    if state.policy.reservations and state.reserved.concern(workload, now):
+        return least
+    most = workload.time_limit_ms
+    if most is None:
+        most = (state.policy.backfill or Backfill()).default_limit_ms
+    if workload.deadline is not None:
+        most = min(most, workload.deadline - now)
+    return max(least, most)
+
+
+def raise_limit(least: int, most: int, allows: Callable[[int], bool]) -> int:
+    """Return the longest limit that is allowed, in whole minutes above the least, which is.
+
+    >>> raise_limit(60_000, 600_000, lambda limit: limit <= 250_000)
+    240000
+    """
+    if allows(most):
+        return most
+    low, high = 0, (most - least) // _STEP_MS + 1  # steps: the first is allowed, the last is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if allows(least + middle * _STEP_MS):
+            low = middle
+        else:
+            high = middle
+    found = least + low * _STEP_MS
+    # The caller keeps the nodes of the last limit that it tried: leave it with this one.
+    allows(found)
+    return found

@@ -13,9 +13,8 @@ from unisono.engine.model.explanation import QueueStopped
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Stop, StopReason
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.cluster_queue import ClusterQueueState
+from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState
 from unisono.engine.state.lifecycle import stop_for
-from unisono.engine.state.local_queue import LocalQueueState
 
 
 def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:

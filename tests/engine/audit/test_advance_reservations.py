@@ -6,11 +6,10 @@ import msgspec
 
 from tests.support.audit_plans import breaks, machine, of, passes, started, world
 from tests.support.quota_builders import pods
-from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import Explanation, Reserved
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.plan import BackfillReservation, Plan, Wait
-from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.policy import AdvanceReservation, Backfill, Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 

@@ -11,12 +11,11 @@ from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
-from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
-from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.policy import AdvanceReservation, Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import PolicySet, TimePassed, WorkloadGone, WorkloadWaits

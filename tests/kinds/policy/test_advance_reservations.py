@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.manifests import only, problems
-from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
+from unisono.engine.model.policy import AdvanceReservation
 from unisono.kinds.policy.settings import settings_of
 
 HEAD = "apiVersion: unisono.dev/v1\nkind: Policy\nreservations:\n  - "

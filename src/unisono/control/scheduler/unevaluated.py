@@ -13,7 +13,7 @@ from unisono.engine.explain.waiting import recorded_explanation
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.local_queue import LocalQueueState
+from unisono.engine.state.cluster_queue import LocalQueueState
 
 
 class Unevaluated:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from unisono.engine.audit.backfill_reservations import minimum_requests
 from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Violation
-from unisono.engine.model.advance_reservation import AdvanceReservation
 from unisono.engine.model.explanation import Reserved
 from unisono.engine.model.names import PODS, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.policy import AdvanceReservation
 from unisono.engine.model.workload import Workload
 
 _DAY_MS = 24 * 3600 * 1000

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from unisono.engine.audit.node_occupancy import NodeOccupancy, after_admissions, after_preemptions
 from unisono.engine.audit.pod_rules import check_pod_rules
 from unisono.engine.audit.pods_on_nodes import PlacedPods
-from unisono.engine.audit.shared_gpus import device_faults, naming_fault, shared_milli
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, charged_pods, started_by
 from unisono.engine.audit.topology import check_topology
 from unisono.engine.audit.violation import Rule, Violation
@@ -267,3 +266,41 @@ def is_plain(pod_set: PodSet) -> bool:
         or pod_set.anti_affinity
         or pod_set.spread
     )
+
+
+WHOLE = 1000  # thousandths of one GPU
+
+
+def device_faults(occupancy: NodeOccupancy, name: NodeName, resource: str) -> Iterator[str]:
+    """Yield what is wrong with the shared GPUs of a node."""
+    gpu = resource.removesuffix("-milli")
+    there = sum(amount for each, amount in occupancy.nodes[name].allocatable if each == gpu)
+    taken = shared_milli(occupancy, name, gpu)
+    for device, milli in sorted(taken.items()):
+        if milli > WHOLE:
+            yield f"{gpu} number {device} is shared by {milli} thousandths"
+        if not 0 <= device < there:
+            yield f"{gpu} number {device} is one of {there}"
+    whole = occupancy.free(name, gpu) - len(taken)
+    if whole < 0:
+        yield f"{gpu} is overbooked by {-whole}: {len(taken)} are shared"
+
+
+def shared_milli(occupancy: NodeOccupancy, name: NodeName, gpu: str) -> dict[int, int]:
+    """Return the thousandths in use of every shared GPU of a node."""
+    taken: dict[int, int] = {}
+    for placement in occupancy.sharing_gpus(name):
+        milli = placement.requests.get(f"{gpu}-milli", 0)
+        for device in placement.devices[name] if milli else ():
+            taken[device] = taken.get(device, 0) + milli
+    return taken
+
+
+def naming_fault(pod_set: PodSet, assigned: PodSetAssignment) -> str:
+    """Say whether the pods that share GPUs, and no others, have a device; empty if so."""
+    requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+    shares = any(name.endswith("/gpu-milli") and amount for name, amount in requests)
+    pods = sum(count for _, count in assigned.nodes) if shares else 0
+    if len(assigned.devices) != pods:
+        return f"{assigned.name}: {pods} pods share GPUs, {len(assigned.devices)} have one"
+    return ""

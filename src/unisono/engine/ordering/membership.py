@@ -52,7 +52,9 @@ class Directory:
         if account is not None:
             is_known = has_started or self._accounts.is_configured(account, turn.user)
             if self._rules.known_users_only and not is_known:
-                subject = f"user {turn.user}" if turn.user != NO_USER else "a workload without a user"
+                subject = (
+                    f"user {turn.user}" if turn.user != NO_USER else "a workload without a user"
+                )
                 problem = f"{subject} has no place in account {account}"
                 return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
             association = self._accounts.find_or_add(account, turn.user)

@@ -21,10 +21,10 @@ from unisono.engine.placement.request import GangBuilder
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.config import Config
-from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import Integers, Rows
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pod_mix import TypicalPod
+from unisono.engine.state.reservations import ExcludedNodes
 
 # The heads of so many queues are placed before one of them is decided and pods move.
 ANSWERS_KEPT = 1024

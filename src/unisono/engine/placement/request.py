@@ -13,9 +13,9 @@ from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.placement.demand import Demand, Mode, anonymised, constraint_for
 from unisono.engine.placement.gang import Gang
-from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import selects_pod
+from unisono.engine.state.reservations import ExcludedNodes
 
 # Pod sets with GPUs that ask for no topology share a domain: they will talk to each other.
 TOGETHER = "unisono.dev/together"

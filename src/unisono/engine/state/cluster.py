@@ -29,16 +29,15 @@ from unisono.engine.state.active_queues import ActiveQueues
 from unisono.engine.state.arrays import Arrays
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.charges import charges_of
-from unisono.engine.state.cluster_queue import ClusterQueueState, Running
+from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState, Running
 from unisono.engine.state.cohort_trees import CohortTrees, recharge
 from unisono.engine.state.config import Config
 from unisono.engine.state.dependencies import Dependencies
 from unisono.engine.state.equivalence import Shapes
-from unisono.engine.state.eviction_triggers import EvictionTriggers, as_candidate
 from unisono.engine.state.features import hearing
 from unisono.engine.state.holds import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
-from unisono.engine.state.local_queue import LocalQueueState
+from unisono.engine.state.lifecycle import EvictionTriggers, as_candidate
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import HeapQueue, Waiting, kind_of

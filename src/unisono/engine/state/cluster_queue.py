@@ -1,14 +1,14 @@
-"""What the engine keeps about one ClusterQueue: its place in the tree, its lines, its holdings."""
+"""What the state keeps about each ClusterQueue and LocalQueue: pending and running workloads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from unisono.engine.model.explanation import Blocker
-from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
+from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding
-from unisono.engine.state.pending_queue import HeapQueue, PendingQueue
+from unisono.engine.state.pending_queue import HeapQueue, PendingQueue, Waiting
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.transaction import Charges
@@ -79,3 +79,14 @@ class ClusterQueueState:
     def flavors(self) -> set[FlavorName]:
         """Return every flavor the queue lists."""
         return {quota.flavor for group in self.spec.groups for quota in group.flavors}
+
+
+@dataclass(slots=True, eq=False)
+class LocalQueueState:
+    """One local queue; a closed one keeps its workloads out of pending queues."""
+
+    key: LocalQueueKey
+    cq: ClusterQueueState | None = None  # None while closed
+    blocker: Blocker | None = None
+    waiting: dict[WorkloadKey, Waiting] = field(default_factory=dict)
+    running: dict[WorkloadKey, Running] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from unisono.engine.model.workload import Workload
 
 
 def is_plain(workload: Workload) -> bool:
-    """Say whether nothing about a workload itself can keep it out of its queue; most are like that."""
+    """Say whether nothing about a workload itself keeps it out of its queue, as with most."""
     return (
         workload.active
         and workload.requeue_at is None

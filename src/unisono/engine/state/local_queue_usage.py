@@ -17,9 +17,8 @@ from unisono.engine.model.names import CPU, Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.policy import AdmissionFairSharing
 from unisono.engine.model.queue import MILLI, ClusterQueue, LocalQueue
 from unisono.engine.model.resources import amounts, is_gpu
-from unisono.engine.state.cluster_queue import Running
+from unisono.engine.state.cluster_queue import LocalQueueState, Running
 from unisono.engine.state.config import Config
-from unisono.engine.state.local_queue import LocalQueueState
 
 MICRO = 1_000_000
 _INFINITE = 1 << 120  # a LocalQueue of weight 0 comes after all others

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from unisono.engine.model.advance_reservation import AdvanceReservation
+import numpy as np
+from numpy.typing import NDArray
+
 from unisono.engine.model.explanation import Reserved
 from unisono.engine.model.names import Instant, NodeName
-from unisono.engine.model.policy import Backfill
+from unisono.engine.model.policy import AdvanceReservation, Backfill
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.config import Config
-from unisono.engine.state.excluded_nodes import ExcludedNodes
+from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.timers import NODES, Timers
+
+
+class ExcludedNodes:
+    """Nodes that a workload must not use, by name."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: frozenset[NodeName] | None) -> None:
+        self.nodes = nodes  # None: all of them
+
+    def rows(self, table: NodeTable) -> NDArray[np.bool_]:
+        """Say for every row of a table whether it is excluded."""
+        if self.nodes is None:
+            return np.ones(len(table), np.bool_)
+        found = np.zeros(len(table), np.bool_)
+        rows = [table.row_of[name] for name in self.nodes if name in table.row_of]
+        found[rows] = True
+        return found
+
 
 # Of a reservation that comes again and again, so many ends are considered for dates.
 MOST_ENDS = 32

@@ -19,8 +19,7 @@ from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
-from unisono.engine.state.cluster_queue import ClusterQueueState, Running
-from unisono.engine.state.local_queue import LocalQueueState
+from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState, Running
 from unisono.engine.state.pending_queue import Kind, Waiting
 
 # Place in the order: (-priority, time, uid, number of entry); smaller goes first. The type has no

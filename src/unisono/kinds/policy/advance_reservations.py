@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from unisono.engine.model import advance_reservation as engine
+from unisono.engine.model import policy as engine
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
 from unisono.kinds.decode import Schema
 from unisono.kinds.notes import Notes
