@@ -56,6 +56,7 @@ NOT_YET: tuple[str, ...] = (
     "docs/reference/decide.md",
     "docs/reference/explanations.md",
     "README.md",
+    "README.ko.md",
 )
 
 _SUFFIXES = {".py", ".js", ".css", ".html", ".json", ".lua", ".svg"}
@@ -64,7 +65,12 @@ TEXTS = sorted(
         *(path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("docs/**/*.svg"),
-        *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")),
+        *ROOT.glob("*.md"),
+        *ROOT.glob("changes/*.md"),
+        *ROOT.glob("examples/**/*.md"),
+        *ROOT.glob("deploy/*.md"),
+        *ROOT.glob("tests/docs/*.py"),
+        *(path for path in ROOT.glob("tools/**/*") if path.suffix in _SUFFIXES),
     ]
 )
 

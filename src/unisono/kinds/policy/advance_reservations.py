@@ -33,7 +33,7 @@ _ENGINE_WORDS: dict[str, Literal["daily", "weekly"]] = {"Daily": "daily", "Weekl
 
 
 class Reservation(Schema, frozen=True, kw_only=True):
-    """Nodes that are kept for some, or for nobody, for a while."""
+    """Advance reservations: nodes kept for some workloads, or for maintenance, for a time."""
 
     name: Annotated[str, Meta(min_length=1)]
     start: Timestamp

@@ -185,7 +185,7 @@ class DefaultQueue(Schema, frozen=True, kw_only=True):
 
 
 class PriorityClassRule(Schema, frozen=True, kw_only=True):
-    """Who may name some priority classes; what no rule speaks of, everybody may name."""
+    """Which users may name some priority classes; classes without a rule are open to all users."""
 
     names: Annotated[
         tuple[str, ...],
@@ -197,7 +197,7 @@ class PriorityClassRule(Schema, frozen=True, kw_only=True):
     users: Annotated[tuple[str, ...], Meta(description="Users by name.")] = ()
     groups: Annotated[tuple[str, ...], Meta(description="Groups of users.")] = ()
     namespaces: Annotated[
-        tuple[str, ...], Meta(description="Namespaces in which everybody may.")
+        tuple[str, ...], Meta(description="Namespaces in which all users may name them.")
     ] = ()
 
 
