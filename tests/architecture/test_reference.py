@@ -357,7 +357,7 @@ def test_only_pages_that_exist_are_cited() -> None:
     [
         ("quota", "quota", 19, 80),
         ("placement", "gang", 14, 30),
-        ("priority", "turns", 9, 9),
+        ("priority", "priority", 9, 9),
         ("provisioning", "provisioning", 6, 32),
         ("slurm", "slurm", 9, 22),
     ],

@@ -1,7 +1,7 @@
 """The cluster of a story: its objects as the scenario words them, told to the engine.
 
 An edit names only the fields that change, so the words of every object are kept and read anew.
-Flavors that nobody describes, and a local queue for every queue in every namespace, are made here.
+Flavors without a description, and a local queue for every queue in every namespace, are made here.
 Several nodes that are alike may share one entry: `n1, n2: {gpu: 8, rack: r1}`.
 """
 
@@ -33,7 +33,7 @@ class Cluster:
         self._queues: dict[str, ClusterQueue] = {}
         self._every: dict[str, dict[str, Any]] = {}  # by kind: what all of them start with
         self.stalls = Stalls()
-        self._topology = ""  # of flavors that nobody describes
+        self._topology = ""  # of flavors without a description
         self.configure(part)
 
     def configure(self, part: Part) -> None:
@@ -72,7 +72,7 @@ class Cluster:
             self.state.apply(changes.MarketSet(self.stalls.market()))
 
     def refuse(self, part: Part, now: Instant) -> None:
-        """Let offers be out of stock, as far as anybody has tried."""
+        """Mark offers as out of stock, as far as purchases have tried."""
         self.stalls.refuse(part, now)
         self.state.apply(changes.MarketSet(self.stalls.market()))
 

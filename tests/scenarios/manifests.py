@@ -79,7 +79,7 @@ class Manifests:
         yield from self._workloads(found, state)
 
     def _workloads(self, found: Snapshot, state: ClusterState) -> Iterator[Change]:
-        """Yield workloads that are new, or wait and were edited; who is gone stays so."""
+        """Yield workloads that are new, or pending and edited; deleted ones stay deleted."""
         for holding in found.holdings:
             if holding.workload.key not in self._told:
                 yield changes.WorkloadHolds(holding)
@@ -87,8 +87,8 @@ class Manifests:
             older = self._told.get(workload.key)
             if older is None or (older != workload and workload.key in state.waiting):
                 yield changes.WorkloadWaits(workload)
-        everybody = [*found.waiting, *(holding.workload for holding in found.holdings)]
-        self._told.update((workload.key, workload) for workload in everybody)
+        known = [*found.waiting, *(holding.workload for holding in found.holdings)]
+        self._told.update((workload.key, workload) for workload in known)
 
     def check_warnings(self, part: Part) -> None:
         """Compare the codes of all warnings about what was applied."""

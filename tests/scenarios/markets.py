@@ -93,7 +93,7 @@ class Stalls:
         known = {(one.machine, one.zone, one.capacity_type): one for one in made.offers}
         for offer, count in self._stock.items():
             first = known.get((offer[0], offer[1], "on-demand"))
-            assert first is not None, f"nobody sells {offer}"
+            assert first is not None, f"no pool sells {offer}"
             price = first.price_micro if offer[2] != "reserved" else 1000
             known[offer] = msgspec.structs.replace(
                 known.get(offer, first),

@@ -35,7 +35,7 @@ LEVELS = {
     "rack": "cloud.provider.com/topology-rack",
     "host": HOSTNAME,
 }
-TOPOLOGY = "default"  # what `levels` of a cluster makes; flavors that nobody describes have it
+TOPOLOGY = "default"  # what `levels` of a cluster makes; flavors without a description have it
 
 _NODE_LEVELS = ("zone", "block", "rack")
 _NODE_FIELDS = ("labels", "taints", "ready", "unschedulable", "held_for")
@@ -83,7 +83,7 @@ def node(name: str, part: Part) -> Node:
 
 
 def pod(name: str, part: Part) -> NodePod:
-    """Read a pod that somebody else bound to a node."""
+    """Read a pod that another scheduler bound to a node."""
     given = part.fields("node", "labels", "ports", "anti_affinity", "leaves", *RESOURCES)
     own = _own_labels(given, name)
     return NodePod(

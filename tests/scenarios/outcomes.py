@@ -1,7 +1,7 @@
 """What a cycle did, against what the story says it did.
 
 An outcome is matched by its kind and by the fields that the scenario names, nothing else. Two
-things are exact, because a story must not hide them: a cycle admits and evicts nobody whom the
+things are exact, because a story must not hide them: a cycle admits and evicts nothing that the
 scenario does not name, and it admits in the order in which the scenario lists them.
 """
 
@@ -88,13 +88,13 @@ class _Found:
         self.smaller = {one.workload: one for one in shrinks(plan)}
 
     def decided(self) -> list[WorkloadKey]:
-        """List who was admitted, or told to leave or to give up pods."""
+        """List the workloads that were admitted, evicted or shrunk."""
         return [*self.admissions, *self.evicted, *self.smaller]
 
     def summary(self) -> str:
         """Return everything that the plan decided, in one line."""
-        everybody = dict.fromkeys([*self.decided(), *self.waits])
-        return "; ".join(self.describe(key) for key in everybody) or "the cycle examined queues"
+        evaluated = dict.fromkeys([*self.decided(), *self.waits])
+        return "; ".join(self.describe(key) for key in evaluated) or "the cycle examined queues"
 
     def describe(self, key: WorkloadKey) -> str:
         """Return in a few words what became of one workload."""
@@ -237,7 +237,7 @@ def _check_evicts(wanted: Part, key: WorkloadKey, found: _Found) -> None:
 
 
 def _check_shrinks(wanted: Part, key: WorkloadKey, found: _Found) -> None:
-    """Compare who gives up pods, and with what they go on."""
+    """Compare which workloads give up pods, and which pods remain."""
     preemption = found.preemptions.get(key)
     if preemption is None:
         raise mismatch(wanted, f"expected a preemption, but {found.describe(key)}")

@@ -1,6 +1,6 @@
 """A scenario's YAML, with a name for every place in it.
 
-A `Part` is one value of the file together with its path, so that whoever reads it can ask for the
+A `Part` is one value of the file together with its path, so that its reader can ask for the
 type that the grammar wants and a mistake names the place: `steps[2].cycle.g`. What is wrong with a
 file raises `BadScenario`; what is wrong with an outcome is not this module's business.
 """

@@ -251,7 +251,7 @@ class Story:
         check_cycle(part, self._decide(part))
 
     def _settle(self, part: Part) -> list[WorkloadKey]:
-        """Run cycles until one changes nothing; victims leave at once. Return who was evicted."""
+        """Run cycles until one changes nothing, and return the evictions; victims end at once."""
         plans = dry_run(self.state, self.clock, most_cycles=_MOST_CYCLES)
         if len(plans) >= _MOST_CYCLES:
             raise mismatch(part, f"does not come to rest within {_MOST_CYCLES} cycles")
@@ -289,7 +289,7 @@ class Story:
             self._settle(part)
         pauses = [pause.milliseconds() for pause in given["between_evictions"].items()]
         if not any(len(times) > 1 for times in self._evicted_at.values()):
-            raise mismatch(part, "nobody was evicted twice, so there is no pause to compare")
+            raise mismatch(part, "no workload was evicted twice, so there is no pause to compare")
         for key, times in self._evicted_at.items():
             for index, (earlier, later) in enumerate(pairwise(times)):
                 least = pauses[min(index, len(pauses) - 1)]
@@ -300,7 +300,7 @@ class Story:
     # --- questions -------------------------------------------------------------------------------
 
     def _now(self, part: Part) -> None:
-        """Compare who runs, who only reserved, who is leaving and who waits: exactly these."""
+        """Compare the running, reserved, terminating and pending workloads: exactly these."""
         given = part.fields("runs", "reserved", "leaving", "waits")
         holdings = snapshot(self.state).holdings
         actual = {
@@ -349,8 +349,8 @@ class Story:
 
     def _priorities(self, part: Part) -> None:
         now = snapshot(self.state)
-        everybody = [*now.waiting, *(holding.workload for holding in now.holdings)]
-        actual = {workload.key: workload.priority for workload in everybody}
+        workloads = [*now.waiting, *(holding.workload for holding in now.holdings)]
+        actual = {workload.key: workload.priority for workload in workloads}
         for name, wanted in part.entries():
             if actual.get(key_of(name)) != wanted.whole():
                 raise mismatch(wanted, f"expected {wanted.value}, got {actual.get(key_of(name))}")

@@ -28,8 +28,8 @@ class Area(NamedTuple):
 AREAS = {
     "quota": Area("quota.md", range(1, 81)),
     "gang": Area("placement.md", range(1, 31)),
-    "turns": Area("priority.md", range(1, 10)),
-    "time": Area("backfill.md", range(1, 6)),
+    "priority": Area("priority.md", range(1, 10)),
+    "backfill": Area("backfill.md", range(1, 6)),
     "provisioning": Area("provisioning.md", range(1, 33)),
     "slurm": Area("slurm.md", range(1, 23)),
     "monitoring": Area("monitoring.md", range(1, 29)),

@@ -57,7 +57,8 @@ def test_an_area_must_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quotas"]) == 2
     assert (
         capsys.readouterr().err
-        == "no area quotas; there are quota, gang, turns, time, provisioning, slurm, monitoring\n"
+        == "no area quotas; there are quota, gang, priority, backfill, provisioning, slurm, "
+        "monitoring\n"
     )
 
 

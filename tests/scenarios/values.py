@@ -241,7 +241,7 @@ def _weight(given: dict[str, Part]) -> dict[str, Any]:
 
 
 def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
-    """Read a workload that somebody submits."""
+    """Read a submitted workload."""
     everything = (*_WORKLOAD_FIELDS, *_POD_FIELDS, *_LIMIT_FIELDS, *_RUNNING_FIELDS, *RESOURCES)
     given = part.fields(*everything)
     namespace = given["namespace"].text() if "namespace" in given else DEFAULT_NAMESPACE
