@@ -24,9 +24,8 @@ from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
 from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
-from unisono.apiserver.http.call import MAX_BODY_BYTES
 from unisono.apiserver.http_entry import MAX_HELD_BYTES, MAX_LARGE_WAITING, HttpEntry
-from unisono.apiserver.request import Request, Response
+from unisono.apiserver.request import Request
 from unisono.apiserver.rest.size_limits import (
     LARGE_BODY_BYTES,
     MAX_OBJECT_BYTES,
@@ -35,6 +34,7 @@ from unisono.apiserver.rest.size_limits import (
 )
 from unisono.apiserver.rest.spec_cache import SpecCache
 from unisono.apiserver.schema.prune import MAX_UNKNOWN_FIELDS
+from unisono.net.http.messages import MAX_BODY_BYTES, Response
 
 Json = dict[str, Any]
 

@@ -27,15 +27,16 @@ from hypothesis import strategies as st
 from tests.support.random_requests import ADMIN, Json, Wild
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import create
-from unisono.apiserver.http.wire import head_of
 from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.request import Request, Response
+from unisono.apiserver.request import Request
 from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.rest.watch import Watch
 from unisono.apiserver.storage import store as stores
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.kinds.shapes.served import Served
+from unisono.net.http.messages import Response
+from unisono.net.http.wire import head_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = 1_767_258_000.0

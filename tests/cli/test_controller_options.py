@@ -12,7 +12,6 @@ from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.errors import BadConfig
 from unisono.runtime.clock import seconds_now
-from unisono.web.allowed_hosts import Hosts
 
 
 @pytest.mark.parametrize("where", ["0.0.0.0:8081", "10.0.0.7:8081", "[::]:8081", ":8081", "gpu:81"])

@@ -26,11 +26,12 @@ from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.listener import Certificate, listen, serving
 from unisono.apiserver.request import User
 from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
+from unisono.net.http.server import Certificate, serving
+from unisono.net.listener import listen
 
 _TOKEN = "admin-token-of-one-test-run"
 _ADMINISTRATOR = User(name="admin", groups=("system:masters", "system:authenticated"))

@@ -28,7 +28,7 @@ from tests.support.control_world import World
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.request import Response, User
+from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.names import WORKLOAD
@@ -38,6 +38,7 @@ from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
+from unisono.net.http.messages import Response
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.embedded.in_process import InProcess
 

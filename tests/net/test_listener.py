@@ -10,7 +10,7 @@ import resource
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,18 +18,14 @@ from unisono.kinds.overriding import override
 from unisono.net import listener
 from unisono.net.listener import (
     FEWEST_CONNECTIONS,
-    IDLE_SECONDS,
     MOST_CONNECTIONS,
     MOST_ENDING,
     RESERVED_DESCRIPTORS,
-    SILENCE_SECONDS,
     Accepted,
     Connections,
-    Counted,
     bound,
     listening,
     most_connections,
-    streams,
 )
 
 SECONDS = 10
@@ -37,21 +33,33 @@ Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 
 
-async def echo(reader: Reader, writer: Writer) -> None:
-    """Answer one line with the same line, then wait for another."""
-    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-        while line := await reader.readline():
-            writer.write(line)
-            await writer.drain()
-    writer.close()
+class Echo(asyncio.Protocol):
+    """Answers what it gets with the same; from then on it is at work."""
+
+    def __init__(self, accepted: Accepted) -> None:
+        self._accepted = accepted
+        self._transport: asyncio.Transport | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._accepted.work()
+        assert self._transport is not None
+        self._transport.write(data)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._accepted.leave()
 
 
 @contextlib.asynccontextmanager
 async def served(most: int, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """Serve `echo` on a port, to so many."""
     sock = bound("127.0.0.1", 0)
-    serve = streams(echo, limit=1024)
-    async with listening(sock, serve, connections=Connections(most), context=context):
+    async with listening(sock, Echo, connections=Connections(most), context=context):
         yield sock.getsockname()[1]
 
 
@@ -217,7 +225,7 @@ def test_running_out_of_descriptors_ends_neither_the_listener_nor_the_loop(
 
     async def story() -> None:
         sock: Any = Failing(bound("127.0.0.1", 0))
-        async with listening(sock, streams(echo, limit=1024), connections=Connections(4)):
+        async with listening(sock, Echo, connections=Connections(4)):
             assert await ask(*await connect(sock.getsockname()[1])) == b"hello\n"
         assert not failures
 
@@ -232,53 +240,5 @@ def test_who_does_not_finish_a_handshake_makes_room() -> None:
             silent = [await connect(port) for _ in range(12)]
             assert await silent[0][0].read() == b""
             assert await silent[7][0].read() == b""
-
-    told(story)
-
-
-def test_silence_ends_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "SILENCE_SECONDS", 0.01)
-
-    async def story() -> None:
-        async with served(4) as port:
-            reader, _ = await connect(port)
-            assert await reader.read() == b""
-
-    told(story)
-
-
-class _Cut(asyncio.Transport):
-    """A transport that counts how often it was cut."""
-
-    cuts = 0
-
-    @override
-    def abort(self) -> None:
-        self.cuts += 1
-
-
-def test_a_connection_whose_work_is_told_may_rest_for_a_while() -> None:
-    async def story() -> None:
-        noted: dict[asyncio.BaseTransport, Accepted] = {}
-        transport = _Cut()
-        accepted = Connections(4).take(transport.abort)
-        assert accepted is not None
-        counted = Counted(accepted, asyncio.Protocol(), noted)
-        counted.connection_made(transport)
-        counted.data_received(b"half a request")
-        assert noted == {transport: accepted}
-        assert accepted.idle_since is not None  # which is no work
-        accepted.work()
-        counted.check()
-        accepted.rest(is_known=False)
-        now = asyncio.get_running_loop().time()
-        accepted.idle_since = now - SILENCE_SECONDS - 1
-        counted.check()
-        assert transport.cuts == 0
-        accepted.idle_since = now - IDLE_SECONDS - 1
-        counted.check()
-        assert transport.cuts == 1
-        counted.connection_lost(None)
-        assert not noted
 
     told(story)

@@ -17,8 +17,8 @@ import pytest
 from tests.real.control_plane import free_ports
 from tests.web.test_server import SIGNED_IN, TOKEN, CookieDoor, site
 from unisono.apiserver.access.tls import fresh_certificate
+from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import seconds_now
-from unisono.web.allowed_hosts import Hosts
 from unisono.web.server import serving
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

@@ -65,10 +65,10 @@ def test_a_long_page_is_packed_for_those_who_can_unpack_it() -> None:
     asked = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9401\r\n"
     plain = ask(f"{asked}Accept: text/x\r\n\r\n")
     assert plain.endswith(f"\r\n\r\n{LONG}")
-    assert "Content-Type: text/plain; asked=text/x\r\n" in plain
+    assert "content-type: text/plain; asked=text/x\r\n" in plain
     packed = ask_for_bytes(f"{asked}Accept-Encoding: deflate, gzip\r\n\r\n")
     head, _, body = packed.partition(b"\r\n\r\n")
-    assert b"Content-Encoding: gzip" in head
+    assert b"content-encoding: gzip" in head
     assert gzip.decompress(body).decode() == LONG
 
 
@@ -100,7 +100,7 @@ def test_no_web_site_reads_the_pages_through_a_name_of_its_own(
 
 
 def test_endless_headers_are_cut_off() -> None:
-    assert ask("GET /" + "x" * 100_000 + "\r\n\r\n") == ""
+    assert ask("GET /" + "x" * 100_000 + "\r\n\r\n").startswith("HTTP/1.1 431 ")
 
 
 def test_reports_a_port_that_is_in_use() -> None:

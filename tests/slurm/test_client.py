@@ -14,11 +14,12 @@ from unisono.apiserver.access.credential_files import write_kubeconfig
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.listener import door, listen, serving
 from unisono.apiserver.request import User
 from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
+from unisono.net.http.server import serving
+from unisono.net.listener import listen, local_socket
 from unisono.runtime.instance import Instance
 from unisono.slurm.client import SOCKET_NAME, ApiAccess, ApiClient, ClientError, access_of
 
@@ -42,7 +43,7 @@ def asked(folder: Path, story: Callable[[], object]) -> None:
             api = Api(store, outside)
             await bootstrap(api)
             front = HttpEntry(api, lambda *_: User(name="ann", groups=("system:masters",)))
-            sock, beside = listen("127.0.0.1", 0), door(folder / SOCKET_NAME)
+            sock, beside = listen("127.0.0.1", 0), local_socket(folder / SOCKET_NAME)
             async with asyncio.timeout(20), serving(front, sock, None, beside):
                 await asyncio.to_thread(story)
         finally:
@@ -89,17 +90,17 @@ def test_a_folder_that_others_can_write_to_is_not_trusted_with_the_token(tmp_pat
 
 def test_a_dead_unix_socket_falls_back_to_the_address(tmp_path: Path) -> None:
     (tmp_path / "i").mkdir(mode=0o700)
-    left = door(tmp_path / "i" / SOCKET_NAME)
+    left = local_socket(tmp_path / "i" / SOCKET_NAME)
     assert left is not None
     left.close()  # the file stays, as after a crash
     access = config(tmp_path / "i")
     assert access.unix_socket
     with pytest.raises(ClientError, match=r"127\.0\.0\.1:1: .*refused"):
         ApiClient(access).get(SPACE)
-    again = door(tmp_path / "i" / SOCKET_NAME)
+    again = local_socket(tmp_path / "i" / SOCKET_NAME)
     assert again is not None
     again.close()
 
 
 def test_a_path_too_long_for_a_socket_is_skipped(tmp_path: Path) -> None:
-    assert door(tmp_path / ("x" * 120) / SOCKET_NAME) is None
+    assert local_socket(tmp_path / ("x" * 120) / SOCKET_NAME) is None

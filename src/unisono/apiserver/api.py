@@ -23,7 +23,7 @@ from unisono.apiserver.controllers.pod_gc import remove_ended_pods
 from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
 from unisono.apiserver.discovery.groups import verbs_of
 from unisono.apiserver.errors import ApiError, method_not_allowed
-from unisono.apiserver.request import Request, Response
+from unisono.apiserver.request import Request
 from unisono.apiserver.rest.access_control import AccessControl
 from unisono.apiserver.rest.body import parse_object
 from unisono.apiserver.rest.context import ServerContext
@@ -42,6 +42,7 @@ from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.apiserver.strategy import Json
+from unisono.net.http.messages import Response
 
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_WARNING_BYTES = 4096

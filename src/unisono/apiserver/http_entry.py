@@ -1,9 +1,9 @@
-"""The door of the API for whoever comes over HTTP: let in, turned away, or answered.
+"""The API as an application of HTTP: requests are authenticated, counted, answered.
 
-Reads are answered at once; writes wait for the disk. A request is at work until its answer has
-left, so that many slow readers of long lists cannot fill the memory.
+Reads are answered at once; writes wait for the disk. A request counts as in flight until its answer
+has left, so that many slow readers of long lists cannot fill the memory.
 
-Whatever is sent, the event loop stays free for everybody else: large requests are handled one after
+Whatever is sent, the event loop stays free for other clients: large requests are handled one after
 the other, with a pause after each that is as long as it took, and bodies that have not been handled
 yet fill no more than a part of the memory.
 """
@@ -15,20 +15,18 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-import httptools
-
 from unisono.apiserver.access.filters import ANONYMOUS, InFlightLimit
 from unisono.apiserver.api import Api, refusal
 from unisono.apiserver.errors import ApiError, bad_request, too_large
-from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
-from unisono.apiserver.request import Request, Response, User
+from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.size_limits import LARGE_BODY_BYTES
+from unisono.net.http.messages import Call, Limits, Response, UnreadableAddress, address_of
 
-# Who sent these headers; raises ApiError if nobody we know, or if it came from the wrong place.
+# Returns the user that sent these headers; raises ApiError if it is unknown, or from elsewhere.
 Admit = Callable[[str, str, Mapping[str, str]], User]
 
 
-# A large request may take half of the time, but nobody waits longer than this for the next one.
+# A large request may take half of the time, but the next one waits no longer than this.
 _LONGEST_PAUSE_SECONDS = 1.0
 # More would wait for half a minute and fill the memory meanwhile.
 MAX_LARGE_WAITING = 16
@@ -39,25 +37,29 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 class HttpEntry:
     """Turns calls into requests of the API."""
 
+    limits = Limits()
+
     def __init__(self, api: Api, admit: Admit, flights: InFlightLimit | None = None) -> None:
-        """Take the API, who decides whom to let in, and who counts those inside."""
+        """Take the API, what authenticates a request, and what counts those in flight."""
         self.api = api
         self._admit = admit
         self._flights = flights or InFlightLimit()
-        self._large = asyncio.Lock()  # held by the large request at work, and for a while after it
+        self._large = asyncio.Lock()  # held by a large request, and for a while after it
         self._large_waiting = 0
         self._held_bytes = 0
 
     def begin(
-        self, method: str, target: bytes, headers: Mapping[str, str], known: User | None = None
+        self, method: str, target: bytes, headers: Mapping[str, str], known: object = None
     ) -> Call:
         """Look at the head of a request; `known` sent the same headers on this connection."""
         user, refused = None, None
         path = ""
         query: dict[str, str] = {}
         try:
-            path, query = _address(target)
-            user = known if known is not None else self._admit(method, path, headers)
+            path, query = address_of(target)
+            user = known if isinstance(known, User) else self._admit(method, path, headers)
+        except UnreadableAddress as error:
+            refused = refusal(bad_request(str(error)))
         except ApiError as error:
             refused = refusal(error)
         return Call(
@@ -68,21 +70,22 @@ class HttpEntry:
             headers=headers,
             user=user,
             refusal=refused,
+            most_bytes=self.limits.body_bytes,
         )
 
     def lasting(self, call: Call) -> User | None:
-        """Return who sent a call if the same headers mean the same user the next time, too.
+        """Return the user of a call if the same headers mean the same user the next time, too.
 
-        Nobody's headers may be enough for some addresses only, and who may act for somebody else
-        is decided anew each time.
+        Headers without a token may be enough for some addresses only, and whether a user may act
+        for another is decided anew each time.
         """
         headers = call.headers
         if "authorization" not in headers or "impersonate-user" in headers:
             return None
-        return call.user
+        return call.user if isinstance(call.user, User) else None
 
     def is_known(self, call: Call) -> bool:
-        """Say whether whoever sent a call proved who they are."""
+        """Say whether the client of a call proved who it is."""
         return call.user is not None and call.user is not ANONYMOUS
 
     def take(self, call: Call, data: bytes) -> bool:
@@ -100,17 +103,17 @@ class HttpEntry:
         if not call.body:
             self.drop(call)
         if not is_fine and call.refusal is None:
-            call.refusal = refusal(too_large(MAX_BODY_BYTES))
+            call.refusal = refusal(too_large(self.limits.body_bytes))
         return is_fine
 
     def drop(self, call: Call) -> None:
-        """Forget a call's body: it was handled, or nobody will."""
+        """Forget a call's body: it was handled, or never will be."""
         self._held_bytes -= call.held
         call.held = 0
 
     def answer(self, call: Call) -> Response | Coroutine[Any, Any, Response]:
         """Answer a whole request, or return the work that will; `leave` must follow."""
-        if call.refusal is not None or call.user is None:
+        if call.refusal is not None or not isinstance(call.user, User):
             return call.refusal or refusal(ApiError(401, "Unauthorized", "Unauthorized"))
         request = Request(
             method=call.method,
@@ -128,23 +131,14 @@ class HttpEntry:
             call.flight = self._flights.enter(call.method, is_long=is_long)
         except ApiError as error:
             return refusal(error)
-        if call.method != "GET" or request.words:
-            return self._write(request)
-        try:
+        if call.method == "GET" and not request.words:
             return self.api.read(request)
-        except Exception as mistake:  # noqa: BLE001 (ours; the next request may fare better)
-            return _broken(mistake)
-
-    async def _write(self, request: Request) -> Response:
         if len(request.body) >= LARGE_BODY_BYTES:
-            return await self._write_large(request)
-        try:
-            return await self.api.handle(request)
-        except Exception as mistake:  # noqa: BLE001 (as above)
-            return _broken(mistake)
+            return self._write_large(request)
+        return self.api.handle(request)
 
     async def _write_large(self, request: Request) -> Response:
-        """Answer a large request when it is its turn, and let others have theirs afterwards."""
+        """Answer a large request when it is its turn, and let other requests have theirs."""
         if self._large_waiting >= MAX_LARGE_WAITING:
             return refusal(_busy(f"{MAX_LARGE_WAITING} large requests wait already"))
         self._large_waiting += 1
@@ -156,14 +150,20 @@ class HttpEntry:
         began = loop.time()
         try:
             return await self.api.handle(request)
-        except Exception as mistake:  # noqa: BLE001 (as above)
-            return _broken(mistake)
         finally:
             pause = min(loop.time() - began, _LONGEST_PAUSE_SECONDS)
             loop.call_later(pause, self._large.release)
 
+    def failure(self) -> Response:
+        """Return the answer to a request that could not be answered by a mistake of ours."""
+        return refusal(ApiError(500, "InternalError", "Internal error: see the server's output"))
+
+    def stop(self) -> None:
+        """End every watch."""
+        self.api.watches.stop()
+
     def leave(self, call: Call) -> None:
-        """Note that the answer to a call has left, or that nobody waits for it any more."""
+        """Note that the answer to a call has left, or that its client is gone."""
         self._flights.leave(call.flight)
         call.flight = ""
         self.drop(call)
@@ -173,29 +173,8 @@ def _busy(why: str) -> ApiError:
     return ApiError(429, "TooManyRequests", f"too many requests: {why}", retry_after=1)
 
 
-def _broken(mistake: Exception) -> Response:
-    """Answer in spite of a mistake of ours, and let the operator know."""
-    context = {"message": "a request could not be answered", "exception": mistake}
-    asyncio.get_running_loop().call_exception_handler(context)
-    return refusal(ApiError(500, "InternalError", "Internal error: see the server's output"))
-
-
 def _words(target: bytes) -> tuple[str, ...]:
     """Return every `command` of a query, of which each is a word."""
     query = target.partition(b"?")[2].decode("latin-1")
     pairs = parse_qsl(query, keep_blank_values=True)
     return tuple(value for name, value in pairs if name == "command")
-
-
-def _address(target: bytes) -> tuple[str, dict[str, str]]:
-    """Return path and query of what stands in a request's first line."""
-    path, _, query = target.partition(b"?")
-    if not path.startswith(b"/"):
-        try:
-            url = httptools.parse_url(target)
-        except httptools.HttpParserInvalidURLError as error:
-            raise bad_request("the address of the request cannot be read") from error
-        path, query = url.path or b"/", url.query or b""
-    if not query:
-        return path.decode("latin-1"), {}
-    return path.decode("latin-1"), dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))

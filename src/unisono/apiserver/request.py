@@ -1,11 +1,10 @@
-"""A request and its answer, whoever carries them: HTTP, or a caller in the same process."""
+"""A request of the API, over HTTP or from a caller in the same process."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
 # What an address means is worked out in `rest.route`; here are only its parts.
 
@@ -50,31 +49,3 @@ class Request:
     def flag(self, name: str) -> bool:
         """Return a boolean of the query string."""
         return self.query.get(name, "").lower() in ("true", "1")
-
-
-class Tunnel(Protocol):
-    """What a connection becomes when it changes protocols: bytes both ways, until one side ends."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the client should wait with more."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take what the client sent; return what it is to be told at once."""
-
-    async def run(
-        self, send: Callable[[bytes], Awaitable[None]], has_room: Callable[[], None]
-    ) -> None:
-        """Work until one side ends; `has_room` says that the client may send on."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Response:
-    """An answer: bytes at once, chunks as they come (watch, logs), or another protocol (exec)."""
-
-    code: int = 200
-    body: bytes = b""
-    chunks: AsyncIterator[bytes] | None = None
-    tunnel: Tunnel | None = None
-    content_type: str = "application/json"
-    headers: dict[str, str] = field(default_factory=dict)

@@ -225,7 +225,7 @@ def _web(arguments: argparse.Namespace) -> WebChoices | None:
     """Return how the page is served; refuse to have tokens cross a network in the clear."""
     from unisono.engine.model.errors import InvalidManifest
     from unisono.kube.access.tls import ServerCertificate
-    from unisono.web.allowed_hosts import is_loopback
+    from unisono.net.allowed_hosts import is_loopback
 
     chain, key = arguments.web_tls_cert, arguments.web_tls_key
     if arguments.web is None:

@@ -19,6 +19,7 @@ import resource
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import cast
 
 from unisono.kinds.overriding import override
@@ -33,10 +34,6 @@ FEWEST_CONNECTIONS = 4
 # Newcomers beyond the limit that are told so; further ones are just closed.
 _MOST_REFUSALS = 8
 HANDSHAKE_SECONDS = 10.0
-# Until the first byte of a connection, on listeners that have no limit of their own for that.
-SILENCE_SECONDS = 10.0
-# Between two requests on one connection there.
-IDLE_SECONDS = 75.0
 _BACKLOG = 1024
 # Told to end and not closed yet: each still has its descriptor, which the reserve has to pay for.
 MOST_ENDING = 8
@@ -295,89 +292,6 @@ class _Busy(asyncio.Protocol):
         made.close()
 
 
-# ---- for listeners with a protocol of somebody else's --------------------------------------------
-
-
-class Counted(asyncio.Protocol):
-    """Stands between a connection and the protocol that serves it, so that it is counted.
-
-    It is at work from its first byte on, since whoever serves it has limits of its own; or when it
-    is told so (`Accepted.work`), if it is `told`. While it is not it may have to make room for
-    others, and after a while it ends.
-    """
-
-    def __init__(
-        self,
-        accepted: Accepted,
-        inner: asyncio.Protocol,
-        told: dict[asyncio.BaseTransport, Accepted] | None = None,
-    ) -> None:
-        """Take what counts it and what serves it, and where who tells it finds it."""
-        self._accepted = accepted
-        self._inner = inner
-        self._told = told
-        self._transport: asyncio.Transport | None = None
-        self._first = accepted.idle_since
-        self._look: asyncio.TimerHandle | None = None
-
-    @override
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        if self._told is not None:
-            self._told[transport] = self._accepted
-        self._look = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self.check)
-        self._inner.connection_made(transport)
-
-    def check(self) -> None:
-        """End what is silent for too long; else look again."""
-        loop, since = asyncio.get_running_loop(), self._accepted.idle_since
-        longest = SILENCE_SECONDS if since == self._first else IDLE_SECONDS
-        if since is not None and loop.time() - since >= longest and self._transport is not None:
-            self._transport.abort()
-        else:
-            self._look = loop.call_later(SILENCE_SECONDS, self.check)
-
-    @override
-    def data_received(self, data: bytes) -> None:
-        if self._told is None:
-            self._accepted.work()
-        self._inner.data_received(data)
-
-    @override
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._look is not None:
-            self._look.cancel()
-        if self._told is not None and self._transport is not None:
-            self._told.pop(self._transport, None)
-        self._accepted.leave()
-        self._inner.connection_lost(exc)
-
-    @override
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    @override
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
-
-
-Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-def streams(answer: Answer, *, limit: int) -> Serve:
-    """Serve each connection by a coroutine with a reader and a writer, as asyncio's server does."""
-
-    def serve(accepted: Accepted) -> asyncio.BaseProtocol:
-        reader = asyncio.StreamReader(limit=limit)
-        return Counted(accepted, asyncio.StreamReaderProtocol(reader, answer))
-
-    return serve
-
-
 def bound(host: str, port: int) -> socket.socket:
     """Return a socket at an address, of which port 0 is any free one; raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -389,4 +303,39 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError:
         sock.close()
         raise
+    return sock
+
+
+class PortTaken(Exception):
+    """Another program listens there."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 takes any free one."""
+    try:
+        sock = bound(host, port)
+    except OSError as error:
+        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
+    try:
+        sock.listen()  # from now on it is ours; the listener says how many may wait
+    except OSError as error:
+        sock.close()
+        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
+    return sock
+
+
+def local_socket(path: Path) -> socket.socket | None:
+    """Return a socket that listens at a file, for its owner alone; None where none can be.
+
+    Its name may be too long, or the disk of a kind without sockets: then clients use the port.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)  # of a process that ended without a word
+        sock.bind(str(path))
+        path.chmod(0o600)
+        sock.listen()
+    except OSError:
+        sock.close()
+        return None
     return sock

@@ -1,8 +1,8 @@
 """A small HTTP listener for probes and metrics: a few pages, GET only, nothing secret.
 
 A Kubernetes kubelet and a Prometheus ask short questions on connections of their own, so each
-connection has one answer, and whoever does not ask in time is sent away. Whoever asks for a name
-that is not ours is refused (`web.hosts`): no web site gets at the figures through a browser.
+connection has one answer, and a client that does not ask in time is cut off. A request for a name
+that is not ours is refused (`allowed_hosts`): no web site gets at the figures through a browser.
 """
 
 from __future__ import annotations
@@ -14,23 +14,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import NamedTuple
 
 from unisono.engine.model.errors import UnisonoError
-from unisono.net.listener import bound, listening, streams
-from unisono.web.allowed_hosts import Hosts
+from unisono.net.allowed_hosts import Hosts
+from unisono.net.http.messages import Limits, Response
+from unisono.net.http.pages import PageApplication, PageRequest, text
+from unisono.net.http.server import serving
+from unisono.net.listener import bound
 
-_MOST_HEADER_BYTES = 8_192
-_PATIENCE_S = 5.0
+_LIMITS = Limits(head_bytes=8_192, body_bytes=0, head_seconds=5.0, keeps_alive=False)
 # A page of eight thousand devices takes its time; Prometheus itself gives up after ten seconds.
-_PATIENCE_FOR_PAGE_S = 10.0
+_ANSWER_S = 10.0
 _WORTH_PACKING_BYTES = 16_384
 _GZIP = 31  # zlib's way to say it
-_PHRASES = {
-    200: "OK",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    503: "Service Unavailable",
-}
-_NOT_OURS = "the header Host names somebody else; ask by address, or tell the name by --host\n"
+_NOT_OURS = "the header Host names another host; ask by address, or tell the name by --host\n"
 _PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -39,13 +34,10 @@ class CannotListen(UnisonoError):
 
 
 class Asked(NamedTuple):
-    """What somebody wants, as far as pages differ by it."""
+    """What a client wants, as far as pages differ by it."""
 
-    method: str
     path: str
     accept: str = ""
-    takes_gzip: bool = False
-    host: str = ""
 
 
 class Page(NamedTuple):
@@ -66,50 +58,26 @@ async def probes(
     """Answer while the block lasts; yields the address. `names` are further ones of this host."""
     hosts = Hosts(host, names)
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
-            try:
-                async with asyncio.timeout(_PATIENCE_S):
-                    asked = _asked(await reader.readuntil(b"\r\n\r\n"))
-                async with asyncio.timeout(_PATIENCE_FOR_PAGE_S):
-                    writer.write(await _answer(asked, pages, hosts))
-                    await writer.drain()
-            except asyncio.LimitOverrunError:
-                pass  # nobody needs headers that long
-            finally:
-                writer.close()
+    async def answer(request: PageRequest) -> Response:
+        return await _answer(request, pages, hosts)
 
     try:
         sock = bound(host, port)
     except OSError as error:
         reason = error.strerror or error
         raise CannotListen(f"cannot listen on {host}:{port}: {reason}; see --listen") from error
-    async with listening(sock, streams(answer, limit=_MOST_HEADER_BYTES)):
+    application = PageApplication(answer, _LIMITS, answer_seconds=_ANSWER_S)
+    async with serving(application, sock):
         taken = sock.getsockname()[1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
 
 
-def _asked(head: bytes) -> Asked:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, _, rest = first.partition(" ")
-    headers = {
-        name.strip().lower(): value.strip()
-        for name, _, value in (line.partition(":") for line in lines)
-    }
-    return Asked(
-        method,
-        rest.partition(" ")[0].partition("?")[0],
-        headers.get("accept", ""),
-        "gzip" in headers.get("accept-encoding", ""),
-        headers.get("host", ""),
-    )
-
-
-async def _answer(asked: Asked, pages: Pages, hosts: Hosts) -> bytes:
+async def _answer(request: PageRequest, pages: Pages, hosts: Hosts) -> Response:
     page: Page | Awaitable[Page]
-    if not hosts.know(asked.host):
+    asked = Asked(request.path, request.headers.get("accept", ""))
+    if not hosts.know(request.headers.get("host", "")):
         page = Page(403, _NOT_OURS)
-    elif asked.method not in ("GET", "HEAD"):
+    elif request.method not in ("GET", "HEAD"):
         page = Page(405, "only GET\n")
     elif asked.path not in pages:
         page = Page(404, f"there are {', '.join(pages)}\n")
@@ -117,18 +85,11 @@ async def _answer(asked: Asked, pages: Pages, hosts: Hosts) -> bytes:
         page = pages[asked.path](asked)
     if not isinstance(page, Page):
         page = await page
-    body = page.text.encode()
-    is_packed = asked.takes_gzip and len(body) >= _WORTH_PACKING_BYTES
-    if is_packed:
-        body = await asyncio.to_thread(_packed, body)
-    lines = (
-        f"HTTP/1.1 {page.code} {_PHRASES[page.code]}",
-        f"Content-Type: {page.content_type}",
-        *(("Content-Encoding: gzip",) if is_packed else ()),
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-    )
-    return "\r\n".join((*lines, "", "")).encode() + (b"" if asked.method == "HEAD" else body)
+    response = text(page.code, page.text, page.content_type)
+    if request.takes_gzip and len(response.body) >= _WORTH_PACKING_BYTES:
+        response.body = await asyncio.to_thread(_packed, response.body)
+        response.headers["content-encoding"] = "gzip"
+    return response
 
 
 def _packed(body: bytes) -> bytes:

@@ -25,16 +25,20 @@ import orjson
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.digits import whole_number
 from unisono.monitor.ledger.store import LedgerError
-from unisono.net.listener import bound, listening, streams
+from unisono.net.allowed_hosts import Hosts, host_of, is_loopback
+from unisono.net.http.messages import Limits, Response
+from unisono.net.http.pages import FORWARDED_PROTOCOL, PageApplication, PageRequest
+from unisono.net.http.server import serving as http_serving
+from unisono.net.listener import bound
 from unisono.web import http, static_files
-from unisono.web.allowed_hosts import Hosts, host_of, is_loopback
 from unisono.web.auth import COOKIE, AuthenticationError, Authenticator, Permissions, token_of
-from unisono.web.http import Asked
 from unisono.web.pages import Pages
 from unisono.web.view_models import Json, PageUpdates
 
-_MOST_HEADER_BYTES = 32_768
-_PATIENCE_S = 5.0
+# Nothing that is asked here has a body.
+_LIMITS = Limits(head_bytes=32_768, body_bytes=0, head_seconds=5.0, keeps_alive=False)
+_MOST_FIELDS = 16  # of a query
+_ANSWER_S = 60.0  # a report of a year takes some seconds
 _MOST_VISITORS = 64
 _GZIP = 31  # zlib's way to say it
 _PAUSE_S = 0.35
@@ -46,8 +50,6 @@ _MOST_COOKIE_BYTES = 3_800  # what browsers keep, with its name
 _LONGEST_REPORT_S = 400 * 86_400
 # `figures` is JSON without the single jobs: what the page of reports itself shows.
 _FORMATS = ("html", "csv", "json", "md", "figures")
-# Said by a proxy that speaks TLS before us, and by ourselves where we do.
-_PROTOCOL = "x-forwarded-proto"
 _LINES = "application/x-ndjson"
 _JSON = "application/json"
 
@@ -84,74 +86,56 @@ class Site:
         """Send visitors away."""
         self._closing.set()
 
-    async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one visitor."""
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
-            try:
-                async with asyncio.timeout(_PATIENCE_S):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                asked = http.read(head)
-                if writer.get_extra_info("ssl_object") is not None:
-                    asked = asked._replace(headers={**asked.headers, _PROTOCOL: "https"})
-                await self._answer(asked, writer)
-                await writer.drain()
-            except (asyncio.LimitOverrunError, ValueError):
-                pass  # the page never sends headers that long, or so many fields
-            finally:
-                writer.close()
-
-    async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, request: PageRequest) -> Response:
+        """Answer one request of a visitor."""
         try:
-            await self._attend(asked, writer)
+            return await self._answer(request)
         except (AuthenticationError, LedgerError) as trouble:
-            writer.write(http.refusal(503, str(trouble)))
+            return http.refusal(503, str(trouble))
 
-    async def _attend(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        if not self._hosts.know(asked.headers.get("host", "")):
-            writer.write(http.refusal(403, "this page is not that host's; see --host"))
-        elif asked.path == "/session":
-            writer.write(await self._session(asked))
-        elif asked.method not in ("GET", "HEAD"):
-            writer.write(http.refusal(405, "only GET"))
-        elif (file := static_files.answer(asked)) is not None:
-            writer.write(file)
-        elif asked.path == "/live" and asked.method == "GET":
-            await self._live(asked, writer)
-        elif asked.path.startswith("/report/"):
-            writer.write(await self._report(asked))
-        else:
-            writer.write(http.refusal(404, "there is no such page"))
+    async def _answer(self, request: PageRequest) -> Response:
+        if not self._hosts.know(request.headers.get("host", "")):
+            return http.refusal(403, "this page is not that host's; see --host")
+        if request.path == "/session":
+            return await self._session(request)
+        if request.method not in ("GET", "HEAD"):
+            return http.refusal(405, "only GET")
+        if (file := static_files.answer(request)) is not None:
+            return file
+        if request.path == "/live" and request.method == "GET":
+            return await self._live(request)
+        if request.path.startswith("/report/"):
+            return await self._report(request)
+        return http.refusal(404, "there is no such page")
 
     # ---- signing in ------------------------------------------------------------------------------
 
-    async def _session(self, asked: Asked) -> bytes:
-        if asked.method in ("GET", "HEAD"):
-            permissions = await self._authenticator.admit(asked.headers)
+    async def _session(self, request: PageRequest) -> Response:
+        if request.method in ("GET", "HEAD"):
+            permissions = await self._authenticator.admit(request.headers)
             return _json(self._about(permissions))
-        if not asked.is_from_here:
+        if not http.is_same_origin(request):
             return http.refusal(403, "another site asked for that")
-        if asked.method == "DELETE":
-            gone = f"Set-Cookie: {COOKIE}=; {_kept(asked)}; Max-Age=0"
-            return http.answer(204, b"", "", gone)
-        if asked.method != "POST":
+        if request.method == "DELETE":
+            gone = f"{COOKIE}=; {_kept(request)}; Max-Age=0"
+            return http.answer(204, b"", "", Set_Cookie=gone)
+        if request.method != "POST":
             return http.refusal(405, "GET, POST or DELETE")
         # In a header, which no form of another site can set.
-        if "authorization" not in asked.headers:
+        if "authorization" not in request.headers:
             return http.refusal(400, "the token belongs in the header Authorization")
-        token = token_of(asked.headers)
+        token = token_of(request.headers)
         if self._authenticator.uses_cookie and len(token) > _MOST_COOKIE_BYTES:
             return http.refusal(413, "the token is longer than a cookie can be")
         permissions = await self._authenticator.admit(
-            {"authorization": asked.headers["authorization"]}
+            {"authorization": request.headers["authorization"]}
         )
         if permissions is None:
             return http.refusal(401, "the token is not valid")
-        more = (
-            (f"Set-Cookie: {COOKIE}={token}; {_kept(asked)}",)
-            if self._authenticator.uses_cookie
-            else ()
-        )
-        return _json(self._about(permissions), *more)
+        about = self._about(permissions)
+        if not self._authenticator.uses_cookie:
+            return _json(about)
+        return _json(about, Set_Cookie=f"{COOKIE}={token}; {_kept(request)}")
 
     def _about(self, permissions: Permissions | None) -> Json:
         return {
@@ -166,36 +150,41 @@ class Site:
 
     # ---- pages -----------------------------------------------------------------------------------
 
-    async def _live(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        permissions = await self._permissions(asked)
+    async def _live(self, request: PageRequest) -> Response:
+        permissions = await self._permissions(request)
         if permissions is None:
-            writer.write(http.refusal(401, "the token is missing or wrong"))
-        elif not self._pages.has(asked.query.get("page", "")):
-            writer.write(http.refusal(404, "there is no such page"))
-        elif self._visitors >= _MOST_VISITORS:
-            writer.write(http.refusal(503, "too many are looking already"))
-        else:
-            self._visitors += 1
-            try:
-                await self._tell(asked, permissions, writer)
-            finally:
-                self._visitors -= 1
+            return http.refusal(401, "the token is missing or wrong")
+        if not self._pages.has(request.query.get("page", "")):
+            return http.refusal(404, "there is no such page")
+        if self._visitors >= _MOST_VISITORS:
+            return http.refusal(503, "too many are looking already")
+        about = {**http.NEVER_KEPT, "X-Accel-Buffering": "no", **http.headers()}
+        if request.takes_gzip:
+            about["Content-Encoding"] = "gzip"
+        lines = self._lines(request, permissions)
+        return Response(chunks=lines, content_type=_LINES, headers=about)
 
-    async def _permissions(self, asked: Asked) -> Permissions | None:
-        permissions = await self._authenticator.admit(asked.headers)
-        if permissions is not None and asked.query.get("page") == "gang":
+    async def _permissions(self, request: PageRequest) -> Permissions | None:
+        permissions = await self._authenticator.admit(request.headers)
+        if permissions is not None and request.query.get("page") == "gang":
             return await self._authenticator.may_see_pods(
-                permissions, asked.query.get("namespace", "")
+                permissions, request.query.get("namespace", "")
             )
         return permissions
 
-    async def _tell(
-        self, asked: Asked, permissions: Permissions, writer: asyncio.StreamWriter
-    ) -> None:
-        """Write a line whenever the page became another, until the visitor goes."""
-        packing = zlib.compressobj(1, zlib.DEFLATED, _GZIP) if asked.takes_gzip else None
-        more = ("Content-Encoding: gzip",) if packing is not None else ()
-        writer.write(http.head(200, _LINES, http.NEVER_KEPT, "X-Accel-Buffering: no", *more))
+    async def _lines(self, request: PageRequest, permissions: Permissions) -> AsyncIterator[bytes]:
+        """Yield a line whenever the page became another, until the visitor goes."""
+        packing = zlib.compressobj(1, zlib.DEFLATED, _GZIP) if request.takes_gzip else None
+        self._visitors += 1
+        try:
+            async for message in self._messages(request, permissions):
+                yield _line(message, packing)
+        finally:
+            self._visitors -= 1
+
+    async def _messages(
+        self, request: PageRequest, permissions: Permissions
+    ) -> AsyncIterator[Json]:
         told = PageUpdates()
         seen: tuple[int, int] | None = None
         last = looked = self._now()
@@ -204,53 +193,54 @@ class Site:
             if now - looked >= _SIGHT_S:
                 looked = now
                 try:
-                    again = await self._permissions(asked)
+                    again = await self._permissions(request)
                 except AuthenticationError:
                     return  # the page asks again by itself, and is refused then
                 if again is None:
-                    writer.write(_line({"signedOut": True}, packing))
+                    yield {"signedOut": True}
                     return
                 if again != permissions:
                     permissions, seen = again, None
             began = self._ticks()
-            version = self._pages.version(asked.query)
+            version = self._pages.version(request.query)
             if version != seen:
                 seen = version
-                news = told.news(await self._pages.show(asked.query, permissions))
+                news = told.news(await self._pages.show(request.query, permissions))
                 if news is not None:
-                    writer.write(_line({"now": round(now, 3), **news}, packing))
+                    yield {"now": round(now, 3), **news}
                     last = now
             if now - last >= _KEEP_ALIVE_S:
-                writer.write(_line({}, packing))
+                yield {}
                 last = now
-            await writer.drain()
             pause = max(_PAUSE_S, (self._ticks() - began) / _MOST_SHARE)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), min(pause, _KEEP_ALIVE_S))
 
     # ---- reports ---------------------------------------------------------------------------------
 
-    async def _report(self, asked: Asked) -> bytes:
-        permissions = await self._authenticator.admit(asked.headers)
+    async def _report(self, request: PageRequest) -> Response:
+        permissions = await self._authenticator.admit(request.headers)
         if permissions is None:
             return http.refusal(401, "the token is missing or wrong")
         if not permissions.reports:
             return http.refusal(403, "you may not see the usage of all users")
         if self._pages.report is None:
             return http.refusal(404, "no ledger is kept here, so there are no reports")
-        form = asked.path.removeprefix("/report/")
-        since, until = (whole_number(asked.query.get(name)) for name in ("since", "until"))
+        form = request.path.removeprefix("/report/")
+        since, until = (whole_number(request.query.get(name)) for name in ("since", "until"))
         if form not in _FORMATS or since is None or until is None:
             formats = ", ".join(_FORMATS)
             return http.refusal(400, f"one of {formats}, with since= and until= in seconds")
         if not 0 < until - since <= _LONGEST_REPORT_S:
             return http.refusal(400, "a report is of some time, and of 400 days at most")
         file = await self._pages.report(since, until, form)
-        named = f'Content-Disposition: attachment; filename="{file.name}"'
-        if not asked.takes_gzip:
-            return http.answer(200, file.body, file.content_type, named)
+        named = f'attachment; filename="{file.name}"'
+        if not request.takes_gzip:
+            return http.answer(200, file.body, file.content_type, Content_Disposition=named)
         packed = await asyncio.to_thread(zlib.compress, file.body, 6, _GZIP)
-        return http.answer(200, packed, file.content_type, named, "Content-Encoding: gzip")
+        return http.answer(
+            200, packed, file.content_type, Content_Disposition=named, Content_Encoding="gzip"
+        )
 
 
 @contextlib.asynccontextmanager
@@ -262,29 +252,32 @@ async def serving(
         sock = bound(host, port)
     except OSError as error:
         raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    serve = streams(site.attend, limit=_MOST_HEADER_BYTES)
-    async with listening(sock, serve, context=context):
-        try:
-            taken = sock.getsockname()[1]
-            scheme = "http" if context is None else "https"
-            yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{taken}/"
-        finally:
-            site.close()
+    application = PageApplication(
+        site.answer,
+        _LIMITS,
+        answer_seconds=_ANSWER_S,
+        most_fields=_MOST_FIELDS,
+        on_stop=site.close,
+    )
+    async with http_serving(application, sock, context):
+        taken = sock.getsockname()[1]
+        scheme = "http" if context is None else "https"
+        yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{taken}/"
 
 
-def _kept(asked: Asked) -> str:
+def _kept(request: PageRequest) -> str:
     """Say how a cookie is kept: for this site, out of reach of scripts, until the browser ends.
 
     It is for TLS only, whatever way the request came here: a proxy may forget to say that it was
     TLS. But for this machine itself: not every browser sends such a cookie to http://localhost.
     """
-    is_here = is_loopback(host_of(asked.headers.get("host", "")))
-    is_secure = not is_here or asked.headers.get(_PROTOCOL, "") == "https"
+    is_here = is_loopback(host_of(request.headers.get("host", "")))
+    is_secure = not is_here or request.headers.get(FORWARDED_PROTOCOL, "") == "https"
     return f"Path=/; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
 
 
-def _json(value: Json, *more: str) -> bytes:
-    return http.answer(200, orjson.dumps(value), _JSON, *more)
+def _json(value: Json, **more: str) -> Response:
+    return http.answer(200, orjson.dumps(value), _JSON, **more)
 
 
 def _line(message: Json, packing: zlib._Compress | None) -> bytes:

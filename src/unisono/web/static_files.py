@@ -14,6 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
+from unisono.net.http.messages import Response
+from unisono.net.http.pages import PageRequest
 from unisono.web import http
 
 _STYLED = re.compile(r'<link rel="stylesheet" href="([^"]+)">\n')
@@ -25,7 +27,7 @@ _TYPES = {
     "svg": "image/svg+xml",
 }
 # Asked for again at every visit, and answered with a word if it is still the same.
-_ASK_AGAIN = "Cache-Control: no-cache"
+_ASK_AGAIN = "no-cache"
 
 
 class _File(NamedTuple):
@@ -56,17 +58,16 @@ def _file(name: str, body: bytes) -> _File:
     return _File(_TYPES[name.rpartition(".")[2]], body, zlib.compress(body, 9, _GZIP), tag)
 
 
-def answer(asked: http.Asked) -> bytes | None:
-    """Return the answer to a request for a file; None if there is no such file."""
-    file = _files().get(asked.path)
+def answer(request: PageRequest) -> Response | None:
+    """Return a file; None if there is none of that name."""
+    file = _files().get(request.path)
     if file is None:
         return None
-    if asked.headers.get("if-none-match") == file.tag:
-        return http.head(304, "", _ASK_AGAIN, f"ETag: {file.tag}", styles=file.styles)
-    body = file.packed if asked.takes_gzip else file.body
-    more = [_ASK_AGAIN, f"ETag: {file.tag}", "Vary: Accept-Encoding"]
-    if asked.takes_gzip:
-        more.append("Content-Encoding: gzip")
-    length = f"Content-Length: {len(body)}"
-    answer = http.head(200, file.content_type, length, *more, styles=file.styles)
-    return answer if asked.method == "HEAD" else answer + body
+    about = http.headers(file.styles, Cache_Control=_ASK_AGAIN, ETag=file.tag)
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(code=304, content_type="", headers=about)
+    about["Vary"] = "Accept-Encoding"
+    if not request.takes_gzip:
+        return Response(body=file.body, content_type=file.content_type, headers=about)
+    about["Content-Encoding"] = "gzip"
+    return Response(body=file.packed, content_type=file.content_type, headers=about)

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 import orjson
 import pytest
 
-from tests.apiserver.http.test_connection import Cluster, answer, request, told
-from tests.apiserver.http.test_websocket import masked
-from unisono.apiserver.http.websocket import BINARY, CLOSE
+from tests.net.http.test_connection import Cluster, answer, request, told
+from tests.net.http.test_websocket import masked
+from unisono.net.http.websocket import BINARY, CLOSE
 
 PODS = "/api/v1/namespaces/default/pods"
 Json = dict[str, Any]

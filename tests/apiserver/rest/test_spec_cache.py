@@ -13,9 +13,10 @@ import pytest
 
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.request import Request, Response, User
+from unisono.apiserver.request import Request, User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
+from unisono.net.http.messages import Response
 
 Json = dict[str, Any]
 

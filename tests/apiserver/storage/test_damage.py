@@ -14,9 +14,10 @@ import pytest
 from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.request import Request, Response
+from unisono.apiserver.request import Request
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store, WriteFailed
+from unisono.net.http.messages import Response
 from unisono.runtime.ids import chance, new_uid
 
 MAPS = "/api/v1/namespaces/default/configmaps"

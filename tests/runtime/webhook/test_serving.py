@@ -14,9 +14,11 @@ from unisono.control.jobs.priority_class_rules import CLASS_RULES
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kube.errors import Conflict, NotFound, Status
 from unisono.kube.mapping import Kind
+from unisono.net.http.pages import PageRequest
 from unisono.runtime.log import Journal
 from unisono.runtime.webhook.certificates import read
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, objects
+from unisono.runtime.webhook.rules import TENANCY
 from unisono.runtime.webhook.serving import Webhook
 
 Json = dict[str, Any]
@@ -153,3 +155,16 @@ def test_who_may_name_a_class_is_read_from_what_the_leader_wrote() -> None:
         )
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        ("POST", TENANCY, b"no review", 400),
+        ("GET", TENANCY, b"", 405),
+        ("POST", "/elsewhere", b"{}", 404),
+    ],
+)
+def test_only_reviews_are_answered(method: str, path: str, body: bytes, code: int) -> None:
+    request = PageRequest(method=method, path=path, query={}, headers={}, body=body)
+    assert asyncio.run(webhook(Stored())._review(request)).code == code

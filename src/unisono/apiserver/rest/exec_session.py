@@ -20,7 +20,11 @@ from typing import Any, Protocol
 import orjson
 
 from unisono.apiserver.errors import ApiError, bad_request
-from unisono.apiserver.http.websocket import (
+from unisono.apiserver.request import Request
+from unisono.apiserver.rest.pod_logs import container_of
+from unisono.apiserver.strategy import Json
+from unisono.net.http.messages import Response
+from unisono.net.http.websocket import (
     BINARY,
     CLOSE,
     PING,
@@ -31,9 +35,6 @@ from unisono.apiserver.http.websocket import (
     frame,
     goodbye,
 )
-from unisono.apiserver.request import Request, Response
-from unisono.apiserver.rest.pod_logs import container_of
-from unisono.apiserver.strategy import Json
 
 _PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _INPUT, _OUTPUT, _ERRORS, _ENDING, _SIZE, _CLOSES = 0, 1, 2, 3, 4, 255

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,8 @@ from unisono.apiserver.rest.selectors import Selection, number
 from unisono.apiserver.storage.history import Wake
 from unisono.apiserver.storage.record import Change, Kind, Record
 from unisono.apiserver.storage.store import Store
+from unisono.kinds.overriding import override
+from unisono.net.http.messages import PulledBody
 
 _BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK = 2.0  # this long before the stream ends
@@ -103,7 +105,7 @@ class Watches:
         return Watch(self, self._server.store, route, wish, selection, rendering)
 
 
-class Watch:
+class Watch(PulledBody, AsyncIterator[bytes]):
     """One stream: what is wanted, and how much of it was sent.
 
     Over HTTP it is asked by `read`, whenever there is news and the client has room for it; a
@@ -141,6 +143,7 @@ class Watch:
 
     # ---- who reads -----------------------------------------------------------------------------
 
+    @override
     def start(self, wake: Wake, *, is_near: bool = False) -> None:
         """Call `wake` from now on, whenever it may be worth to `read`."""
         self._wake = wake
@@ -152,6 +155,7 @@ class Watch:
             self._history.fan.join(wake)
         self._arm()
 
+    @override
     def close(self) -> None:
         """Nobody reads any more."""
         self.is_over = True
@@ -166,9 +170,11 @@ class Watch:
             self._history.fan.leave(self._wake)
         self._wake = None
 
+    @override
     def __aiter__(self) -> Watch:
         return self
 
+    @override
     async def __anext__(self) -> bytes:
         if self._wake is None and not self.is_over:
             self.start(self._end_wait, is_near=True)
@@ -195,6 +201,7 @@ class Watch:
 
     # ---- what there is to read -----------------------------------------------------------------
 
+    @override
     def read(self) -> bytes:
         """Return the next piece; nothing means that there is none now, or that it is over."""
         if self._initial is not None:

@@ -22,10 +22,10 @@ from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import BadConfig
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, ClusterCache
+from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.log import Journal
 from unisono.runtime.usage.history import LedgerPast
-from unisono.web.allowed_hosts import Hosts
 from unisono.web.cluster_auth import ClusterAuthenticator
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages

@@ -10,7 +10,7 @@ from msgspec import convert
 
 from unisono.apiserver.api import Api
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.request import Origin, Request, Response, User
+from unisono.apiserver.request import Origin, Request, User
 from unisono.apiserver.storage.store import WriteFailed
 from unisono.kube.errors import KubeError, Status, Unreachable, error_of
 from unisono.kube.requests.transport import (
@@ -21,6 +21,7 @@ from unisono.kube.requests.transport import (
     WriteRequest,
     WriteResult,
 )
+from unisono.net.http.messages import Response
 
 
 class InProcess:

@@ -35,7 +35,6 @@ from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import BootstrapFailed, CannotStore, bootstrap, install
 from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.listener import Certificate, PortTaken, door, listen, serving
 from unisono.apiserver.request import User
 from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database, Unusable
@@ -43,6 +42,8 @@ from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.submission import counting_policy, settings_from
+from unisono.net.http.server import Certificate, serving
+from unisono.net.listener import PortTaken, listen, local_socket
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.instance import POD_UIDS, Instance, InstanceError
@@ -224,7 +225,7 @@ async def answering(
         # `kubectl` remembers for hours which groups there are: this one is there from the start.
         api.endpoints.usage = _unmeasured
         certificate = Certificate(made.chain, made.key)
-        beside = door(instance.door)
+        beside = local_socket(instance.door)
         try:
             async with serving(front, sock, certificate, beside), _tidying(api, instance):
                 yield Answering(api, url, settings)

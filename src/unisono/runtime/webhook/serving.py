@@ -15,9 +15,7 @@ import base64
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-from aiohttp import web
+from collections.abc import AsyncIterator, Sequence
 
 from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP, SECRET
@@ -27,7 +25,10 @@ from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import Conflict, KubeError, NotFound
 from unisono.kube.mapping import Kind
-from unisono.net.listener import IDLE_SECONDS, Accepted, Counted, bound, listening
+from unisono.net.http.messages import Limits, Response
+from unisono.net.http.pages import Handler, PageApplication, PageRequest, text
+from unisono.net.http.server import serving
+from unisono.net.listener import bound
 from unisono.runtime.log import Journal
 from unisono.runtime.probes import CannotListen
 from unisono.runtime.webhook.certificates import Json, Proof, is_due, read, renewed, written
@@ -38,9 +39,8 @@ _LOOK_EVERY_S = 60.0
 # At the start, and after trouble: until we can answer, jobs of queues are refused.
 _SOON_S = 2.0
 # The largest object that an API server takes is 3 MiB; a review may hold an old and a new one.
-_MOST_BYTES = 8 * 1024 * 1024
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_LIMITS = Limits(body_bytes=8 * 1024 * 1024, idle_seconds=75.0)
+_ANSWER_S = 30.0  # as long as an API server waits at most
 
 
 class Webhook:
@@ -66,16 +66,20 @@ class Webhook:
             self._journal.info("answering reviews", address=address)
             await asyncio.Event().wait()
 
-    async def _review(self, request: web.Request) -> web.Response:
+    async def _review(self, request: PageRequest) -> Response:
+        if request.path not in PATHS:
+            return text(404, f"there are {', '.join(PATHS)}\n")
+        if request.method != "POST":
+            return text(405, "only POST\n")
         try:
-            review = json.loads(await request.read())
+            review = json.loads(request.body)
             rules = await self.class_rules() if request.path == TENANCY else ()
             answered = answer(request.path, review, rules)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return web.Response(status=400, text=f"not an AdmissionReview: {error!r}\n")
-        except KubeError as error:  # nobody is let pass by rules that could not be read
-            return web.Response(status=503, text=f"the rules about classes: {error}\n")
-        return web.json_response(answered)
+            return text(400, f"not an AdmissionReview: {error!r}\n")
+        except KubeError as error:  # rules that could not be read let nothing pass
+            return text(503, f"the rules about classes: {error}\n")
+        return Response(body=json.dumps(answered).encode())
 
     async def class_rules(self) -> Sequence[PriorityClassRule]:
         """Return who may name which priority class, as whoever leads has written it."""
@@ -136,41 +140,12 @@ class Webhook:
 async def _listening(
     host: str, port: int, context: ssl.SSLContext, review: Handler
 ) -> AsyncIterator[str]:
-    told: dict[asyncio.BaseTransport, Accepted] = {}
-
-    @web.middleware
-    async def noted(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let it be known which connections are at work, of all that are open."""
-        accepted = told.get(request.transport) if request.transport is not None else None
-        if accepted is None:
-            return await handler(request)
-        accepted.work()
-        try:
-            return await handler(request)
-        finally:
-            accepted.rest(is_known=False)  # nobody proves who they are here
-
-    app = web.Application(client_max_size=_MOST_BYTES, middlewares=[noted])
-    for path in PATHS:
-        app.router.add_post(path, review)
-    runner = web.AppRunner(
-        app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_SECONDS
-    )
-    await runner.setup()
-    speak = runner.server
-    assert speak is not None, "it was set up"
     try:
-        try:
-            sock = bound(host, port)
-        except OSError as error:
-            reason = error.strerror or error
-            message = f"cannot listen on {host}:{port}: {reason}; see --webhook"
-            raise CannotListen(message) from error
-
-        def serve(accepted: Accepted) -> Counted:
-            return Counted(accepted, speak(), told)
-
-        async with listening(sock, serve, context=context):
-            yield f"https://{host}:{sock.getsockname()[1]}"
-    finally:
-        await runner.cleanup()
+        sock = bound(host, port)
+    except OSError as error:
+        reason = error.strerror or error
+        message = f"cannot listen on {host}:{port}: {reason}; see --webhook"
+        raise CannotListen(message) from error
+    application = PageApplication(review, _LIMITS, answer_seconds=_ANSWER_S)
+    async with serving(application, sock, context):
+        yield f"https://{host}:{sock.getsockname()[1]}"

@@ -17,15 +17,15 @@ import pytest
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.http.call import MAX_BODY_BYTES
-from unisono.apiserver.http.connection import MAX_HEAD_BYTES, Connection
 from unisono.apiserver.http_entry import Admit, HttpEntry
-from unisono.apiserver.listener import listen, serving
 from unisono.apiserver.request import User
 from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
-from unisono.net.listener import Connections
+from unisono.net.http.connection import Connection
+from unisono.net.http.messages import MAX_BODY_BYTES, MAX_HEAD_BYTES
+from unisono.net.http.server import serving
+from unisono.net.listener import Connections, listen
 
 SOMEBODY = User(name="somebody", groups=("system:masters",))
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -1,7 +1,7 @@
-"""The API over HTTPS on a socket, for as long as a block lasts; and beside it on a file.
+"""An application served on sockets for as long as a block lasts; then open requests are finished.
 
-Programs of this machine that live for a moment come in through the file (`door`): whoever may open
-it needs no certificate to know whom they talk to, and TLS would take most of their time.
+One process has several listeners, as many as TLS and exposure need; their connections are counted
+together (`listener`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unisono.apiserver.http.connection import Connection
-from unisono.apiserver.http_entry import HttpEntry
-from unisono.net.listener import OF_PROCESS, Accepted, Connections, bound, listening
+from unisono.net.http.connection import Connection
+from unisono.net.http.messages import Application
+from unisono.net.listener import OF_PROCESS, Accepted, Connections, listening
 
-# Watches are told to end; whoever does not listen is cut off after this.
+# Streams are told to end; a client that does not read the end is cut off after this.
 _LAST_WORDS_SECONDS = 2.0
 _SWEEP_SECONDS = 5.0  # between two looks for clients that take too long
-
-
-class PortTaken(Exception):
-    """Somebody else listens there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,56 +31,25 @@ class Certificate:
     key: Path
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any free one."""
-    try:
-        sock = bound(host, port)
-    except OSError as error:
-        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
-    try:
-        sock.listen()  # from now on nobody else gets it; whoever serves says how many may wait
-    except OSError as error:
-        sock.close()
-        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
-    return sock
-
-
-def door(path: Path) -> socket.socket | None:
-    """Return a socket that listens at a file, for its owner alone; None where none can be.
-
-    Its name may be too long, or the disk of a kind without sockets: then everybody uses the other.
-    """
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        path.unlink(missing_ok=True)  # of a process that ended without a word
-        sock.bind(str(path))
-        path.chmod(0o600)
-        sock.listen()
-    except OSError:
-        sock.close()
-        return None
-    return sock
-
-
 @contextlib.asynccontextmanager
 async def serving(
-    front: HttpEntry,
+    application: Application,
     sock: socket.socket,
-    certificate: Certificate | None,
+    tls: Certificate | ssl.SSLContext | None = None,
     beside: socket.socket | None = None,
     counted: Connections | None = None,
 ) -> AsyncIterator[None]:
     """Serve on a socket until the block ends; then finish open requests and close.
 
-    `beside` is another one, for this machine (`door`); `counted` bounds how many connections there
-    are, by default those of the process.
+    `beside` is another one, for this machine (`listener.local_socket`); `counted` bounds how many
+    connections there are, by default those of the process.
     """
     loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
-    context = _context(certificate) if certificate else None
+    context = _context(tls) if isinstance(tls, Certificate) else tls
 
     def serve(accepted: Accepted) -> Connection:
-        return Connection(front, connections, accepted)
+        return Connection(application, connections, accepted)
 
     sweeping = loop.call_later(_SWEEP_SECONDS, lambda: None)
 
@@ -106,7 +71,7 @@ async def serving(
             try:
                 yield
             finally:
-                front.api.watches.stop()
+                application.stop()
     finally:
         sweeping.cancel()
         await _say_goodbye(connections)
@@ -119,10 +84,10 @@ def _context(certificate: Certificate) -> ssl.SSLContext:
 
 
 async def _say_goodbye(connections: set[Connection]) -> None:
-    """Hang up on who is idle, and on who does not end in time.
+    """Hang up on idle connections, and on those that do not end in time.
 
-    A polite TLS goodbye waits for an answer, and whoever keeps a connection open for later does
-    not listen. Requests that are under way are finished first.
+    A polite TLS goodbye waits for an answer, and a client that keeps a connection for later does
+    not read one. Requests that are under way are finished first.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + _LAST_WORDS_SECONDS

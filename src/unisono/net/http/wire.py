@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from unisono.apiserver.request import Response
+from unisono.net.http.messages import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -26,18 +26,18 @@ def head_of(response: Response, *, length: int | None, keeps_open: bool) -> byte
             return _USUAL % length
     lines = [
         _STATUS.get(response.code) or f"HTTP/1.1 {response.code} \r\n".encode(),
-        b"content-type: ",
-        response.content_type.encode("latin-1", "replace"),
     ]
+    if response.content_type:
+        lines.append(b"content-type: %b\r\n" % response.content_type.encode("latin-1", "replace"))
     for name, value in response.headers.items():
-        lines.append(f"\r\n{name}: {value.translate(_LINE_ENDS)}".encode("latin-1", "replace"))
+        lines.append(f"{name}: {value.translate(_LINE_ENDS)}\r\n".encode("latin-1", "replace"))
     if length is not None:
-        lines.append(b"\r\ncontent-length: %d" % length)
+        lines.append(b"content-length: %d\r\n" % length)
     elif keeps_open:
-        lines.append(b"\r\ntransfer-encoding: chunked")
+        lines.append(b"transfer-encoding: chunked\r\n")
     if not keeps_open:
-        lines.append(b"\r\nconnection: close")
-    lines.append(b"\r\n\r\n")
+        lines.append(b"connection: close\r\n")
+    lines.append(b"\r\n")
     return b"".join(lines)
 
 

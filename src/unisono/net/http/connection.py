@@ -1,8 +1,9 @@
 """One connection of a client: requests in, answers out, one after the other.
 
-Written for this API and not for any application, because between a general server and its
-application more is spent than on most answers: a read is answered in the same turn of the loop,
-by one write; a watch is written from the store's history whenever there is news and room.
+Our own on llhttp and not a general server, because between a general server and its application
+more is spent than on most answers (ADR 0010): an answer that is there at once leaves in the same
+turn of the loop, by one write; a watch is written from the store's history whenever there is news
+and room.
 """
 
 from __future__ import annotations
@@ -15,30 +16,19 @@ from typing import Any, cast
 
 import httptools
 
-from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
-from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of, switching
-from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.request import Response, Tunnel, User
-from unisono.apiserver.rest.watch import Watch
 from unisono.kinds.overriding import override
+from unisono.net.http.messages import Application, Call, PulledBody, Response, Tunnel
+from unisono.net.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of, switching
 from unisono.net.listener import Accepted
 
-MAX_HEAD_BYTES = 64 * 1024
-# A head that does not end may share what was read with whole requests before it.
-_MOST_UNFINISHED = MAX_HEAD_BYTES + 256 * 1024
-# Of a body that is too large so much is read and thrown away, so that its sender hears why.
-_MOST_DISCARDED = 8 * MAX_BODY_BYTES
+# A head that does not end may share what was read at once with whole requests before it.
+_READ_AT_ONCE = 256 * 1024
+# Of a body that is too large so many times its bound are read and thrown away, so that its sender
+# is told why.
+_MOST_DISCARDED = 8
 _AT_ONCE_BYTES = 256 * 1024
 _LENGTH = b"content-length"
 _LONG_HEAD = b"the head of the request is too long\n"
-# Between a connection or the first byte of a request and the end of its head.
-_HEAD_SECONDS = 10.0
-# Between the end of a head and the end of its body: three megabytes over a slow line.
-_BODY_SECONDS = 60.0
-# Between two requests of somebody who proved who they are; others have as long as for a head.
-_IDLE_SECONDS = 120.0
-# Without reading a byte of an answer; a watch may sleep for as long as it likes.
-_STALLED_SECONDS = 60.0
 
 
 class _Slices:
@@ -62,7 +52,7 @@ class _Head:
     fields: list[tuple[bytes, bytes]]
     headers: Mapping[str, str]
     size: int  # bytes
-    user: User | None = None
+    user: object = None
 
     @staticmethod
     def of(fields: list[tuple[bytes, bytes]]) -> _Head:
@@ -77,9 +67,13 @@ class _Head:
 class Connection(asyncio.Protocol):
     """Reads requests, has them answered, writes answers."""
 
-    def __init__(self, front: HttpEntry, others: set[Connection], accepted: Accepted) -> None:
-        """Take who answers, the set of all connections, and what counts this one."""
-        self._front = front
+    def __init__(
+        self, application: Application, others: set[Connection], accepted: Accepted
+    ) -> None:
+        """Take what answers, the set of all connections, and what counts this one."""
+        self._application = application
+        self._limits = application.limits
+        self._is_encrypted = False
         self._others = others
         self._accepted = accepted
         self._loop = asyncio.get_running_loop()
@@ -98,7 +92,7 @@ class Connection(asyncio.Protocol):
         self._current: Call | None = None
         self._writing: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
-        self._source: Watch | _Slices | None = None
+        self._source: PulledBody | _Slices | None = None
         self._tunnel: Tunnel | None = None  # from then on nothing else is spoken
         self._is_chunked = False
         self._has_room = True
@@ -112,13 +106,14 @@ class Connection(asyncio.Protocol):
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._is_encrypted = transport.get_extra_info("ssl_object") is not None
         self._others.add(self)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         for call in (*self._waiting, *((self._call,) if self._call is not None else ())):
-            self._front.drop(call)
+            self._application.drop(call)
         self._waiting.clear()
         self._call = None
         self.resume_writing()  # whoever waits for room finds that nobody listens
@@ -165,7 +160,7 @@ class Connection(asyncio.Protocol):
             return
         if self._head_since is not None:
             self._unfinished += len(data)
-            if self._unfinished > _MOST_UNFINISHED:
+            if self._unfinished > self._limits.head_bytes + _READ_AT_ONCE:
                 self._refuse(431, _LONG_HEAD)
                 return
         self._serve()
@@ -173,19 +168,22 @@ class Connection(asyncio.Protocol):
     def check(self, now: float) -> None:
         """Hang up on who takes too long to ask or to read, or has not asked for long."""
         if self._current is not None:
-            is_stuck = self._full_since is not None and not isinstance(self._source, Watch)
-            if is_stuck and now - (self._full_since or now) > _STALLED_SECONDS:
+            is_stuck = self._full_since is not None and not isinstance(self._source, PulledBody)
+            if is_stuck and now - (self._full_since or now) > self._limits.stalled_seconds:
                 self.hang_up()
         elif self._head_since is not None:
-            if now - self._head_since > _HEAD_SECONDS:
+            if now - self._head_since > self._limits.head_seconds:
                 self.hang_up()
         elif self._body_since is not None:
-            if now - self._body_since > _BODY_SECONDS:
+            if now - self._body_since > self._limits.body_seconds:
                 self.hang_up()
-        else:
-            longest = _IDLE_SECONDS if self._accepted.is_known else _HEAD_SECONDS
-            if now - self._last_answer > longest:
-                self.hang_up()
+        elif now - self._last_answer > self._longest_idle():
+            self.hang_up()
+
+    def _longest_idle(self) -> float:
+        if self._accepted.is_known:
+            return self._limits.known_idle_seconds
+        return self._limits.idle_seconds if self._head.fields else self._limits.head_seconds
 
     @property
     def is_idle(self) -> bool:
@@ -221,13 +219,16 @@ class Connection(asyncio.Protocol):
         head = self._head
         if self._fields != head.fields:
             head = self._head = _Head.of(self._fields)
-        call = self._front.begin(method, self._target, head.headers, known=head.user)
-        self._call, head.user = call, self._front.lasting(call)
+        call = self._application.begin(method, self._target, head.headers, known=head.user)
+        self._call, head.user = call, self._application.lasting(call)
+        call.is_encrypted = self._is_encrypted
         self._head_since = None
         self._body_since = self._loop.time()
         version = self._parser.get_http_version()
-        call.keeps_open = version != "1.0" and self._parser.should_keep_alive()
-        if head.size + len(self._target) > MAX_HEAD_BYTES:
+        call.keeps_open = (
+            self._limits.keeps_alive and version != "1.0" and self._parser.should_keep_alive()
+        )
+        if head.size + len(self._target) > self._limits.head_bytes:
             call.refusal = Response(code=431, body=_LONG_HEAD, content_type="text/plain")
             call.keeps_open = False
         if head.headers.get("expect", "").lower() == "100-continue" and self._transport:
@@ -236,10 +237,10 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
         call = self._call
-        if call is None or self._front.take(call, body):
+        if call is None or self._application.take(call, body):
             return
         call.keeps_open = False
-        if call.size > _MOST_DISCARDED:
+        if call.size > _MOST_DISCARDED * self._limits.body_bytes:
             self.hang_up()
 
     def on_message_complete(self) -> None:
@@ -256,7 +257,10 @@ class Connection(asyncio.Protocol):
         while self._waiting and self._current is None and self._transport is not None:
             call = self._current = self._waiting.popleft()
             self._accepted.work()
-            answer = self._front.answer(call)
+            try:
+                answer = self._application.answer(call)
+            except Exception as mistake:  # noqa: BLE001 (ours; the next request may fare better)
+                answer = self._failed(mistake)
             if isinstance(answer, Response):
                 self._respond(call, answer)
             else:
@@ -272,10 +276,18 @@ class Connection(asyncio.Protocol):
         """Wait for an answer that takes its time; the client may be gone by then."""
         try:
             response = await work
+        except Exception as mistake:  # noqa: BLE001 (as above)
+            response = self._failed(mistake)
         finally:
             self._writing = None
         self._respond(call, response)
         self._serve()
+
+    def _failed(self, mistake: Exception) -> Response:
+        """Answer in spite of a mistake of ours, and let the operator know."""
+        context = {"message": "a request could not be answered", "exception": mistake}
+        self._loop.call_exception_handler(context)
+        return self._application.failure()
 
     def _respond(self, call: Call, response: Response) -> None:
         transport = self._transport
@@ -303,7 +315,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(head_of(response, length=None, keeps_open=call.keeps_open))
         self._is_chunked = call.keeps_open
-        if isinstance(chunks, Watch):
+        if isinstance(chunks, PulledBody):
             self._source = chunks
             chunks.start(self._pump)
             self._pump()
@@ -378,12 +390,12 @@ class Connection(asyncio.Protocol):
         """Clean up after an answer, sent or not."""
         call, self._current = self._current, None
         source, self._source = self._source, None
-        if isinstance(source, Watch):
+        if isinstance(source, PulledBody):
             source.close()
         if call is None:
             return
-        self._front.leave(call)
-        self._accepted.rest(is_known=self._front.is_known(call))
+        self._application.leave(call)
+        self._accepted.rest(is_known=self._application.is_known(call))
         self._last_answer = self._loop.time()
         if not call.keeps_open and self._transport is not None:
             self._transport.close()

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from unisono.apiserver.http.websocket import (
+from unisono.net.http.websocket import (
     BINARY,
     CLOSE,
     MOST_MESSAGE_BYTES,

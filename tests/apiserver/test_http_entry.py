@@ -13,10 +13,11 @@ from unisono.apiserver.access.filters import RequestFilter
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.http_entry import HttpEntry
-from unisono.apiserver.listener import listen, serving
 from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
+from unisono.net.http.server import serving
+from unisono.net.listener import listen
 
 ADMIN = User(name="admin", groups=("system:masters", "system:authenticated"))
 OTHER = User(name="other", groups=("system:authenticated",))
