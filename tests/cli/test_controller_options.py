@@ -11,6 +11,7 @@ from unisono.cli.controller import _names, _web, parser
 from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.errors import BadConfig
+from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import seconds_now
 
 

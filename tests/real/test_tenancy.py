@@ -177,7 +177,7 @@ def test_tenants_write_no_decision_into_a_job(cluster: ControlPlane, kind: str) 
     assert tried(cluster, TENANT, made) == ""
     if kind != "TrainJob":  # which has no such field
         chosen = with_(made, f"{template}/spec/nodeName", "n1")
-        assert "only who may create pods/binding chooses a node" in tried(cluster, TENANT, chosen)
+        assert "only users who may create pods/binding" in tried(cluster, TENANT, chosen)
         assert tried(cluster, (), chosen) == ""
     word = with_(made, f"{template}/metadata/annotations", {WORD: "theirs"})
     assert "only the scheduler's controllers write" in tried(cluster, TENANT, word)

@@ -247,7 +247,7 @@ def test_with_webhooks_alone_tenants_write_no_decision(
             assert "only a controller makes an object part" in tried(alone, TENANT, owned)
             if kind != "TrainJob":  # which has no such field
                 chosen = with_(made, f"{template}/spec/nodeName", "n1")
-                assert "only who may create pods/binding" in tried(alone, TENANT, chosen)
+                assert "only users who may create pods/binding" in tried(alone, TENANT, chosen)
         why = "it is for users alice; groups oncall; namespaces prod"
         assert why in tried(alone, TENANT, urgent)
         assert tried(alone, (*TENANT, "--as-group=oncall"), urgent) == ""

@@ -56,7 +56,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What comes from the world: time, chance, names, logs, and who may do what."""
+    """What comes from the world: time, chance, names, logs and access control."""
 
     clock: Callable[[], float]
     new_uid: Callable[[], str]
@@ -84,7 +84,7 @@ class Api:
             check_object=outside.reviews.check_object,
         )
         self._outside = outside
-        # Called with a pod before its log is read, and while somebody follows it: a runner may keep
+        # Called with a pod before its log is read, and while a client follows it: a runner may keep
         # logs elsewhere until then.
         self.before_log: Callable[[Json], None] = _nothing
         self._reader = Reader(self._server)
@@ -99,9 +99,7 @@ class Api:
         self.garbage_collector = GarbageCollector(self._server, self._writer, self._deleter)
         self.garbage_collector.sweep()
         self.disruptions = DisruptionBudgetController(self._server, self._writer)
-        self.start_exec: ExecStarter | None = (
-            None  # once somebody runs pods whose containers can be entered
-        )
+        self.start_exec: ExecStarter | None = None  # once pods run whose containers can be entered
 
     def tidy(self) -> int:
         """Remove what must not pile up; return how many objects, to be called again soon if any."""

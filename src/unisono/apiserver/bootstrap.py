@@ -15,7 +15,7 @@ from unisono.apiserver.request import Request, User
 from unisono.kinds.decode import encode
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
 
-# The server itself, to whom nothing is forbidden.
+# The server itself, which may do everything.
 SYSTEM = User(name="system:unisono", groups=("system:masters",))
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -82,7 +82,7 @@ async def create(api: Api, path: str, obj: dict[str, Any]) -> None:
 async def install(api: Api, path: str, obj: dict[str, Any], *, replaces: bool = False) -> None:
     """Apply an object as if a person had installed it; one of its name stays unless `replaces`.
 
-    Whoever then applies a newer one with kubectl simply takes over.
+    A newer one that is applied with kubectl simply takes over.
     """
     if (
         not replaces
@@ -110,7 +110,7 @@ async def _send(api: Api, request: Request, obj: dict[str, Any]) -> None:
 
 
 def _volcano_queue() -> dict[str, Any]:
-    """Return the queue of Volcano jobs that name none: without limits until somebody sets some."""
+    """Return the queue of Volcano jobs that name none: it has no limits until some are set."""
     queue = _object("scheduling.volcano.sh/v1beta1", "Queue", "default")
     queue["spec"] = {"weight": 1, "reclaimable": True}
     return queue

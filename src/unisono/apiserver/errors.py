@@ -124,7 +124,7 @@ def already_exists(plural: str, name: str, *, group: str = "", why: str = "") ->
 def conflict(
     plural: str, name: str, why: str, *, group: str = "", causes: Iterable[Cause] = ()
 ) -> ApiError:
-    """Somebody else was there before."""
+    """Another write came first."""
     resource = f"{plural}.{group}" if group else plural
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
     return ApiError(409, "Conflict", message, name=name, group=group, kind=plural, causes=causes)
@@ -149,7 +149,7 @@ def invalid(kind: str, name: str, causes: Iterable[Cause], *, group: str = "") -
 def forbidden(
     plural: str, name: str, why: str, *, group: str = "", causes: Iterable[Cause] = ()
 ) -> ApiError:
-    """The caller may not do this, or nobody may."""
+    """The caller may not do this, or no user may."""
     resource = f"{plural}.{group}" if group else plural
     quoted = f' "{name}"' if name else ""
     message = f"{resource}{quoted} is forbidden: {why}"

@@ -85,7 +85,7 @@ class HttpEntry:
         return call.user if isinstance(call.user, User) else None
 
     def is_known(self, call: Call) -> bool:
-        """Say whether the client of a call proved who it is."""
+        """Say whether the client of a call authenticated."""
         return call.user is not None and call.user is not ANONYMOUS
 
     def take(self, call: Call, data: bytes) -> bool:

@@ -9,18 +9,18 @@ from enum import Enum
 # What an address means is worked out in `rest.route`; here are only its parts.
 
 
-# Whoever is in this group may do everything, as in Kubernetes.
+# Members of this group may do everything, as in Kubernetes.
 MASTERS = "system:masters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who asks, as authentication found out."""
+    """The user of a request, as authentication found out."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    system_uid: int = 0  # whom process pods of theirs run as on this machine; 0: nobody said
+    system_uid: int = 0  # of their process pods on this machine; 0: not given
 
 
 class Origin(Enum):

@@ -1,12 +1,12 @@
 """What a kind does beyond its schema when an object is written.
 
-The order of a write, for every kind (`rest.write`):
+The order of a write, for every kind (`rest.writer`):
 
-    decode, alias normalisation → schema defaults → `default` → who wrote what is recorded
+    decode, alias normalisation → schema defaults → `default` → managedFields
     → `prepare_create` or `prepare_update` → defaults again → mutate (queues, gates)
     → schema check → `check` → warnings → stored
 
-Functions change the object in place; objects are plain dictionaries that nobody else holds yet.
+Functions change the object in place; objects are plain dictionaries that are not shared yet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Context(Protocol):
 
     @property
     def user(self) -> User:
-        """Who writes."""
+        """The user of the request."""
 
     def find(self, key: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a stored object in its stored version, by `group/plural`, or None."""
@@ -39,7 +39,7 @@ class Context(Protocol):
     ) -> Iterable[Mapping[str, Any]]:
         """Return the stored objects of a kind, of one namespace or of all.
 
-        With `saying`, those whose JSON has no such text may be left out: they need not be read.
+        With `saying`, an object without this text in its JSON may be left out: it need not be read.
         """
 
     def warn(self, text: str) -> None:

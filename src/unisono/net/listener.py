@@ -1,9 +1,9 @@
-"""Listening sockets: who is let in, how many at once, and which connection ends to make room.
+"""Listening sockets: how many connections at once, and which one ends to make room.
 
-Descriptors belong to the whole process, and whoever can open a connection can take one. So all
+Descriptors belong to the whole process, and every client that connects takes one. So all
 listeners of a process share one count (`Connections`) that leaves a reserve for files, pods and the
 sockets of our own requests. When it is full, the connection that is least missed ends: the oldest
-that never proved who it is, else the one that has been idle for longest. If all are at work, as
+that never authenticated, else the one that has been idle for longest. If all are at work, as
 watches of known users are, the newcomer hears 503.
 
 Connections are accepted here and not by the event loop's own server, which neither tells of one
@@ -29,7 +29,7 @@ from unisono.kinds.overriding import override
 RESERVED_DESCRIPTORS = 48
 # Each costs some tens of kilobytes, most of it for TLS; thousands of watchers are no mistake yet.
 MOST_CONNECTIONS = 4096
-# Less is of no use to anybody: a person, a watch, a probe, a scrape.
+# Less is of no use: a person, a watch, a probe, a scrape.
 FEWEST_CONNECTIONS = 4
 # Newcomers beyond the limit that are told so; further ones are just closed.
 _MOST_REFUSALS = 8
@@ -74,7 +74,7 @@ class Accepted:
         """Begin idle; `end` cuts the connection."""
         self._connections = connections
         self.end = end
-        self.is_known = False  # whether it proved who it is
+        self.is_known = False  # whether its client authenticated
         self.idle_since: float | None = asyncio.get_running_loop().time()  # None: at work
 
     def work(self) -> None:
@@ -82,7 +82,7 @@ class Accepted:
         self.idle_since = None
 
     def rest(self, *, is_known: bool) -> None:
-        """Note that the answer has left, to somebody who proved who they are or did not."""
+        """Note that the answer has left; `is_known` if the client authenticated."""
         self.is_known = is_known
         self.idle_since = asyncio.get_running_loop().time()
 
@@ -120,7 +120,7 @@ class Connections:
     def is_behind(self) -> bool:
         """Whether many connections that were told to end are still open."""
         if len(self._ending) >= MOST_ENDING:
-            # One that never says that it is closed must not keep everybody out.
+            # One that never says that it is closed must not keep all others out.
             longest = asyncio.get_running_loop().time() - HANDSHAKE_SECONDS
             self._ending = {one: since for one, since in self._ending.items() if since > longest}
         return len(self._ending) >= MOST_ENDING
@@ -153,7 +153,7 @@ async def listening(
 ) -> AsyncIterator[None]:
     """Accept connections on a listening socket while the block lasts; then close the socket.
 
-    Connections that are open then are left to whoever serves them.
+    Connections that are open then are left to what serves them.
     """
     listener = _Listener(sock, serve, context, connections)
     listener.start()
@@ -253,7 +253,7 @@ class _Listener:
             raise
         else:
             if transport.is_closing():
-                accepted.leave()  # it was told to end before anybody served it
+                accepted.leave()  # it was told to end before it was served
             accepted.end = transport.abort
 
     async def _say_busy(self, sock: socket.socket) -> None:

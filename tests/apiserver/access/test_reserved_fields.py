@@ -47,7 +47,7 @@ BINDING = rule("create", "pods/binding")
 
 
 def test_a_node_is_the_schedulers_choice() -> None:
-    assert "spec.nodeName: only who may create pods/binding" in why(pod(nodeName="n1"))
+    assert "spec.nodeName: only users who may create pods/binding" in why(pod(nodeName="n1"))
     nested = "spec.replicatedJobs[0].template.spec.template.spec.nodeName: only who"
     assert nested in why(template(nodeName="n1"), key="jobset.x-k8s.io/jobsets")
     assert why(pod(nodeName="n1"), None, BINDING) == ""

@@ -138,7 +138,7 @@ def forbidden(response: Json) -> str:
 
 def test_what_is_wrong_with_a_decision_is_said() -> None:
     chosen = made(spec={"containers": [], "nodeName": "n1"})
-    assert "spec.nodeName: only who may create pods/binding" in forbidden(
+    assert "spec.nodeName: only users who may create pods/binding" in forbidden(
         asked(TENANCY, "pods", chosen)
     )
     word = made(annotations={"kueue.x-k8s.io/workload": "theirs"})

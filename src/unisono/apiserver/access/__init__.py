@@ -1,10 +1,10 @@
-"""Who may come in, and what they may do.
+"""Authentication, authorization and credentials of the API.
 
 guard         the door: right place, known user, not too many at once
 authenticate  tokens and the users file
 authorize     roles and bindings, evaluated
 roles         the roles that every instance has
-escalation    nobody hands out more than they have
-reviews       answers to "who am I" and "may I"
+escalation    users cannot grant rights that they do not have
+reviews       SelfSubjectReview, SubjectAccessReview and the like
 tls, kubeconfig, files   certificates, how kubectl finds us, files for one pair of eyes
 """

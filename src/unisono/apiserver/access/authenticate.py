@@ -1,4 +1,4 @@
-"""Who is it? A bearer token, known by its hash and compared in constant time.
+"""Authentication by a bearer token, known by its hash and compared in constant time.
 
 More users than the owner of an instance come from a file:
 
@@ -49,7 +49,7 @@ class Authenticator:
         self._users = dict(users)
 
     def user_of(self, headers: Mapping[str, str]) -> User | None:
-        """Return who sent these headers, or None."""
+        """Return the user that sent these headers, or None."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None

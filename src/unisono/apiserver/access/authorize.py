@@ -76,12 +76,12 @@ class Rule:
         )
 
 
-# Who → what they hold: the namespace of the binding (empty: everywhere) and a rule.
+# Subject → its rules, each with the namespace of its binding (empty: everywhere).
 _Held = dict[tuple[str, str], list[tuple[str, Rule]]]
 
 
 class Authorizer:
-    """Knows who may do what."""
+    """Decides which user may do what."""
 
     def __init__(self, every: Every, version: Callable[[], int]) -> None:
         """Take the stored objects, and a number that changes when roles or bindings do."""

@@ -19,7 +19,7 @@ _EXPOSED = 3
 
 
 class Made(NamedTuple):
-    """The files that prove who we are, and the authority that clients trust."""
+    """The files of our certificate and key, and of the authority that clients trust."""
 
     chain: Path
     key: Path

@@ -1,4 +1,4 @@
-"""The file that tells kubectl where the instance is, whom to trust, and who it is itself."""
+"""The kubeconfig of an instance: its address, its authority, and the token of its owner."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kubeconfig(*, url: str, authority_pem: bytes, token: str, name: str) -> dict
 
 
 def merged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return somebody's kubeconfig with ours added, and ours chosen.
+    """Return a user's kubeconfig with ours added, and ours chosen.
 
     Entries of our names are replaced; everything else stays as it is.
     """
@@ -71,7 +71,7 @@ class Exposed(Exception):
 
 
 def refuse_exposed(path: Path) -> None:
-    """Raise if there is such a file and anybody but its owner can read or change it."""
+    """Raise if there is such a file and others than its owner can read or change it."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def write_privately(path: Path, content: bytes) -> None:
     """Write a file that only its owner can read, whole or not at all."""
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)
-    # O_EXCL: nobody can have put a file or a link there for us to fill.
+    # O_EXCL: no file or link that was put there is filled.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)

@@ -1,8 +1,8 @@
-"""Nobody hands out more than they have.
+"""Users cannot grant rights that they do not have.
 
-Whoever writes a role must hold every right in it, or the verb `escalate` on it; whoever binds one
-must hold all of its rights, or the verb `bind`. Without this, the right to write roles would be the
-right to everything.
+The author of a role must hold every right in it, or the verb `escalate` on it; the author of a
+binding must hold all rights of its role, or the verb `bind`. Without this, the right to write roles
+would be the right to everything.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _of_binding(
         return None
     given = authorizer.rules_of_role(kind, namespace, role)
     if given is None:
-        why = f'{kind} "{role}" does not exist yet; only who may `bind` it can name it already'
+        why = f'{kind} "{role}" does not exist yet; naming it already needs the verb `bind`'
         return forbidden(plural, name, why, group=GROUP)
     lacking = list(_lacking(given, list(authorizer.rules_of(user, namespace))))
     return _refusal(user, plural, name, lacking) if lacking else None

@@ -1,4 +1,4 @@
-"""The door: requests from the right place, by somebody we know, and not too many at once.
+"""Filters of every request: Host and Origin, authentication, requests in flight.
 
 A page in a browser can send requests to loopback. It cannot forge the Host header, which stops a
 web site that points its own name at 127.0.0.1, and it announces itself by Origin; both are looked
@@ -16,7 +16,7 @@ from unisono.apiserver.request import User
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
-# Answered to anybody, so that a probe needs no token; details are for users (see `reviews`).
+# Answered without a token, for probes; details are for users (see `reviews`).
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 # Requests at work at the same time; more would only wait for each other. Watches do not count.
 MAX_READS = 400
@@ -32,7 +32,7 @@ def _masters_may(user: User, _what: str, _name: str) -> bool:
 
 
 class RequestFilter:
-    """Lets requests in."""
+    """Checks where a request comes from, and authenticates it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RequestFilter:
         self._may_impersonate = may_impersonate
 
     def admit(self, method: str, path: str, headers: Mapping[str, str]) -> User:
-        """Return who asks; raise if nobody we know does, or from somewhere odd."""
+        """Return the user; raise if it is unknown, or the request comes from a foreign page."""
         host = _host(headers.get("host", ""))
         if host not in self._hosts:
             known = ", ".join(sorted(self._hosts))

@@ -5,8 +5,8 @@
     words that our controllers write     the same
     being part of another's job          `update` on the finalizers of that kind
 
-Whoever may create jobs may not thereby choose nodes, pass by a queue, or have pods counted as those
-of somebody else's workload. What is refused is only what changes: an object that comes back with
+The right to create jobs does not include choosing nodes, passing by a queue, or having pods counted
+as those of another workload. What is refused is only what changes: an object that comes back with
 what a controller wrote into it is welcome.
 """
 
@@ -67,7 +67,7 @@ def overreach(
 
 
 def claims(owner: Served) -> str:
-    """Return why not everybody makes an object part of a job of some kind."""
+    """Return why an object may not be made part of a job of some kind."""
     return (
         f"metadata.ownerReferences: only a controller makes an object part of a {owner.kind} "
         f"(the verb update on {owner.plural}/finalizers); leave out controller: true"
@@ -82,7 +82,7 @@ def decision_written(obj: Json, old: Json) -> str:
             continue
         if path.endswith(".nodeName"):
             return (
-                f"{path}: only who may create pods/binding chooses a node; ask for one with "
+                f"{path}: only users who may create pods/binding choose a node; ask for one with "
                 'nodeSelector: {"kubernetes.io/hostname": …}'
             )
         return f"{path}: is written by the scheduler's controllers alone; leave it out"
@@ -130,7 +130,7 @@ def _told(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any
 def job_kinds() -> Mapping[tuple[str, str], Served]:
     """Return the kinds whose admission counts for what belongs to them, by group and name.
 
-    Not by version: whoever owns an object is the same in all of them.
+    Not by version: the owner of an object is the same in all of them.
     """
     found = {}
     for served in served_kinds():

@@ -1,6 +1,6 @@
 """Every request measured against the roles, and answers to questions about them.
 
-    SelfSubjectReview                     who am I?
+    SelfSubjectReview                     the user of this request
     SelfSubjectAccessReview               may I …?
     SelfSubjectRulesReview                what may I do here?
     SubjectAccessReview, Local…           may they …?
@@ -37,12 +37,12 @@ class RoleBasedAccess(AccessControl):
     """Looks at roles; without an authoriser everything is allowed."""
 
     def __init__(self, authorizer: Authorizer | None, authenticator: Authenticator) -> None:
-        """Take who knows the roles, and who knows the tokens."""
+        """Take what decides by roles, and what knows the tokens."""
         self._authorizer = authorizer
         self._authenticator = authenticator
         self._answers: Mapping[tuple[str, str], Callable[[Json, User, str], Json]] = {
-            (_AUTHENTICATION, "selfsubjectreviews"): self._who_am_i,
-            (_AUTHENTICATION, "tokenreviews"): self._whose_token,
+            (_AUTHENTICATION, "selfsubjectreviews"): self._self_subject,
+            (_AUTHENTICATION, "tokenreviews"): self._token_review,
             (_AUTHORIZATION, "selfsubjectaccessreviews"): self._may_i,
             (_AUTHORIZATION, "selfsubjectrulesreviews"): self._what_may_i,
             (_AUTHORIZATION, "subjectaccessreviews"): self._may_they,
@@ -118,14 +118,14 @@ class RoleBasedAccess(AccessControl):
         status = answer(spec if isinstance(spec, dict) else {}, request.user, where.namespace)
         return {**review, "status": status}
 
-    def _who_am_i(self, spec: Json, user: User, namespace: str) -> Json:
+    def _self_subject(self, spec: Json, user: User, namespace: str) -> Json:
         return {"userInfo": _user_json(user)}
 
-    def _whose_token(self, spec: Json, user: User, namespace: str) -> Json:
+    def _token_review(self, spec: Json, user: User, namespace: str) -> Json:
         token = spec.get("token")
         found = self._authenticator.user_of_token(token) if isinstance(token, str) else None
         if found is None:
-            return {"authenticated": False, "error": "nobody here has this token"}
+            return {"authenticated": False, "error": "no user has this token"}
         return {"authenticated": True, "user": _user_json(found)}
 
     def _may_i(self, spec: Json, user: User, namespace: str) -> Json:

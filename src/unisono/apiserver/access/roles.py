@@ -1,6 +1,6 @@
-"""The roles that every instance has, and who has them from the start.
+"""The roles that every instance has, and their bindings from the start.
 
-They hold even where nobody stored them; a stored role or binding of the same name wins.
+They hold even where none is stored; a stored role or binding of the same name wins.
 
     cluster-admin        everything
     admin, edit, view    a namespace, as in Kubernetes, our kinds included
@@ -102,7 +102,7 @@ _EDIT = [
         ("deployments/scale", "replicasets/scale", "statefulsets/scale"),
     ),
     # Deleted, a Workload is made again and goes to the end of its queue. Written to, it could name
-    # any priority and have everybody else's preempted.
+    # any priority and have all other workloads preempted.
     _rule(("delete",), "kueue.x-k8s.io", ("workloads",)),
 ]
 _ADMIN = [
@@ -110,7 +110,8 @@ _ADMIN = [
     _rule(_ALL, GROUP, ("roles", "rolebindings")),
     _rule(("create",), "authorization.k8s.io", ("localsubjectaccessreviews",)),
     # A LocalQueue leads to any ClusterQueue whose namespaceSelector takes its namespace: that
-    # selector, which only administrators of the cluster write, says whose quota is whose.
+    # selector, which only administrators of the cluster write, says which namespace has which
+    # quota.
     _rule(_WRITE, "kueue.x-k8s.io", ("localqueues",)),
     _rule(_WRITE, "", ("resourcequotas", "limitranges")),
 ]
@@ -166,7 +167,7 @@ def _binding(name: str, group: str) -> Json:
     }
 
 
-# What we bring to clusters of others, too, bound by nobody.
+# What we bring to real clusters, too; no binding is made for it.
 USER_ROLES: Mapping[str, list[Json]] = {
     "unisono:batch-user": _BATCH_USER,
     "unisono:reader": _rules(_READ, _SHARED),

@@ -29,7 +29,7 @@ _RENEW_SHARE = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The files that prove who we are, and the authority that clients trust."""
+    """The files of our certificate and key, and of the authority that clients trust."""
 
     chain: Path
     key: Path
@@ -77,7 +77,7 @@ class Fresh(NamedTuple):
 
 
 def fresh_certificate(*, now: float, hosts: Sequence[str]) -> Fresh:
-    """Return a certificate for hosts, of an authority whose key nobody keeps."""
+    """Return a certificate for hosts, of an authority whose key is thrown away."""
     moment = datetime.fromtimestamp(now, UTC)
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority = _authority(authority_key, moment)

@@ -50,19 +50,19 @@ def _cover(group: Json) -> None:
 
 # ---- the submitter -------------------------------------------------------------------------------
 #
-# What a controller makes for a job was submitted by whoever submitted that job. That is believed of
-# controllers alone: anybody can write an owner reference.
+# What a controller makes for a job has the submitter of that job. That is believed of controllers
+# alone: any user can write an owner reference.
 
 
 SUBMITTER = "unisono.dev/submitter"
 
 _ALSO = (PODS, "kueue.x-k8s.io/workloads")
-# What makes jobs at its times, in the name of whoever wrote it.
+# What makes jobs at its times, in the name of its author.
 _TIMED = ("batch/cronjobs", "batch.volcano.sh/cronjobs", "ray.io/raycronjobs")
 
 
 def record(served: Served, obj: Json, old: Json | None, context: Context) -> None:
-    """Write down who submits a job, or put it back if an update says otherwise."""
+    """Set the submitter of a job, or put it back if an update says otherwise."""
     if job_kind(served) is None and served.key not in (*_ALSO, *_TIMED):
         return
     if old is not None:

@@ -1,4 +1,4 @@
-"""Who may name which priority class: `priorityClasses` of the policy (spec quota §16).
+"""Which user may name which priority class: `priorityClasses` of the policy (spec quota §16).
 
     priorityClasses:
     - names: [urgent]            # PriorityClass and WorkloadPriorityClass alike
@@ -6,10 +6,10 @@
       groups: [oncall]
       namespaces: [production]
 
-A class that rules name may be named by the users and groups of any of them, and by everybody in
+A class that rules name may be named by the users and groups of any of them, and by all users in
 their namespaces; `*` is every class without a rule of its own. Classes that no rule speaks of are
-everybody's, and whoever may do everything may name all. What an object named before it may go on
-naming: a rule that comes later stops nobody's edits.
+for all users, and cluster administrators may name all. What an object named before it may go on
+naming: a rule that comes later stops no edit.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _may(user: User, namespace: str, rules: Iterable[PriorityClassRule]) -> bool
 
 
 def _allowed(rules: Iterable[PriorityClassRule]) -> str:
-    """Return who may name a class, in words."""
+    """Return which users may name a class, in words."""
     every = list(rules)
     parts = [
         f"{what} {', '.join(sorted(names))}"

@@ -179,7 +179,7 @@ def _about_job(served: Served, obj: Json, context: Context) -> Iterator[str]:
 def _about_no_queue(
     served: Served, obj: Json, labels: Mapping[str, str], context: Context
 ) -> Iterator[str]:
-    """Nobody uses machines outside of quota without hearing that, where there is quota."""
+    """Warn about a job outside of quota, where there is quota."""
     settings = read_settings(context)
     namespace = str(at(obj, "metadata").get("namespace") or "")
     is_others = served.key == PODS and (

@@ -9,7 +9,7 @@
     either without it, with manageJobsWithoutQueueName  is created suspended, or with a gate
 
 Left alone is what belongs to a job that is itself managed, and everything in namespaces that are
-not managed. Whoever is not held back any more keeps its queue.
+not managed. A job that was admitted keeps its queue.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def refuse_changes(served: Served, obj: Json, old: Json) -> None:
 
 
 def keep_held(served: Served, obj: Json, old: Json, context: Context) -> None:
-    """A job that waits in a queue is let go by its admission; whoever says otherwise is told.
+    """Keep a job suspended that waits in a queue; warn if its author resumes it.
 
     Not refused: a manifest that says `suspend: false` may be applied again and again.
     """
@@ -188,7 +188,7 @@ def _name(obj: Mapping[str, Any]) -> str:
 def _gate(pod: Json, now: float) -> None:
     spec, metadata = child(pod, "spec"), child(pod, "metadata")
     if spec.get("nodeName"):
-        return  # whoever binds a pod himself has decided already
+        return  # a pod that is bound already is decided about
     gates = items(spec, "schedulingGates")
     if not any(gate.get("name") == GATE for gate in gates):
         spec["schedulingGates"] = [*gates, {"name": GATE}]

@@ -1,7 +1,7 @@
 """Kinds that are stored and nothing more: what their author should know.
 
 Install bundles of upstream controllers must be accepted as they are. Where we do what such a
-controller does, its Deployment is not started, and nobody misses it.
+controller does, its Deployment is not started, and is not missed.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _BUILT_IN: Mapping[str, str] = {
     "volcano-scheduler": "Volcano",
 }
 
-_NOBODY_RUNS = "is stored, but nothing runs its pods here"
+_NOT_RUN = "is stored, but nothing runs its pods here"
 _NOT_CALLED = "is stored, but webhooks are never called here"
 _NOT_EVALUATED = "is stored, but admission policies are not evaluated here"
 _NO_EFFECT = "is stored, but has no effect here"
 _INERT: Mapping[str, str] = {
-    "apps/deployments": _NOBODY_RUNS,
-    "apps/replicasets": _NOBODY_RUNS,
-    "apps/statefulsets": _NOBODY_RUNS,
-    "apps/daemonsets": _NOBODY_RUNS,
-    "/replicationcontrollers": _NOBODY_RUNS,
+    "apps/deployments": _NOT_RUN,
+    "apps/replicasets": _NOT_RUN,
+    "apps/statefulsets": _NOT_RUN,
+    "apps/daemonsets": _NOT_RUN,
+    "/replicationcontrollers": _NOT_RUN,
     "/resourcequotas": "is stored, but not enforced here; give queues a quota instead",
     "autoscaling/horizontalpodautoscalers": "is stored, but nothing is scaled by it here",
     "networking.k8s.io/ingresses": _NO_EFFECT,
@@ -53,7 +53,7 @@ _INERT: Mapping[str, str] = {
 
 
 def advise(served: Served, obj: Json) -> Iterator[str]:
-    """Say of an object that nobody will act on it."""
+    """Say of an object that no controller acts on it."""
     text = _INERT.get(served.key)
     if text is None:
         return

@@ -31,7 +31,7 @@ _NODE_INFO = (
 
 
 class NodeStrategy(Strategy):
-    """A node; it brings its status along, and nobody may use it before somebody looked at it."""
+    """A node; it brings its status along, and is tainted as not ready until it was looked at."""
 
     has_generation = False
     clears_status = False

@@ -53,7 +53,7 @@ class ConfigMapStrategy(Strategy):
 
 
 class SecretStrategy(Strategy):
-    """Bytes under names that not everybody may read."""
+    """Bytes under names that only some users may read."""
 
     has_generation = False
 

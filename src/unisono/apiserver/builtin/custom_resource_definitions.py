@@ -162,7 +162,7 @@ def _check_identity(obj: Json, spec: Json) -> Iterator[Cause]:
 
 
 def _is_approved(obj: Json) -> bool:
-    """Groups of the project itself say who approved them; experimental `x-k8s.io` are free."""
+    """Groups of the project itself name their approval; experimental `x-k8s.io` are free."""
     group = str(at(obj, "spec").get("group"))
     if group.endswith(".x-k8s.io"):
         return True
@@ -262,7 +262,7 @@ _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _NEVER = ("$ref", "definitions", "dependencies", "patternProperties", "id", "deprecated")
 _LIST_TYPES = ("atomic", "set", "map")
 _MAP_TYPES = ("atomic", "granular")
-# Nobody writes deeper schemas; this keeps a hostile one from using up the stack.
+# Schemas are not that deep; this keeps a hostile one from using up the stack.
 _MAX_DEPTH = 200
 
 

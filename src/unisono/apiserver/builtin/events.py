@@ -1,7 +1,7 @@
 """Events and leases, whose times are written with microseconds.
 
 The newer face, `events.k8s.io/v1`, is a conversion of the same object (`conversion`). An object is
-checked under the face that it was written with, whose fields have their own names.
+checked in the version that it was written in, with the names of its fields.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LeaseStrategy(Strategy):
 
     @override
     def default(self, obj: Json) -> None:
-        """Write times with microseconds, as everybody who compares them expects."""
+        """Write times with microseconds, as leader election expects."""
         to_micros(at(obj, "spec"), "acquireTime", "renewTime")
 
     @override

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from unisono.apiserver.errors import Cause
 
-_MAX_SHOWN = 80  # of a value that is quoted; nobody reads more of it
+_MAX_SHOWN = 80  # of a value that is quoted
 
 
 def required(path: str, why: str = "") -> Cause:

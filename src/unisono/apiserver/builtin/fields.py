@@ -1,4 +1,4 @@
-"""Safe steps into objects whose types nobody has checked yet.
+"""Safe access to fields of objects that are not validated yet.
 
 Defaults are filled in before the schema is checked, so any field may hold anything. These
 functions give back something to write on in every case; what has the wrong type is left as it is,

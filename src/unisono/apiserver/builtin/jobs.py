@@ -105,7 +105,7 @@ class JobStrategy(Strategy):
 
 
 def shape_of(obj: Json) -> tuple[Json, Json, Json]:
-    """Return what jobs of one shape have in common: all but who they are."""
+    """Return what jobs of one shape have in common: all but their identity."""
     spec = at(obj, "spec")
     template = at(spec, "template")
     metadata = at(template, "metadata")

@@ -23,7 +23,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
     @override
     def prepare_create(self, obj: Json, context: Context) -> None:
-        """Until somebody has counted the pods, none may go."""
+        """Until the pods are counted, none may be evicted."""
         obj["status"] = {
             "currentHealthy": 0,
             "desiredHealthy": 0,
@@ -95,7 +95,7 @@ class LimitRangeStrategy(Strategy):
 
 
 class AutoscalerStrategy(Strategy):
-    """A HorizontalPodAutoscaler; nobody scales anything here."""
+    """A HorizontalPodAutoscaler; it is stored, and nothing is scaled."""
 
     has_generation = False
 
@@ -127,10 +127,10 @@ class AutoscalerStrategy(Strategy):
 
 # ---- kinds without generations -------------------------------------------------------------------
 #
-# Most kinds without a spec that somebody acts on do not count generations.
+# Most kinds without a spec for controllers do not count generations.
 
 
 class UncountedStrategy(Strategy):
-    """A kind whose generations nobody counts."""
+    """A kind whose generations are not counted."""
 
     has_generation = False

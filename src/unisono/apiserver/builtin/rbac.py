@@ -1,4 +1,4 @@
-"""Roles and bindings: who may do what."""
+"""Roles and bindings."""
 
 from __future__ import annotations
 

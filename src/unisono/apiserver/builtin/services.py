@@ -1,4 +1,4 @@
-"""Services: stored with an address of their own, although nobody sends packets there.
+"""Services: stored with an address of their own, although no packets are sent there.
 
 Clients wait for an address before they go on, and headless services (`clusterIP: None`) are how
 pods of a job find each other by name. Addresses are chosen by the service's name, so the same
@@ -53,7 +53,7 @@ class ServiceStrategy(Strategy):
 
     @override
     def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
-        """Keep what was given, for whoever writes the manifest again as it was."""
+        """Keep what was given when the same manifest is written again."""
         spec, before = child(obj, "spec"), at(old, "spec")
         _fill(spec)
         if spec.get("type") != "ExternalName":

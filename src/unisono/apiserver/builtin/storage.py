@@ -1,4 +1,4 @@
-"""Claims, volumes and storage classes, as far as pods name them; nobody provisions anything."""
+"""Claims, volumes and storage classes, as far as pods name them; nothing is provisioned."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class VolumeStrategy(Strategy):
 
     @override
     def prepare_create(self, obj: Json, context: Context) -> None:
-        """Nobody claims it yet."""
+        """A new volume is not claimed yet."""
         obj["status"] = {"phase": "Pending"}
 
     @override

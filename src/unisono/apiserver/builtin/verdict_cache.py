@@ -1,8 +1,8 @@
 """Verdicts on what was seen before: jobs and pods come in thousands of the same shape.
 
 A verdict may be kept if it depends on nothing but the parts it is filed under; then the same parts
-get the same verdict, and nobody can tell. Parts are known by a digest, so a large template costs no
-memory.
+get the same verdict, with or without the cache. Parts are known by a digest, so a large template
+costs no memory.
 """
 
 from __future__ import annotations

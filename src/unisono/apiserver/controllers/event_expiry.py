@@ -1,4 +1,4 @@
-"""What must not grow for ever: events go after an hour, and early where there are too many."""
+"""Event expiry: after an hour, and earlier where a namespace has too many."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from unisono.apiserver.times import seconds
 
 EVENT_SECONDS = 3600.0
 MAX_EVENTS_PER_NAMESPACE = 10_000
-# In one go, so that nobody waits long.
+# In one go, so that no request waits long.
 _PER_ROUND = 1000
 
 
 def expire_events(server: ServerContext, writer: Writer) -> int:
-    """Remove events that nobody will ask for any more; return how many."""
+    """Remove events that are too old or too many; return how many."""
     now = server.clock()
     removed = 0
     crowds: dict[str, list[tuple[float, Record]]] = {}

@@ -1,8 +1,8 @@
-"""What follows from changes: owners take their dependents along, namespaces empty themselves.
+"""Garbage collection: dependents go with their owners, objects with their namespace or definition.
 
-The janitor looks at every committed change and stages what has to follow, a few objects in each
-turn of the event loop, so that an emptied namespace of ten thousand pods holds nobody up. It keeps
-no promises of its own: whatever a crash interrupts, `sweep` finds again at the next start.
+The collector looks at every committed change and stages what has to follow, a few objects in each
+turn of the event loop, so that an emptied namespace of ten thousand pods delays no request. It
+keeps no promises of its own: whatever a crash interrupts, `sweep` finds again at the next start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CRDS = "apiextensions.k8s.io/customresourcedefinitions"
 
 
 class GarbageCollector:
-    """Keeps track of who owns whom, and tidies up."""
+    """Keeps track of owners and dependents, and deletes what has no owner left."""
 
     def __init__(self, server: ServerContext, writer: Writer, deleter: Deleter) -> None:
         """Look at everything that is stored."""
@@ -197,7 +197,7 @@ class GarbageCollector:
         resource = self._server.catalogue.storage(key)
         children = list(self._server.store.newest_of(key))
         if self._server.catalogue.is_builtin(key):
-            children = []  # served by us whether or not somebody also defined it
+            children = []  # served by us whether or not a definition was stored, too
         for child in children:
             if resource is not None and b'"deletionTimestamp"' not in child.data:
                 self._later_delete(child, resource)
@@ -238,7 +238,7 @@ class GarbageCollector:
             try:
                 act()
             except ApiError:
-                continue  # somebody else was quicker
+                continue  # another write was quicker
         if self._work and not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._turn)

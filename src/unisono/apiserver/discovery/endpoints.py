@@ -25,7 +25,7 @@ class NonResourceEndpoints:
     """Answers addresses that are about the API and not about objects."""
 
     def __init__(self, server: ServerContext, version: str) -> None:
-        """Take the kinds; documents are made when somebody asks."""
+        """Take the kinds; documents are made when they are asked for."""
         self._server = server
         self._version = version
         self._documents: dict[tuple[object, ...], tuple[bytes, str]] = {}
@@ -35,7 +35,7 @@ class NonResourceEndpoints:
         self.checks: dict[str, Callable[[], str]] = {"ping": lambda: ""}
         self.ready_checks: dict[str, Callable[[], str]] = {}
         self.gauges: list[Callable[[], str]] = []  # more lines for /metrics
-        # kind ("nodes", "pods") → its measured usage, once somebody measures.
+        # kind ("nodes", "pods") → its measured usage, once there is some.
         self.usage: Callable[[str], list[Json]] | None = None
 
     def answer(self, request: Request) -> Response | None:
@@ -166,7 +166,7 @@ class NonResourceEndpoints:
     # ---- health and figures ------------------------------------------------------------------
 
     def version(self) -> dict[str, str]:
-        """Return who we are, in Kubernetes' words."""
+        """Return the version, in the form of Kubernetes."""
         major, minor = KUBERNETES
         return {
             "major": major,

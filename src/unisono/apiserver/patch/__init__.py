@@ -1,4 +1,4 @@
-"""Changing an object without sending it whole, and remembering who owns which field.
+"""Patches, server-side apply, and the ownership of fields.
 
     json_patch     RFC 6902: a list of operations
     merge_patch    RFC 7386: a sparse object; null removes
@@ -11,7 +11,7 @@ The last two share a vocabulary:
     grain          how finely the writers of a field share it, worked out from the schema
     field_set      a set of field paths in the form of FieldsV1
     compare        which paths differ between two objects, and which paths an object names
-    entries        the list `metadata.managedFields`: who, how, when, which paths
+    entries        the list `metadata.managedFields`: manager, operation, time, paths
 
 All functions are pure: they return new values and leave what they were given alone (`record_update`
 alone writes, into `managedFields` of the new object). Kubernetes' rules: kube-api.md §2.5 to §2.7.

@@ -3,9 +3,9 @@
 A configuration names only the fields that its manager cares about. Applying it
 
     1. merges it into the live object (`merging`),
-    2. removes what the manager applied last time, not any more, and nobody else owns (`removal`),
-    3. refuses if that changes a field that somebody else owns, unless it is forced; then the field
-       changes hands,
+    2. removes what the manager applied last time, not any more, and no other manager owns,
+    3. refuses if that changes a field that another manager owns, unless it is forced; then the
+       field changes hands,
     4. writes down what the manager owns now (`entries`).
 
 Two managers that apply the same value own it together. kube-api.md §2.7.
@@ -56,9 +56,9 @@ from unisono.kinds.shapes.shape import Shape
 
 Json = dict[str, Any]
 
-# Who owned an object's fields before anybody tracked them.
+# The manager of fields that were written before ownership was tracked.
 BEFORE_FIRST_APPLY = "before-first-apply"
-# Every configuration names its object, so metadata stays even if nobody owns a part of it.
+# Every configuration names its object, so metadata stays even if no part of it is owned.
 _NAMED: Tree = {"f:metadata": {"f:name": {}}}
 
 
@@ -85,7 +85,7 @@ def apply(
     job = _Applying(
         live=copied(live) if live is not None else {},
         config=copied(config),
-        who=applier(manager, subresource),
+        manager_key=applier(manager, subresource),
         api_version=api_version,
         merge_schema=merge_schema_of(shape),
         tracked=tracked_fields(api_version, subresource, ignored),
@@ -115,7 +115,7 @@ class _Applying:
         *,
         live: Json,
         config: Json,
-        who: ManagerKey,
+        manager_key: ManagerKey,
         api_version: str,
         merge_schema: MergeSchema,
         tracked: Tracked,
@@ -125,31 +125,31 @@ class _Applying:
         self.entries: Entries = read_entries(metadata.pop("managedFields", None), is_trusted=True)
         self._live = live
         self._config = config
-        self._who = who
+        self._manager_key = manager_key
         self._version = api_version
         self._merge_schema = merge_schema
         self._tracked = tracked
         self._translate = translate
 
     def assume_owner(self, time: str) -> None:
-        """Give all fields of an untracked object to somebody, so that none is lost silently."""
+        """Give all fields of an untracked object to one manager, so that none is lost silently."""
         empty = skeleton(self._live, self._version)
         fields, _ = object_differences(self._merge_schema, empty, self._live, self._tracked)
         if fields:
-            who = updater(BEFORE_FIRST_APPLY, self._version, self._who.subresource)
-            self.entries[who] = Owned(fields, self._version, time)
+            manager_key = updater(BEFORE_FIRST_APPLY, self._version, self._manager_key.subresource)
+            self.entries[manager_key] = Owned(fields, self._version, time)
 
     def run(self, *, force: bool, time: str) -> Json:
         """Merge, remove, check and record."""
-        who, merge_schema, entries = self._who, self._merge_schema, self.entries
+        manager_key, merge_schema, entries = self._manager_key, self._merge_schema, self.entries
         for owned in entries.values():
             if owned.version == self._version:
                 owned.fields = collapsed(owned.fields, merge_schema)
         check_items(merge_schema, self._config)
-        last = entries.get(who)
+        last = entries.get(manager_key)
         claimed = object_claims(merge_schema, self._config, self._tracked)
         mine = Owned(claimed, self._version, last.time if last is not None else "")
-        entries[who] = mine
+        entries[manager_key] = mine
 
         compared, result = self._pruned(merged(merge_schema, self._live, self._config), last)
         comparison = Comparison(
@@ -162,10 +162,10 @@ class _Applying:
         )
         if not force:
             self._check_conflicts(comparison)
-        comparison.take_from(entries, but=who)
+        comparison.take_from(entries, but=manager_key)
         if not equal(result, self._live):
             mine.time = time
-        if who.manager == "kubectl":
+        if manager_key.manager == "kubectl":
             refreshed(result, self._config)
         listed = write_entries(entries)
         if listed:
@@ -176,7 +176,7 @@ class _Applying:
 
     def _pruned(self, result: Json, last: Owned | None) -> tuple[Json, Json]:
         """Take away what was applied last time and not now, in the terms of that time."""
-        mine = self.entries[self._who].fields
+        mine = self.entries[self._manager_key].fields
         if last is None or not difference(last.fields, mine):
             return result, result
         claimed = union(mine, _NAMED)
@@ -205,16 +205,16 @@ class _Applying:
 
     def _check_conflicts(self, comparison: Comparison) -> None:
         conflicts: list[tuple[ManagerKey, Tree]] = []
-        for who, owned in self.entries.items():
+        for manager_key, owned in self.entries.items():
             found = comparison.in_version(owned.version)
-            if who != self._who and found is not None:
+            if manager_key != self._manager_key and found is not None:
                 if taken := intersection(owned.fields, found[0]):
-                    conflicts.append((who, taken))
-        if conflicts and self._who.manager == "kubectl":
+                    conflicts.append((manager_key, taken))
+        if conflicts and self._manager_key.manager == "kubectl":
             # What `kubectl apply` without --server-side left behind is kubectl's own.
             allowed = allowed_conflicts(self._merge_schema, self._live, self._version)
-            rest = [(who, difference(fields, allowed)) for who, fields in conflicts]
-            conflicts = [(who, fields) for who, fields in rest if fields]
+            rest = [(manager_key, difference(fields, allowed)) for manager_key, fields in conflicts]
+            conflicts = [(manager_key, fields) for manager_key, fields in rest if fields]
         if conflicts:
             raise conflict_error(conflicts)
 
@@ -228,21 +228,25 @@ MAX_CAUSES = 1000
 
 def conflict_error(conflicts: Sequence[tuple[ManagerKey, Tree]]) -> ApiError:
     """Return the refusal for fields that others own."""
-    listed = sorted((who.described, path) for who, fields in conflicts for path in paths_of(fields))
+    listed = sorted(
+        (manager_key.described, path)
+        for manager_key, fields in conflicts
+        for path in paths_of(fields)
+    )
     if len(listed) == 1:
-        who, path = listed[0]
-        message = f"Apply failed with 1 conflict: conflict with {who}: {path}"
+        manager_key, path = listed[0]
+        message = f"Apply failed with 1 conflict: conflict with {manager_key}: {path}"
     else:
         lines = []
-        for number, (who, path) in enumerate(listed):
-            if number == 0 or listed[number - 1][0] != who:
-                lines.append(f"conflicts with {who}:")
+        for number, (manager_key, path) in enumerate(listed):
+            if number == 0 or listed[number - 1][0] != manager_key:
+                lines.append(f"conflicts with {manager_key}:")
             lines.append(f"- {path}")
         text = "\n".join(lines[:MAX_CAUSES])
         message = f"Apply failed with {len(listed)} conflicts: {text}"
     causes = [
-        Cause("FieldManagerConflict", f"conflict with {who}", path)
-        for who, path in listed[:MAX_CAUSES]
+        Cause("FieldManagerConflict", f"conflict with {manager_key}", path)
+        for manager_key, path in listed[:MAX_CAUSES]
     ]
     return ApiError(409, "Conflict", message, causes=causes)
 
@@ -330,8 +334,8 @@ def check_items(merge_schema: MergeSchema, config: Any) -> None:
 # ---- from client-side to server-side apply: kubectl's note of what it applied last ---------------
 #
 # `kubectl apply` without --server-side keeps the whole configuration in an annotation. When kubectl
-# then applies on the server, the fields in that note which nobody changed since are its own,
-# whoever is listed as their owner, and the note is kept up to date for the way back.
+# then applies on the server, the fields in that note which did not change since are its own,
+# whichever manager is listed, and the note is kept up to date for the way back.
 
 
 NOTE = "kubectl.kubernetes.io/last-applied-configuration"

@@ -243,7 +243,7 @@ _ABSENT: Any = object()
 
 
 def object_claims(merge_schema: MergeSchema, config: Json, tracked: Tracked) -> Tree:
-    """Return the set that whoever applies a configuration owns afterwards."""
+    """Return the set that the manager of an applied configuration owns afterwards."""
     kept = {name: value for name, value in config.items() if tracked(name)}
     metadata = kept.get("metadata")
     if isinstance(metadata, dict):

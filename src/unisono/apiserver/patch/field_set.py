@@ -131,7 +131,7 @@ def with_parents(tree: Tree, merge_schema: MergeSchema) -> Tree:
     """Return the set with every declared field that has a path below it.
 
     A field of an object is there whenever something below it is; the key of a map or an item of a
-    list is not, somebody must have put it there.
+    list is not, a client must have put it there.
     """
     whole = {}
     for key, node in tree.items():
@@ -147,7 +147,7 @@ def with_parents(tree: Tree, merge_schema: MergeSchema) -> Tree:
 def collapsed(tree: Tree, merge_schema: MergeSchema) -> Tree:
     """Return the set as it is after a value that was shared by parts is owned as a whole.
 
-    Schemas change; whoever owned a part of such a value then owns all of it.
+    Schemas change; an owner of a part of such a value then owns all of it.
     """
     result = {}
     for key, node in tree.items():
@@ -173,7 +173,7 @@ def _below(merge_schema: MergeSchema, key: str) -> tuple[MergeSchema, bool]:
 
 
 def read_fields(raw: Any) -> Tree:
-    """Return a set as somebody wrote it down, in the form that all functions here expect.
+    """Return a set as a client wrote it, in the form that all functions here expect.
 
     Raises ValueError if it is no FieldsV1.
     """
@@ -185,7 +185,7 @@ def read_fields(raw: Any) -> Tree:
     for key, below in raw.items():
         if not isinstance(below, dict) and below is not None:
             raise ValueError(f"what is below {key!r} in fieldsV1 is not an object")
-        # A dot at the root would be the whole object, which nobody owns. Other unknown keys may
+        # A dot at the root would be the whole object, which has no owner. Other unknown keys may
         # come from a version yet to come.
         if key[:2] in ("f:", "i:", "v:", "k:"):
             tree[_read_key(key)] = _read_node(below or {})

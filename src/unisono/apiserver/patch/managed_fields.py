@@ -1,7 +1,7 @@
-"""Who owns which field after a write that is not server-side apply.
+"""Ownership of fields after a write that is not server-side apply.
 
-Whoever changes or adds a field owns it, alone; a removed field has no owner. An object whose
-tracking was wiped stays without until somebody applies to it. kube-api.md §2.7.
+The manager that changes or adds a field owns it, alone; a removed field has no owner. An object
+without managedFields stays so until a configuration is applied to it. kube-api.md §2.7.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ def _list_to_start_from(before: Any, given: Any, subresource: str) -> tuple[Any,
     return given, False
 
 
-def _record(entries: Entries, who: ManagerKey, comparison: Comparison, now: float) -> None:
+def _record(entries: Entries, manager_key: ManagerKey, comparison: Comparison, now: float) -> None:
     """Take what a write touched from its owners, and give what it left to the writer."""
     came, _ = comparison.own
     comparison.take_from(entries)
     if came:
-        mine = entries.get(who)
+        mine = entries.get(manager_key)
         fields = union(mine.fields, came) if mine is not None else came
-        entries[who] = Owned(fields, who.version, timestamp(now))
+        entries[manager_key] = Owned(fields, manager_key.version, timestamp(now))
         cap(entries)
 
 
@@ -188,24 +188,24 @@ class Comparison:
 
     def take_from(self, entries: Entries, *, but: object = None) -> None:
         """Take what came and what went away from all entries but one."""
-        for who in list(entries):
-            if who == but:
+        for manager_key in list(entries):
+            if manager_key == but:
                 continue
-            owned = entries[who]
+            owned = entries[manager_key]
             found = self.in_version(owned.version)
             if found is None:
-                del entries[who]
+                del entries[manager_key]
                 continue
             owned.fields = difference(difference(owned.fields, found[0]), found[1])
             if not owned.fields:
-                del entries[who]
+                del entries[manager_key]
 
 
 # ---- the list `metadata.managedFields`: which manager owns which fields, since when, and how -----
 #
-# manager      who; kubectl, a controller
+# manager      kubectl, a controller
 #     operation    Apply (server-side apply) or Update (everything else)
-#     apiVersion   the version in whose terms the paths are written
+#     apiVersion   the version that the paths are written in
 #     subresource  through which door, "status" for example
 #     time         when the set last changed; absent if only the ownership of unchanged values did
 #     fieldsV1     the paths, see `field_set`
@@ -240,18 +240,18 @@ class ManagerKey(NamedTuple):
 
 
 def applier(manager: str, subresource: str) -> ManagerKey:
-    """Return who somebody is when applying."""
+    """Return the key of a manager that applies."""
     return ManagerKey(manager or "unknown", APPLY, "", subresource)
 
 
 def updater(manager: str, version: str, subresource: str) -> ManagerKey:
-    """Return who somebody is when updating."""
+    """Return the key of a manager that updates."""
     return ManagerKey(manager or "unknown", UPDATE, version, subresource)
 
 
 @dataclass(slots=True)
 class Owned:
-    """What somebody owns, in which version's terms, since when (RFC 3339, or empty)."""
+    """What a manager owns, in the terms of which version, since when (RFC 3339, or empty)."""
 
     fields: Tree
     version: str
@@ -277,13 +277,13 @@ def read_entries(raw: Any, *, is_trusted: bool) -> Entries:
             fields, time = read_fields(entry.get("fieldsV1")), _read_time(entry, number)
         version = entry["apiVersion"]
         operation = entry["operation"]
-        who = ManagerKey(
+        manager_key = ManagerKey(
             entry.get("manager", ""),
             operation,
             version if operation == UPDATE else "",
             entry.get("subresource", ""),
         )
-        entries[who] = Owned(fields, version, time)
+        entries[manager_key] = Owned(fields, version, time)
     return entries
 
 
@@ -317,50 +317,67 @@ def _read_time(entry: Json, number: int) -> str:
 def write_entries(entries: Entries) -> list[Json]:
     """Return the entries as objects carry them, in order."""
     ordered = sorted(entries.items(), key=_order)
-    return [_written(who, owned) for who, owned in ordered if owned.fields]
+    return [_written(manager_key, owned) for manager_key, owned in ordered if owned.fields]
 
 
 def _order(entry: tuple[ManagerKey, Owned]) -> tuple[str, str, str, str, str]:
-    who, owned = entry
-    return who.operation, owned.time, who.manager, owned.version, who.subresource
+    manager_key, owned = entry
+    return (
+        manager_key.operation,
+        owned.time,
+        manager_key.manager,
+        owned.version,
+        manager_key.subresource,
+    )
 
 
-def _written(who: ManagerKey, owned: Owned) -> Json:
+def _written(manager_key: ManagerKey, owned: Owned) -> Json:
     entry: Json = {
-        "manager": who.manager,
-        "operation": who.operation,
+        "manager": manager_key.manager,
+        "operation": manager_key.operation,
         "apiVersion": owned.version,
         "time": owned.time,
         "fieldsType": "FieldsV1",
         "fieldsV1": owned.fields,
-        "subresource": who.subresource,
+        "subresource": manager_key.subresource,
     }
     if not owned.time:
         del entry["time"]
-    if not who.subresource:
+    if not manager_key.subresource:
         del entry["subresource"]
     return entry
 
 
 def cap(entries: Entries) -> None:
     """Merge the oldest Update entries of a version until there are few enough."""
-    updates = [who for who, owned in entries.items() if who.operation == UPDATE and owned.fields]
+    updates = [
+        manager_key
+        for manager_key, owned in entries.items()
+        if manager_key.operation == UPDATE and owned.fields
+    ]
     surplus = len(updates) - MAX_UPDATE_ENTRIES
     if surplus <= 0:
         return
-    updates.sort(key=lambda who: (entries[who].time, who.manager, who.version, who.subresource))
+    updates.sort(
+        key=lambda manager_key: (
+            entries[manager_key].time,
+            manager_key.manager,
+            manager_key.version,
+            manager_key.subresource,
+        )
+    )
     buckets: dict[str, ManagerKey] = {}
     gathered: dict[ManagerKey, list[Tree]] = {}
-    for who in updates:
+    for manager_key in updates:
         if surplus <= 0:
             break
-        bucket = updater(ANCIENT, who.version, "")
-        first = buckets.setdefault(who.version, who)
-        if who in (first, bucket):
+        bucket = updater(ANCIENT, manager_key.version, "")
+        first = buckets.setdefault(manager_key.version, manager_key)
+        if manager_key in (first, bucket):
             continue
         if bucket not in entries:
             entries[bucket] = entries.pop(first)
-        kept, merged = entries[bucket], entries.pop(who)
+        kept, merged = entries[bucket], entries.pop(manager_key)
         gathered.setdefault(bucket, [kept.fields]).append(merged.fields)
         kept.time = merged.time
         surplus -= 1
@@ -380,5 +397,5 @@ def timestamp(now: float) -> str:
 
 
 def all_fields(entries: Iterable[Owned]) -> Tree:
-    """Return what anybody owns."""
+    """Return what any manager owns."""
     return union_of([owned.fields for owned in entries])

@@ -33,7 +33,7 @@ KEYED: Final = 3
 MAX_KINDS = 1024
 # Keys of lists that may be left out although some schemas forget to say so (container ports).
 KEY_DEFAULTS = {"protocol": "TCP"}
-# Nobody owns what the server itself keeps, or what names the object.
+# What the server itself keeps, or what names the object, has no owner.
 UNOWNED = frozenset(
     {
         "clusterName",

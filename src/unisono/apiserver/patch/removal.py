@@ -1,4 +1,4 @@
-"""Taking away what a manager no longer applies and nobody else owns."""
+"""Taking away what a manager no longer applies and no other manager owns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pruned(
     """Return a merged object without what only the last configuration claimed.
 
     `last` is what the manager claimed when it applied before, `claimed` what it claims now, and
-    `owned` what anybody owns now. `keeps_empty` is false for built-in kinds, which on a real
+    `owned` what any manager owns now. `keeps_empty` is false for built-in kinds, which on a real
     server lose what becomes empty even if the configuration has it so. The first result is for
     comparing, the second for storing.
     """
@@ -48,7 +48,7 @@ def pruned(
 def _gone_since(merge_schema: MergeSchema, value: Any, last: Tree, owned: Tree) -> Tree:
     """Return the paths to take out of a merged object.
 
-    What nobody ever claimed (a default below a removed item, say) goes with the item that it
+    What was never claimed (a default below a removed item, say) goes with the item that it
     belongs to, and stays otherwise.
     """
     last = with_parents(last, merge_schema)
@@ -65,7 +65,7 @@ def _gone_since(merge_schema: MergeSchema, value: Any, last: Tree, owned: Tree) 
 def removed(merge_schema: MergeSchema, value: Any, paths: Tree) -> Any:
     """Return a value without the paths and all below them, for working out sets.
 
-    What becomes empty becomes null: its own path may be somebody's even if nothing is below it.
+    What becomes empty becomes null: its own path may be owned even if nothing is below it.
     """
     if merge_schema.kind == FIELDS and isinstance(value, dict):
         return _fields_left(merge_schema, value, paths, None) or None

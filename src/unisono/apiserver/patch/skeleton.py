@@ -1,9 +1,9 @@
-"""What is in an object of a built-in kind before anybody has written anything.
+"""What is in an object of a built-in kind before any field is written.
 
 Built-in kinds are structs on a real server: their spec, their status and a few parts of them are
-always there, empty or zero. So nobody ever adds them, and the entry of whoever creates an object,
-or applies to an untracked one, does not list them. Custom resources have no such parts: whoever
-creates one adds its spec.
+always there, empty or zero. So no manager adds them, and the entry of the one that creates an
+object, or applies to an untracked one, does not list them. Custom resources have no such parts: a
+manager that creates one adds its spec.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _set_field(original: Json, name: str, value: Any, shape: Shape | None) -> No
     if isinstance(value, dict) and isinstance(there, dict) and "replace" not in strategies:
         original[name] = _merge_objects(there, value, shape)
     elif isinstance(value, list) and isinstance(there, list) and "merge" in strategies:
-        assert shape is not None  # who merges has a schema that says so
+        assert shape is not None  # a list is merged because its schema says so
         original[name] = _merge_lists(there, value, shape)
     else:
         plain = _plain(value)

@@ -4,7 +4,7 @@
     0   varint: seven bits a byte, least significant first, the top bit says "more"
     1   eight bytes          2   a length and as many bytes          5   four bytes
 
-Types 3 and 4 (groups) are not used by anybody and count as broken.
+Types 3 and 4 (groups) are not used any more and count as broken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seam to access control: who may do what, and answers to questions about it.
+"""The seam to access control: which user may do what, and reviews of that.
 
 Without an authoriser (one user, who owns the instance) everything is allowed.
 """
@@ -28,5 +28,5 @@ class AccessControl:
         """Refuse an object that gives away what its author does not have."""
 
     def answer(self, request: Request, where: Route) -> Json | None:
-        """Answer a review (may I …? who am I?); None if the request is not one."""
+        """Answer a review (SelfSubjectAccessReview and the like); None if the request is none."""
         return None

@@ -1,4 +1,4 @@
-"""What a write happens in: the store, the kinds, the time, and who asks."""
+"""What a write happens in: the store, the kinds, the time and the user."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RequestContext:
 
     @property
     def user(self) -> User:
-        """Who writes."""
+        """The user of the request."""
         return self.request.user
 
     def find(self, key: str, namespace: str, name: str) -> Mapping[str, Any] | None:

@@ -32,7 +32,7 @@ _OPTIONS = WriteOptions(manager="unisono")
 
 
 class Staged(NamedTuple):
-    """An object as it is to be stored, which nobody changes from now on.
+    """An object as it is to be stored, which must not be changed from now on.
 
     `raw` is the same as JSON; empty where a kind is stored in another version than it was written.
     """
@@ -45,7 +45,7 @@ class DirectWrites:
     """Stages writes of our own controllers."""
 
     def __init__(self, server: ServerContext, writer: Writer, subresources: Subresources) -> None:
-        """Take the store, and who writes to it for everybody else."""
+        """Take the store, and what writes to it."""
         self._server = server
         self._writer = writer
         self._subresources = subresources

@@ -1,4 +1,4 @@
-"""Commands inside containers (`kubectl exec`, `kubectl cp`), for whoever speaks WebSocket.
+"""Commands inside containers (`kubectl exec`, `kubectl cp`), over WebSocket.
 
     kubectl ──[channel][bytes]──▶ Session ──input──▶ the command
             ◀─────────────────────────────output,errors─
@@ -41,7 +41,7 @@ _INPUT, _OUTPUT, _ERRORS, _ENDING, _SIZE, _CLOSES = 0, 1, 2, 3, 4, 255
 _PIECE_BYTES = 32 * 1024
 # What a client may send ahead of a command that does not read.
 _MOST_AHEAD_BYTES = 1024 * 1024
-# A command that is over may have left children behind who hold its output open.
+# A command that is over may have left child processes that hold its output open.
 _DRAIN_SECONDS = 2.0
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -98,7 +98,7 @@ async def enter(request: Request, pod: Json, begin: ExecStarter | None) -> Respo
             400, "BadRequest", f"container {container} of pod {name} does not run here: {error}"
         ) from error
     if not request.flag("stdin"):
-        inside.close_input()  # nobody will send any
+        inside.close_input()  # none will be sent
     headers = {
         "upgrade": "websocket",
         "connection": "Upgrade",
@@ -218,7 +218,7 @@ async def _copy(source: int, channel: int, send: Send) -> None:
         except BlockingIOError:
             continue
         except OSError:
-            return  # how a terminal says that nobody is at the other end
+            return  # how a terminal says that the other end is closed
         if not data:
             return
         await send(_message(channel, data))

@@ -46,7 +46,7 @@ class Patcher:
     """Turns patches and replacements into new states."""
 
     def __init__(self, server: ServerContext, writer: Writer) -> None:
-        """Take the store, and who writes to it."""
+        """Take the store, and what writes to it."""
         self._server = server
         self._writer = writer
 
@@ -166,7 +166,7 @@ class Patcher:
                 return await self._writer.create(request, route, made, options)
             except ApiError as error:
                 if error.reason != "AlreadyExists" or not is_large(request):
-                    raise  # else somebody created it meanwhile
+                    raise  # else it was created meanwhile
 
     def _applied(
         self, request: Request, route: Route, config: Json, manager: str, live: Json | None
@@ -187,7 +187,7 @@ class Patcher:
         )
 
     def _check_uid(self, config: Json, record: Record | None, route: Route) -> None:
-        """Whoever names a uid means an object that exists."""
+        """Refuse a uid that is not the one of the stored object."""
         uid = config["metadata"].get("uid")
         served = route.resource.served
         if uid and record is None:

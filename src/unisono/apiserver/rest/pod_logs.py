@@ -25,12 +25,12 @@ from unisono.kinds.digits import is_digits
 _MOST_PUT_ASIDE = 9
 _POLL_SECONDS = 0.1
 _CHUNK_BYTES = 64 * 1024
-_MOST_DIGITS = 15  # of lines, bytes or seconds: more than anybody has
+_MOST_DIGITS = 15  # of lines, bytes or seconds: more than there can be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """Which lines somebody wants."""
+    """Which lines of a log are wanted."""
 
     container: str
     previous: bool = False
@@ -127,7 +127,7 @@ def _not_started(pod: Json, wish: LogOptions) -> ApiError:
 
 async def _lines(path: Path, wish: LogOptions, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
     while not path.is_file():
-        # Asked before looking again: the runner may write the file because somebody asks.
+        # Asked before looking again: the runner may write the file because it is asked for.
         ends = is_over()
         if path.is_file():
             break
@@ -180,7 +180,7 @@ def _following(path: Path, file: BinaryIO) -> BinaryIO | None:
     """Return the file in which a log goes on after one that was put aside.
 
     A log that grows too long is put aside as `.1`, that one as `.2`, and so on. A container that
-    starts again begins another log, and whoever followed the one before has seen its end.
+    starts again begins another log, and a client that followed the one before has seen its end.
     """
     mine = os.fstat(file.fileno())
     newer = path

@@ -47,7 +47,7 @@ class Reader:
     """Reads committed objects."""
 
     server: ServerContext
-    # Lists that somebody reads page by page: every page shows the state of the first.
+    # Lists that are read page by page: every page shows the state of the first.
     _open: dict[tuple[str, int], tuple[float, Sequence[Record]]] = field(default_factory=dict)
 
     def get(self, route: Route) -> Record:

@@ -106,14 +106,14 @@ class ResponseRenderer:
         return data
 
     def event_key(self) -> Hashable:
-        """Return what is the same for all who are shown the same events."""
+        """Return what is the same for all watchers of the same events."""
         if self._form == "object":
             return self._resource
         # Tables tell ages, to the second.
         return self._resource, self._form, self._include, self._has_columns, int(self._clock())
 
     def event_sent(self) -> None:
-        """Note that events were shown, made here or for somebody else."""
+        """Note that events were shown, rendered here or for another watcher."""
         self._has_columns = False
 
     def _rendered(self, obj: Json) -> bytes:

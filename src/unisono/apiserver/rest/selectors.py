@@ -87,7 +87,7 @@ class Selection:
         if fields:
             self._take_fields(fields, route)
         self.is_everything = not (labels or fields)
-        self.key = (self.namespace, labels, fields)  # who asks alike is shown alike
+        self.key = (self.namespace, labels, fields)  # the same selection shows the same
 
     def _take_fields(self, text: str, route: Route) -> None:
         served = route.resource.served

@@ -36,7 +36,7 @@ MAX_READ_OBJECT_BYTES = 384 * 1024
 # there are while its object is changed.
 MAX_VALUES = 20_000
 # Ours have 15,000, of one version and without descriptions. Nearly all of it is one schema that
-# belongs to whoever wrote it as a whole, so a value costs a third of what others do.
+# has one owner as a whole, so a value costs a third of what others do.
 MAX_DEFINITION_VALUES = 60_000
 # Manifests of jobs have 200; one of a hundred tasks with all that a container can say 6,000. Checks
 # of pods are the most thorough, so these take a tenth of a second.
@@ -124,7 +124,7 @@ def _has_more(text: bytes, most: int) -> bool:
 
 
 def _own_values(obj: Mapping[str, Any]) -> int:
-    """Count the values of an object, but for those that say who wrote which."""
+    """Count the values of an object, but for managedFields."""
     metadata = obj.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields"):
         # As many as all others together. The field itself counts.

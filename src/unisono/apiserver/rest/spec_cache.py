@@ -1,7 +1,7 @@
 """What became of a spec: objects of one kind come in thousands with the same one.
 
 A new object's spec is pruned, filled in, checked, and its fields are noted as their writer's. All
-of that depends on the spec alone, so for the same spec it is done once, and nobody can tell. What
+of that depends on the spec alone, so for the same spec it is done once, with the same result. What
 depends on more (names, priorities, queues) is done for every object. One text of a spec may differ
 between twins (`Strategy.apart`): it is put back as it came.
 """
@@ -25,7 +25,7 @@ _MOST_KEPT_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CachedSpec:
-    """What was made of a spec before; nobody may change it."""
+    """What was made of a spec before; it must not be changed."""
 
     filled: bytes
     owned: Tree | None

@@ -189,7 +189,7 @@ class Subresources:
         options = Options.read(_part(_parsed(request, "Eviction"), "deleteOptions"), request)
         record = self.record(route)
         pod = record.load()
-        # Whoever does not run, or is going already, disrupts nobody by going.
+        # A pod that does not run, or is being deleted, disrupts nothing.
         is_running = pod.get("status", {}).get("phase") not in ("Pending", "Succeeded", "Failed")
         if is_running and "deletionTimestamp" not in pod["metadata"]:
             self._check_budgets(pod, route)

@@ -58,7 +58,7 @@ def translator(catalogue: Catalogue, resource: Resource) -> Translate | None:
 
 
 def unowned(resource: Resource) -> Collection[str] | None:
-    """Return which fields nobody owns at the main address; None for the usual ones.
+    """Return which fields have no owner at the main address; None for the usual ones.
 
     Where the status has no address of its own it is a field like others.
     """

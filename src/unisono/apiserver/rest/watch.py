@@ -77,7 +77,7 @@ class Rendering(Protocol):
         """Render the object of one event."""
 
     def event_key(self) -> Hashable:
-        """Return what is the same for all who are shown the same."""
+        """Return what is the same for all watchers of the same events."""
 
     def event_sent(self) -> None:
         """Note that something was shown: only the first Table carries the columns."""
@@ -121,7 +121,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         selection: Selection,
         rendering: Rendering,
     ) -> None:
-        """Prepare; nothing is read before somebody asks."""
+        """Prepare; nothing is read before the first `read`."""
         self.is_over = False
         self._watches = watches
         self._store = store
@@ -141,7 +141,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         self._is_near = False
         self._waiter: asyncio.Future[None] | None = None
 
-    # ---- who reads -----------------------------------------------------------------------------
+    # ---- the reader ----------------------------------------------------------------------------
 
     @override
     def start(self, wake: Wake, *, is_near: bool = False) -> None:
@@ -157,7 +157,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
 
     @override
     def close(self) -> None:
-        """Nobody reads any more."""
+        """End: the reader is gone."""
         self.is_over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -241,7 +241,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
             yield _bookmark(served.api_version, served.kind, self._seen, is_initial_end=True)
 
     def _news(self, changes: Sequence[Change]) -> bytes:
-        """Return changes as JSON lines; all who see the same share the bytes."""
+        """Return changes as JSON lines; watchers of the same share the bytes."""
         rendering, selection = self._rendering, self._selection
         key = (self._seen, changes[-1].rv, selection.key, rendering.event_key())
         piece = self._history.fan.shared(
@@ -286,7 +286,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
 
 
 def _told(changes: Iterable[Change], selection: Selection, render: Render) -> Iterator[bytes]:
-    """Yield changes as somebody sees them who only knows the selected objects."""
+    """Yield changes as a watcher sees them that only knows the selected objects."""
     for change in changes:
         told = _seen_as(change, selection)
         if told is None:

@@ -43,7 +43,7 @@ def duplicate_fields(body: bytes) -> list[str]:
     try:
         root = json.loads(body, object_pairs_hook=read)
     except (ValueError, RecursionError):
-        return []  # YAML, or nothing that anybody can read; decoding says so
+        return []  # YAML, or unreadable; decoding says so
     found: list[str] = []
     if found_any:
         _collect(root, "", found)

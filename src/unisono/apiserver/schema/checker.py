@@ -70,7 +70,7 @@ class Checker:
     def check_rest(self, obj: Json) -> list[Cause]:
         """Check a new object of a kind without rules whose spec is sound.
 
-        Its status and who owns which field are the server's own words.
+        Its status and managedFields were written by the server.
         """
         check = self._node.compiled(compile_check)
         if check is None:

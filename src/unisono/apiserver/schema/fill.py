@@ -23,7 +23,7 @@ from unisono.kinds.text_cache import cached_if_short
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
-# An empty list of managers asks to forget who wrote what.
+# An empty list of managers asks to forget all of them.
 _MEANT_EMPTY = frozenset(("managedFields",))
 
 

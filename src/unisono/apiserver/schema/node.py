@@ -1,6 +1,6 @@
 """One place of a schema, with the functions that were compiled for it.
 
-Functions are made when a value first arrives at the place, so a kind that nobody uses costs
+Functions are made when a value first arrives at the place, so an unused kind costs
 nothing, and recursive schemas end. Pod templates stand in twenty kinds: two schemas made of the
 same parts share one node, which is why a node is looked up by the identities of those parts.
 """

@@ -129,7 +129,7 @@ def finder(pattern: str) -> Callable[[str], str]:
 
 @cache
 def load_engine() -> Any:
-    """Load the linear engine: late, for hardly anybody needs it, and alone.
+    """Load the linear engine: late, since it is hardly needed, and alone.
 
     The package around it brings a program with a terminal of its own: two seconds and 20 MB.
     """
@@ -250,7 +250,7 @@ class _Reader:
         return is_loose
 
     def _class(self) -> None:
-        """Read `[…]`, whose inside is nearly the same in both dialects."""
+        """Read `[…]`; its inside is nearly the same in both dialects."""
         pattern, at = self._pattern, self._at + 1
         written = "["
         if pattern.startswith("^", at):

@@ -18,7 +18,7 @@ Faults = list[Fault] | None
 # Says what is wrong with a value of the right type.
 Rule = Callable[[Any], Fault | None]
 
-# How many allowed values a message lists; a longer list helps nobody.
+# How many allowed values a message lists; a longer list is no help.
 _MAX_LISTED = 12
 # A longer text is no misspelt word.
 _MOST_GUESSED = 100
@@ -167,7 +167,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _one_of(allowed: Sequence[Any]) -> Rule:
-    named = [each for each in allowed if each != ""]  # who means nothing leaves the field out
+    named = [each for each in allowed if each != ""]  # an empty value is left out instead
     listed = ", ".join(quoted(each) for each in named[:_MAX_LISTED])
     more = f" or {len(named) - _MAX_LISTED} more" if len(named) > _MAX_LISTED else ""
     texts = [each for each in allowed if isinstance(each, str)]

@@ -8,7 +8,7 @@ Beside it, `state.db.acknowledged` says up to which version changes were acknowl
 objects together look like then (`_Acknowledged`). SQLite reads a write-ahead log up to the first
 frame that is damaged and forgets the rest without a word; and no page has a checksum. So what was
 read at the start is compared with that, and a file that has lost something is refused. The log has
-a checksum there, too: one that is not what it was is emptied, and whoever watches begins anew.
+a checksum there, too: one that is not what it was is emptied, and watches begin anew.
 
 Events and Leases are not in the log: their churn is what makes such files grow without end.
 Objects are stored apart from their keys, not in one tree sorted by key: rows of kilobytes in the
@@ -127,8 +127,8 @@ def _what_to_do(path: Path | str, error: sqlite3.Error | None) -> str:
 class _Acknowledged:
     """The last version that was acknowledged, and a checksum over all objects at that version.
 
-    One line, written in place after each commit and before anybody is told: it needs no room on the
-    disk, and no fsync. After a power cut it may be behind the database, never ahead of it where
+    One line, written in place after each commit and before any client is told: it needs no room on
+    the disk, and no fsync. After a power cut it may be behind the database, never ahead of it where
     writes are safe from that; then only the version is compared. The checksum is the exclusive or
     of those of all objects, so a change costs the same however many there are.
     """
@@ -169,7 +169,7 @@ class _Acknowledged:
     def check_log(self, last: int, changes: Sequence[Change]) -> Sequence[Change]:
         """Return the changes of the log that are known to be what was written; go on from there.
 
-        All or none: a watch must not miss one. After a power cut nobody knows.
+        All or none: a watch must not miss one. After a power cut it is unknown.
         """
         found: Sequence[Change] = ()
         if self._said is not None and self._said[0] == last:
@@ -233,7 +233,7 @@ class _Acknowledged:
         except ValueError:
             pass
         raise Unusable(
-            f"{self._path} is damaged, so nobody knows whether changes are missing; restore the "
+            f"{self._path} is damaged, so changes may be missing; restore the "
             f"folder from a backup, or go on with what is there: rm {self._path}"
         )
 
@@ -413,6 +413,6 @@ class Database:
 
     def settle(self) -> None:
         """Copy what was written into the main file, as far as nothing is in the way."""
-        # On a full disk it stays where it is; whoever writes next is told.
+        # On a full disk it stays where it is; the next write is refused.
         with contextlib.suppress(sqlite3.OperationalError):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -1,8 +1,8 @@
-"""Objects as they are in memory, for whoever looks at one next.
+"""Decoded objects, kept for the next look at them.
 
 The bytes of a record are the truth, and reading them costs more than most of what is done with an
 object. Those that were stored or looked at last are kept as dictionaries too; our own controllers
-have most of them in hand anyway. Nobody may change one.
+have most of them in hand anyway. None may be changed.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ class DecodedCache:
         self._objects[record.key] = record, obj
 
     def forget(self) -> None:
-        """Let go of all: nobody works, and the bytes are there for whoever looks next."""
+        """Let go of all; the next look decodes the bytes again."""
         self._objects.clear()

@@ -1,8 +1,8 @@
 """The recent past of one kind: what a watch reads, from wherever it left off.
 
-Nobody queues events for a watcher. It keeps the version it has seen and reads on from there; one
+No events are queued for a watcher. It keeps the version it has seen and reads on from there; one
 that falls behind the kept past has lost its place and is told so. A slow watcher thus costs
-nothing and delays nobody.
+nothing and delays no other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import monotonic
 
 from unisono.apiserver.storage.record import Change
 
-# ---- everybody who watches a kind from outside, woken together and not too often -----------------
+# ---- watchers over HTTP, woken together and not too often ----------------------------------------
 #
 # Telling a hundred watchers costs milliseconds, most of it in encryption and the kernel, and hardly
 # depends on how much there is to tell. So after each round the fan rests for twice as long as the
@@ -27,17 +27,17 @@ from unisono.apiserver.storage.record import Change
 Wake = Callable[[], None]
 
 _REST = 2  # times what the round took
-_LONGEST_REST_SECONDS = 0.015  # whoever watches shall know within 20 ms
+_LONGEST_REST_SECONDS = 0.015  # watchers shall know within 20 ms
 _MOST_TOLD = 64  # pieces that are kept; watchers of one kind want few different ones
 
 
 class WatchNotifier:
-    """Who is to be woken, and what they were told in this round."""
+    """The watchers to be woken, and what was sent in this round."""
 
     __slots__ = ("_began", "_is_planned", "_rests_until", "_told", "_wakes")
 
     def __init__(self) -> None:
-        """Begin with nobody."""
+        """Begin without watchers."""
         self._wakes: dict[Wake, None] = {}
         self._told: dict[Hashable, bytes] = {}
         self._is_planned = False
@@ -53,7 +53,7 @@ class WatchNotifier:
         self._wakes.pop(wake, None)
 
     def beat(self) -> None:
-        """There is something to tell: wake everybody as soon as the rest is over."""
+        """There is news: wake all watchers as soon as the pause is over."""
         self._told.clear()
         if self._is_planned or not self._wakes:
             return
@@ -66,7 +66,7 @@ class WatchNotifier:
             loop.call_soon(self._wake_all)
 
     def shared(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return what somebody is to be told, made once for all who are told the same."""
+        """Return a piece that is to be sent, made once for all watchers of the same."""
         found = self._told.get(key)
         if found is None:
             if len(self._told) >= _MOST_TOLD:
@@ -97,9 +97,9 @@ _RV = attrgetter("rv")
 
 
 class History:
-    """Changes of one kind, oldest first, and who waits for the next.
+    """Changes of one kind, oldest first, and the watchers that wait for the next.
 
-    Who watches from outside is woken by the fan; our own controllers wait in `near` and are woken
+    Watchers over HTTP are woken by the notifier; our own controllers wait in `near` and are woken
     at once, which costs next to nothing.
     """
 
@@ -147,7 +147,7 @@ class History:
         return changes[start:end]
 
     def wake(self) -> None:
-        """Tell everybody who waits that there is something to read."""
+        """Tell all watchers that there is something to read."""
         for wake in tuple(self.near):
             wake()
         self.fan.beat()

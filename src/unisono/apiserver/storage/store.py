@@ -3,9 +3,9 @@
 A write is decided in the event loop without awaiting anything, against the *staged* view, which
 has every write so far; then its batch is committed by the writer's thread while the next batch
 gathers. Readers and watchers see the *committed* view only. So two writers can never both win, a
-read never shows what a crash could take back, and a slow disk delays nobody's watch.
+read never shows what a crash could take back, and a slow disk delays no watch.
 
-    newest(…)  put(…)  remove(…)       staged: for whoever is about to write
+    newest(…)  put(…)  remove(…)       staged: for the next write
     await landed()                     until everything staged so far is on disk
     get(…)  listing(…)  history(…)     committed
 
@@ -34,7 +34,7 @@ MAX_HISTORY_BYTES = 24 * 1024 * 1024
 _UNSETTLED_BYTES = 1024 * 1024
 _PAUSE_SECONDS = 1.0
 
-# Whoever waits for a batch has a future of its own: one that is cancelled takes nobody along.
+# Each write that waits for a batch has a future of its own: cancelling one leaves the others.
 Waiters = list[asyncio.Future[None]]
 
 
@@ -49,7 +49,7 @@ class WriteFailed(Exception):
 
 
 class TooLarge(Exception):
-    """An object is larger than whoever wrote it may store."""
+    """An object is larger than its author may store."""
 
     def __init__(self, size: int, most: int) -> None:
         """Take both in bytes."""
@@ -149,7 +149,7 @@ class Store:
         return found
 
     def wake_all(self) -> None:
-        """Let everybody who waits for a change look around."""
+        """Wake all watchers."""
         for history in self._histories.values():
             history.wake()
 
@@ -292,7 +292,7 @@ class Store:
                 waiter.set_exception(WriteFailed(self._database.path, error))
 
     def _publish(self, batch: list[Change]) -> Iterable[History]:
-        """Let readers see a batch; return the histories that whoever watches is to be told of."""
+        """Let readers see a batch; return the histories that changed."""
         touched: dict[str, History] = {}
         for change in batch:
             key = change.record.key

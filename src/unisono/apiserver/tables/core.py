@@ -103,7 +103,9 @@ PRIORITY_CLASSES = printer(
     column("PreemptionPolicy", of("preemptionPolicy"), "Whether it may push others aside."),
 )
 
-LEASES = printer(NAME, column("Holder", of("spec", "holderIdentity"), "Who holds it."), AGE)
+LEASES = printer(
+    NAME, column("Holder", of("spec", "holderIdentity"), "The holder of the lease."), AGE
+)
 
 DISRUPTION_BUDGETS = printer(
     NAME,
@@ -291,7 +293,7 @@ EVENTS = Printer(
         Heading("Reason", "Why, in one word."),
         Heading("Object", "What it is about."),
         Heading("Subobject", "Which part of it, such as a container.", priority=1),
-        Heading("Source", "Who says so.", priority=1),
+        Heading("Source", "The component that reports it.", priority=1),
         Heading("Message", "What happened, in a sentence."),
         Heading("First Seen", "How long ago it happened first.", priority=1),
         Heading("Count", "How often it happened.", priority=1),

@@ -98,7 +98,7 @@ POLICY_BINDINGS = printer(
 
 API_SERVICES = printer(
     NAME,
-    column("Service", _service, "Who serves this part of the API."),
+    column("Service", _service, "The service of this part of the API."),
     column("Available", _available, "Whether that one answers."),
     AGE,
 )

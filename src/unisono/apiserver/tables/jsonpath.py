@@ -88,7 +88,7 @@ def _inner(path: str) -> str:
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1].strip()
     inner = inner.removeprefix("$")
-    # `kubectl -o jsonpath` takes a name without its dot, and so does everybody else.
+    # `kubectl -o jsonpath` takes a name without its dot, and so do other readers.
     return inner if not inner or inner[0] in ".[" else f".{inner}"
 
 

@@ -114,11 +114,11 @@ SERVICES = printer(
     wide("Selector", labels_cell("spec", "selector"), "Which pods answer."),
 )
 
-ENDPOINTS = printer(NAME, column("Endpoints", _endpoints, "Who answers."), AGE)
+ENDPOINTS = printer(NAME, column("Endpoints", _endpoints, "The addresses that answer."), AGE)
 
 INGRESSES = printer(
     NAME,
-    column("Class", of("spec", "ingressClassName", absent=NONE), "Who serves it."),
+    column("Class", of("spec", "ingressClassName", absent=NONE), "The class that serves it."),
     column("Hosts", _hosts, "For which hosts."),
     column("Address", _address, "Where it can be reached."),
     column("Ports", _ingress_ports, "On which ports."),
@@ -127,7 +127,7 @@ INGRESSES = printer(
 
 INGRESS_CLASSES = printer(
     named(flagged_name("ingressclass.kubernetes.io/is-default-class")),
-    column("Controller", of("spec", "controller"), "Who serves ingresses of this class."),
+    column("Controller", of("spec", "controller"), "The controller of this class."),
     column("Parameters", _parameters, "Where that one is configured."),
     AGE,
 )
@@ -205,7 +205,7 @@ CLAIMS = printer(
     _STATUS,
     column("Volume", of("spec", "volumeName"), "The volume that it is bound to."),
     column("Capacity", _claim_capacity, "How much room there is."),
-    column("Access Modes", _claim_modes, "Who may mount it, and how."),
+    column("Access Modes", _claim_modes, "How it may be mounted, and by how many nodes."),
     _STORAGE_CLASS,
     _ATTRIBUTES,
     AGE,
@@ -215,7 +215,7 @@ CLAIMS = printer(
 VOLUMES = printer(
     NAME,
     column("Capacity", of("spec", "capacity", "storage", absent="0"), "How much room there is."),
-    column("Access Modes", _volume_modes, "Who may mount it, and how."),
+    column("Access Modes", _volume_modes, "How it may be mounted, and by how many nodes."),
     column(
         "Reclaim Policy",
         of("spec", "persistentVolumeReclaimPolicy"),
@@ -232,7 +232,7 @@ VOLUMES = printer(
 
 STORAGE_CLASSES = printer(
     named(flagged_name("storageclass.kubernetes.io/is-default-class")),
-    column("Provisioner", of("provisioner"), "Who makes the volumes."),
+    column("Provisioner", of("provisioner"), "The program that makes the volumes."),
     column(
         "ReclaimPolicy", of("reclaimPolicy", absent="Delete"), "What becomes of a volume later."
     ),

@@ -3,7 +3,7 @@
 The word is the most telling of what is known, later ones winning:
 
     phase                Pending, Running, Succeeded, …       or status.reason, such as Evicted
-    SchedulingGated      the pod waits for somebody to open a gate
+    SchedulingGated      the pod waits for a gate to be removed
     Init:…               the first init container that is not through: its reason, exit code or
                          signal, or how many of them are done, as in Init:1/3
     the containers'      last to first: why one waits or how it ended, as in CrashLoopBackOff,

@@ -62,7 +62,7 @@ def as_table(
 
 
 def rows_of(served: Served, objects: Iterable[Json], *, now: float, include: str) -> Iterator[Json]:
-    """Yield the rows of a Table one by one, so that nobody has to hold ten thousand objects."""
+    """Yield the rows of a Table one by one, so that ten thousand objects are never held at once."""
     printer = printer_of(served)
     for obj in by_time(objects) if printer is EVENTS else objects:
         row: Json = {"cells": _cells(printer, obj, now)}
@@ -83,9 +83,9 @@ def _cells(printer: Printer, obj: Json, now: float) -> list[Content]:
 
 
 def _label(obj: Json) -> Json:
-    """Return what a row says about its object: the metadata, as far as anybody prints it.
+    """Return what a row says about its object: the metadata, as far as it is printed.
 
-    Who manages which field is more than half of the bytes of a long table, and in no column.
+    managedFields are more than half of the bytes of a long table, and in no column.
     """
     found = partial(obj)
     if "managedFields" in found["metadata"]:
@@ -147,7 +147,7 @@ def _finder(path: str) -> Find:
     try:
         find = compile_path(path)
     except ValueError:
-        # Whoever stored such a definition was told; its column stays empty.
+        # The author of such a definition was told; its column stays empty.
         return lambda obj: None
     return lambda obj: next(iter(find(obj)), None)
 

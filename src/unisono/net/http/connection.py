@@ -47,7 +47,7 @@ class _Slices:
 
 @dataclass(slots=True)
 class _Head:
-    """The headers of a request as they came, what they say, and who sends them if that lasts."""
+    """The headers of a request as they came, what they say, and their user if that lasts."""
 
     fields: list[tuple[bytes, bytes]]
     headers: Mapping[str, str]
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
             self._application.drop(call)
         self._waiting.clear()
         self._call = None
-        self.resume_writing()  # whoever waits for room finds that nobody listens
+        self.resume_writing()  # a writer that waits for room finds the client gone
         if self._copying is not None:
             self._copying.cancel()
         # A write goes on: it was decided, and others may have seen it already.
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Whoever is not let through is answered as any other, and then we part.
+            # An upgrade that is refused is answered as any request, and then the connection ends.
             for call in self._waiting:
                 call.keeps_open = False
         except httptools.HttpParserCallbackError:
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         self._serve()
 
     def check(self, now: float) -> None:
-        """Hang up on who takes too long to ask or to read, or has not asked for long."""
+        """Hang up on a client that takes too long to ask or to read, or has not asked for long."""
         if self._current is not None:
             is_stuck = self._full_since is not None and not isinstance(self._source, PulledBody)
             if is_stuck and now - (self._full_since or now) > self._limits.stalled_seconds:
@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
         return self._current is None and self._call is None and not self._waiting
 
     def hang_up(self) -> None:
-        """Close without a goodbye, for which nobody would listen."""
+        """Close without a TLS goodbye, which would wait for an answer."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -253,7 +253,7 @@ class Connection(asyncio.Protocol):
     # ---- answering -----------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Answer what waits, one after the other; read no further while somebody waits."""
+        """Answer what waits, one after the other; read no further while a request waits."""
         while self._waiting and self._current is None and self._transport is not None:
             call = self._current = self._waiting.popleft()
             self._accepted.work()

@@ -80,7 +80,7 @@ class Limits:
     head_seconds: float = 10.0
     # Between the end of a head and the end of its body: three megabytes over a slow line.
     body_seconds: float = 60.0
-    # Between two requests of a client that proved who it is, and of one that did not.
+    # Between two requests of a client that authenticated, and of one that did not.
     known_idle_seconds: float = 120.0
     idle_seconds: float = 10.0
     # Without reading a byte of an answer; a pulled body may sleep for as long as it likes.
@@ -97,7 +97,7 @@ class Call:
     target: bytes = b""  # as it stands in the first line
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    user: object = None  # whom the application took the client for; None if it was refused
+    user: object = None  # as the application authenticated the client; None if it was refused
     refusal: Response | None = None  # decided already; the body is not looked at
     keeps_open: bool = True
     is_encrypted: bool = False
@@ -133,7 +133,7 @@ class Application(Protocol):
         """Return the user of a call if the same headers mean the same user the next time, too."""
 
     def is_known(self, call: Call) -> bool:
-        """Say whether the client of a call proved who it is."""
+        """Say whether the client of a call authenticated."""
 
     def take(self, call: Call, data: bytes) -> bool:
         """Take a part of a call's body; say no if nothing more of it is wanted."""

@@ -25,7 +25,7 @@ _SWEEP_SECONDS = 5.0  # between two looks for clients that take too long
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The files that prove to clients who we are."""
+    """The files of our certificate and its key."""
 
     chain: Path
     key: Path

@@ -3,7 +3,7 @@
     client ──masked frames──▶ Messages.feed ──▶ whole messages, pings, the goodbye
            ◀────────frame(…)───────────────────
 
-No compression and no extensions; nobody who executes commands asks for them.
+No compression and no extensions; clients that execute commands ask for neither.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Broken(Exception):
 
 
 class Message(NamedTuple):
-    """What somebody sent: an opcode and its content."""
+    """A message: an opcode and its content."""
 
     opcode: int
     content: bytes

@@ -50,7 +50,7 @@ _MAKERS = (
 # Asked last, and so only if something was written: looking up rights is the costly part.
 DECIDES = "variables.binds || variables.makes"
 NODE_CHOSEN = (
-    "nodeName: only who may create pods/binding chooses a node; ask for one with "
+    "nodeName: only users who may create pods/binding choose a node; ask for one with "
     'nodeSelector: {"kubernetes.io/hostname": ...}'
 )
 WORD_WRITTEN = (

@@ -145,7 +145,7 @@ def _fill_http(handler: Json) -> None:
 
 
 def _request_limits(resources: Json) -> None:
-    """Who limits a resource without requesting it, requests what the limit allows."""
+    """Default the request of a resource to its limit."""
     limits = at(resources, "limits")
     if limits:
         requests = child(resources, "requests")

@@ -33,7 +33,7 @@ class PodStrategy(Strategy):
         spec = child(obj, "spec")
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
         note_gates(obj, context.now)
-        # Nobody is asked for a token of this account: pods get no credentials here.
+        # No token is made for this account: pods get no credentials here.
         if not spec.get("serviceAccountName"):
             spec["serviceAccountName"] = spec.get("serviceAccount") or "default"
         spec["serviceAccount"] = spec["serviceAccountName"]
@@ -42,7 +42,7 @@ class PodStrategy(Strategy):
 
     @override
     def prepare_update(self, obj: Json, old: Json, context: Context) -> None:
-        """Whoever writes a pod from its manifest again need not repeat what the server added."""
+        """Keep what the server added if a manifest is written again without it."""
         add_default_tolerations(child(obj, "spec"))
 
     @override
@@ -174,7 +174,7 @@ def _without_seconds(toleration: Json) -> Json:
 
 
 def _check_narrowed(after: Json, before: Json) -> Iterator[Cause]:
-    """Only additions: a pod that somebody counted on must not become able to go elsewhere."""
+    """Only additions: a pod must not become able to run on further nodes."""
     old, new = at(before, "nodeSelector"), at(after, "nodeSelector")
     if any(new.get(key) != value for key, value in old.items()):
         yield invalid("spec.nodeSelector", new, "only additions are allowed")

@@ -62,7 +62,7 @@ class Program:
 
     @property
     def missing(self) -> list[str]:
-        """The functions that it needs and nobody here has."""
+        """The functions that it needs and that do not exist."""
         return sorted(self.functions - FUNCTIONS.keys())
 
     def _compile(self, node: Expression) -> Evaluate:
