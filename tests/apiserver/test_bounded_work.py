@@ -800,7 +800,7 @@ def test_what_was_stored_larger_can_shrink_but_not_grow() -> None:
             await _prepared(api, 1)
             record = api.store.put(("example.org/things", "default", "big"), big)
             assert len(record.data) > MAX_OBJECT_BYTES
-            await api.store.landed()
+            await api.store.committed()
             sent = (("PATCH", f"{THINGS}/big", change, MERGE) for _, change in changes)
             return [(await api.handle(_sent(one, dryRun=""))).code for one in sent]
 

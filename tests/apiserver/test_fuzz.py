@@ -97,7 +97,7 @@ async def settled(api: Api) -> None:
     """Wait until nothing is left to be tidied up."""
     for _ in range(MOST_TURNS):
         await asyncio.sleep(0)
-        await api.store.landed()
+        await api.store.committed()
         if api.garbage_collector.is_idle:
             return
     raise AssertionError("the janitor finds no end")

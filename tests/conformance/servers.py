@@ -116,7 +116,7 @@ async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseExcept
                 )
             )
             await stopped.wait()
-        await store.landed()
+        await store.committed()
     except BaseException as problem:
         started.put(problem)
         raise

@@ -311,7 +311,7 @@ def test_nothing_is_bound_while_other_nodes_are_looked_for() -> None:
         await world.pass_time(60)
         assert placement_of(workload(world)["status"]["conditions"])[0] == "Repairing"
         await world.client.create(node("n2"))
-        await world.store.landed()
+        await world.store.committed()
         world.pump()
         key = Key("default", workload(world)["metadata"]["name"])
         steps = GangController().reconcile(key, world.view, world.clock.now())
@@ -359,7 +359,7 @@ def test_a_pod_of_a_suspended_job_is_let_go_only_after_it_was_told_to_go() -> No
         await world.create(node("n1"), job("j", gpus=4, seconds=600, queue_name=""))
         await world.settle()
         await world.client.patch(names.JOB, "j", "default", {"spec": {"suspend": True}})
-        await world.store.landed()
+        await world.store.committed()
         world.pump()
         steps = JobOperator().reconcile(Key("default", "j"), world.view, world.clock.now())
         together = [step.actions for step in steps if isinstance(step, Together)]

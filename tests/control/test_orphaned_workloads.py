@@ -188,7 +188,7 @@ def test_pods_of_a_job_that_was_orphaned_while_nothing_ran_can_be_deleted() -> N
         await world.client.delete(names.JOB, "zeta", "default", propagation="Orphan")
         while not world.api.garbage_collector.is_idle:  # it is done before controllers look
             await asyncio.sleep(0)
-        await world.store.landed()
+        await world.store.committed()
         world.restart()
         await world.settle()
         for pod in world.every(names.POD):
@@ -212,7 +212,7 @@ def test_pods_of_a_job_that_was_replaced_give_their_places_back(policy: Any) -> 
         await world.client.delete(names.JOB, "zeta", "default", propagation=policy)
         while not world.api.garbage_collector.is_idle:
             await asyncio.sleep(0)
-        await world.store.landed()
+        await world.store.committed()
         await world.create(*gang("job", seconds=600).objects)
         await world.pass_time(60)
         if policy == "Orphan":
@@ -238,7 +238,7 @@ def test_a_workload_of_pods_that_run_on_is_not_collected_with_its_job() -> None:
         await world.client.delete(kind, "zeta", "default", propagation="Orphan")
         while not world.api.garbage_collector.is_idle:
             await asyncio.sleep(0)
-        await world.store.landed()
+        await world.store.committed()
         # The watch of Workloads is quicker than the one of jobs.
         name = workload(world)["metadata"]["name"]
         stripped = world.get(names.WORKLOAD, name)

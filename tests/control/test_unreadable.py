@@ -34,7 +34,7 @@ async def damaged(world: World, workload: Json, status: Json) -> None:
     kind = (workload["apiVersion"], workload["kind"])
     where = (metadata["namespace"], metadata["name"], "status")
     world.api.direct.patch(SYSTEM, *kind, where, {"status": status}, is_checked=False)
-    await world.api.direct.landed()
+    await world.api.direct.committed()
 
 
 def of(world: World, name: str) -> Json:

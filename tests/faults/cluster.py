@@ -131,7 +131,7 @@ class Cluster:
                     for process in self.processes:
                         process.die()
         finally:
-            await self.store.landed()
+            await self.store.committed()
             self.store.close()
 
     @property
@@ -324,7 +324,7 @@ class Cluster:
         """Wait until what follows from a deletion is done: an owner is gone, or its mark is off."""
         while not self.api.garbage_collector.is_idle:
             await asyncio.sleep(0)
-        await self.store.landed()
+        await self.store.committed()
 
     async def _breathe(self, turns: int = _TURNS) -> None:
         """Let every coroutine go as far as it can without us."""

@@ -199,7 +199,7 @@ class Stage(World):
                 made = own.patch(SYSTEM, *kind, where, status, is_checked=False)
         except ApiError as error:
             return Answer(error.status()["code"], orjson.dumps(error.status()), ())
-        await own.landed()
+        await own.committed()
         return Answer(201, orjson.dumps(made.obj), ())
 
     # ---- steps -------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Stage(World):
         """Work until nobody has anything left to do at this time."""
         idle = 0
         for _ in range(most):
-            await self.store.landed()
+            await self.store.committed()
             for _ in range(3):
                 await asyncio.sleep(0)
             heard = self.pump()

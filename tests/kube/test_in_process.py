@@ -45,7 +45,7 @@ async def client() -> AsyncIterator[Client]:
             chance=chance,
             lanes=Lanes(clock, rate=math.inf),
         )
-        await store.landed()
+        await store.committed()
     finally:
         store.close()
 

@@ -121,7 +121,7 @@ async def _serve(
             url = f"https://127.0.0.1:{listener.getsockname()[1]}"
             started.put(_Handle(url, asyncio.get_running_loop(), stopped))
             await stopped.wait()
-        await store.landed()
+        await store.committed()
     except BaseException as problem:
         started.put(problem)
         raise

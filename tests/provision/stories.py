@@ -374,7 +374,7 @@ def a_crash_at_any_step_buys_nothing_twice() -> None:
                 world.pump()
                 if await world.driver.step() is None and not world.pump():
                     break
-                await world.store.landed()
+                await world.store.committed()
             highest = max(highest, len(claims(world)))
             assert highest <= 8
             if world.store.rv == before:

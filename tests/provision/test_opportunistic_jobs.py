@@ -46,7 +46,7 @@ def test_a_process_that_dies_after_every_single_write() -> None:
                 world.pump()
                 if await world.driver.step() is None and not world.pump():
                     break
-                await world.store.landed()
+                await world.store.committed()
             on = list(bound(world).values())
             assert len(on) == len(set(on))
             if world.store.rv == before:

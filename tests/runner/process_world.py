@@ -92,7 +92,7 @@ class ProcessWorld:
                 yield self
                 work.cancel()
         finally:
-            await self.store.landed()
+            await self.store.committed()
             self.store.close()
         assert not self.troubles, self.troubles
 

@@ -252,7 +252,7 @@ class World:
         try:
             yield self
         finally:
-            await self.store.landed()
+            await self.store.committed()
             self.store.close()
 
     def _client_over(self, transport: Transport) -> Client:
@@ -314,13 +314,13 @@ class World:
     async def settle(self, most: int = 20_000) -> None:
         """Run controllers until none has anything left to do at this time."""
         for _ in range(most):
-            await self.store.landed()
+            await self.store.committed()
             for _ in range(5):
                 await asyncio.sleep(0)  # what follows from changes inside the API
             heard = self.pump()
             outcome = await self.driver.step()
             if outcome is None and not heard and self.api.garbage_collector.is_idle:
-                await self.store.landed()
+                await self.store.committed()
                 if not self.pump():
                     return
         raise AssertionError(f"the controllers do not come to rest after {most} steps")

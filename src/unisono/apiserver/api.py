@@ -69,21 +69,21 @@ class Environment:
 class Api:
     """Serves every kind that the catalogue has."""
 
-    def __init__(self, store: Store, outside: Environment) -> None:
+    def __init__(self, store: Store, environment: Environment) -> None:
         """Put the parts together; call it inside the event loop that will serve."""
         self.store = store
         self.catalogue = Catalogue()
         self._routes = Routes(self.catalogue)
-        chance = outside.chance
+        chance = environment.chance
         self._server = ServerContext(
             store=store,
             catalogue=self.catalogue,
-            clock=outside.clock,
-            new_uid=outside.new_uid,
+            clock=environment.clock,
+            new_uid=environment.new_uid,
             letters=lambda count: "".join(chance.choices(_NAME_LETTERS, k=count)),
-            check_object=outside.reviews.check_object,
+            check_object=environment.reviews.check_object,
         )
-        self._outside = outside
+        self._environment = environment
         # Called with a pod before its log is read, and while a client follows it: a runner may keep
         # logs elsewhere until then.
         self.before_log: Callable[[Json], None] = _nothing
@@ -94,7 +94,7 @@ class Api:
         self._below = Subresources(self._server, self._writer, self._patcher, self._deleter)
         self.direct = DirectWrites(self._server, self._writer, self._below)
         self.watches = Watches(self._server, chance)
-        self.endpoints = NonResourceEndpoints(self._server, outside.version)
+        self.endpoints = NonResourceEndpoints(self._server, environment.version)
         custom_resources.follow(self._server)
         self.garbage_collector = GarbageCollector(self._server, self._writer, self._deleter)
         self.garbage_collector.sweep()
@@ -152,14 +152,14 @@ class Api:
         if where is None:
             answer = self.endpoints.answer(request)
             if answer is not None:
-                self._outside.reviews.check_path(request)
+                self._environment.reviews.check_path(request)
                 return answer
             where = self._routes.find(request.path)
         verb = _verb(request, where)
-        self._outside.reviews.check(request, where, verb)
+        self._environment.reviews.check(request, where, verb)
         if not where.subresource and verb not in verbs_of(where.resource.served):
             raise method_not_allowed()
-        reviewed = self._outside.reviews.answer(request, where)
+        reviewed = self._environment.reviews.answer(request, where)
         if reviewed is not None:
             return Response(code=201, body=orjson.dumps(reviewed))
         if where.resource.served.group == "metrics.k8s.io":
@@ -243,7 +243,7 @@ class Api:
 
     def _log(self, request: Request, where: Route) -> Response:
         pod = self._reader.get(where).load()
-        wish = LogOptions.of(request, pod, self._outside.clock())
+        options = LogOptions.of(request, pod, self._environment.clock())
         uid = pod["metadata"]["uid"]
 
         def is_over() -> bool:
@@ -254,14 +254,14 @@ class Api:
             self.before_log(found)
             return found.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
-        if self._outside.logs is None:
+        if self._environment.logs is None:
             raise ApiError(404, "NotFound", "no runner keeps logs here")
         self.before_log(pod)
-        chunks: AsyncIterator[bytes] = self._outside.logs.open(pod, wish, is_over=is_over)
+        chunks: AsyncIterator[bytes] = self._environment.logs.open(pod, options, is_over=is_over)
         return Response(chunks=chunks, content_type="text/plain")
 
     def _answers(self, request: Request, where: Route) -> ResponseRenderer:
-        return ResponseRenderer(request, where.resource, self._outside.clock)
+        return ResponseRenderer(request, where.resource, self._environment.clock)
 
     def _rendered(self, request: Request, outcome: WriteResult) -> Response:
         return Response(code=outcome.code, body=outcome.data)

@@ -60,9 +60,9 @@ class Strategy:
     # `prepare_create` leaves an object in which nothing is left to be filled in.
     prepares_whole = False
     # `default` looks at nothing but the spec of an object that has no status yet.
-    fills_spec_alone = False
+    defaults_spec_alone = False
     # A text in the spec that tells alike objects apart and is taken as it is.
-    apart = ""
+    distinct_field = ""
     # Typed kinds write amounts and times in their canonical form; custom resources keep the text.
     is_typed = True
 

@@ -4,7 +4,7 @@ Descriptors belong to the whole process, and every client that connects takes on
 listeners of a process share one count (`Connections`) that leaves a reserve for files, pods and the
 sockets of our own requests. When it is full, the connection that is least missed ends: the oldest
 that never authenticated, else the one that has been idle for longest. If all are at work, as
-watches of known users are, the newcomer hears 503.
+watches of known users are, the newcomer gets 503.
 
 Connections are accepted here and not by the event loop's own server, which neither tells of one
 before its TLS handshake is over nor survives for long once it has no descriptors left.

@@ -41,8 +41,8 @@ def rotate(path: Path) -> None:
 
 def following(folder: Path, is_over: list[bool]) -> AsyncIterator[bytes]:
     request = Request(method="GET", path="", query={"follow": "true"}, user=User(name="a"))
-    wish = LogOptions.of(request, POD, 0.0)
-    return LogFiles(folder).open(POD, wish, is_over=lambda: bool(is_over))
+    options = LogOptions.of(request, POD, 0.0)
+    return LogFiles(folder).open(POD, options, is_over=lambda: bool(is_over))
 
 
 def test_a_log_goes_on_in_new_files(log: Path, tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_log_that_is_written_because_somebody_asks_is_read_to_its_end(
 
     async def story() -> bytes:
         request = Request(method="GET", path="", query={"follow": "true"}, user=User(name="a"))
-        wish = LogOptions.of(request, POD, 0.0)
-        stream = LogFiles(tmp_path).open(POD, wish, is_over=ends)
+        options = LogOptions.of(request, POD, 0.0)
+        stream = LogFiles(tmp_path).open(POD, options, is_over=ends)
         async with asyncio.timeout(10):
             return await anext(stream)
 

@@ -35,10 +35,10 @@ def _filled(path: Path, count: int = 20) -> None:
         store = Store(Database(path))
         for number in range(count):
             store.put(("/pods", "default", f"p{number}"), _obj(f"p{number}", "x" * 3000))
-        await store.landed()
+        await store.committed()
         store.put(("/pods", "default", "p1"), _obj("p1", "changed"))
         store.remove(("/pods", "default", "p2"), _obj("p2"))
-        await store.landed()
+        await store.committed()
         store.close()
 
     asyncio.run(story())
@@ -82,7 +82,7 @@ def test_a_crash_before_the_note_is_no_damage(tmp_path: Path) -> None:
     async def story() -> None:
         store = Store(Database(path))
         store.put(("/pods", "default", "late"), _obj("late"))
-        await store.landed()
+        await store.committed()
         store.close()
 
     asyncio.run(story())
@@ -98,7 +98,7 @@ def _killed(path: Path) -> None:
         store = Store(Database(path))
         for number in range(20):
             store.put(("/pods", "default", f"p{number}"), _obj(f"p{number}", "x" * 3000))
-            await store.landed()
+            await store.committed()
         for one in path.parent.iterdir():
             if not one.name.endswith("-shm"):
                 copies[one] = one.read_bytes()
@@ -250,7 +250,7 @@ def _written_once_more(path: Path) -> None:
     async def story() -> None:
         store = Store(Database(path))
         store.put(("/pods", "default", "new"), _obj("new"))
-        await store.landed()
+        await store.committed()
         store.close()
 
     asyncio.run(story())
@@ -315,18 +315,18 @@ def test_a_full_disk_takes_nothing_and_goes_on_when_there_is_room(tmp_path: Path
         store = Store(database)
         key = ("/pods", "default", "p")
         store.put(key, _obj("p"))
-        await store.landed()
+        await store.committed()
         database.fill()
         store.put(("/pods", "default", "q"), _obj("q", "x" * 50_000))
         with pytest.raises(WriteFailed, match="the disk is full; free some space") as failed:
-            await store.landed()
+            await store.committed()
         assert failed.value.is_full
         assert str(path) in str(failed.value)
         assert store.get(key) is not None
         assert store.newest(("/pods", "default", "q")) is None
         database.free()
         store.put(("/pods", "default", "r"), _obj("r", "x" * 50_000))
-        await store.landed()
+        await store.committed()
         store.close()
 
     asyncio.run(story())

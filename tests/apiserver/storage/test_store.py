@@ -46,7 +46,7 @@ def test_readers_see_only_what_is_durable() -> None:
         record = store.put(_key("a"), _obj("a"))
         assert store.newest(_key("a")) is record
         assert store.get(_key("a")) is None
-        await store.landed()
+        await store.committed()
         assert store.get(_key("a")) is record
         assert store.rv == record.rv
 
@@ -60,9 +60,9 @@ def test_versions_grow_over_all_kinds_and_restarts(tmp_path: Path) -> None:
     async def story(store: Store) -> None:
         seen.append(store.put(_key("a"), _obj("a")).rv)
         seen.append(store.put(_key("a", "/nodes"), _obj("a")).rv)
-        await store.landed()
+        await store.committed()
         seen.append(store.remove(_key("a"), _obj("a")).rv)
-        await store.landed()
+        await store.committed()
 
     _run(story, Database(path))
     _run(story, Database(path))
@@ -77,7 +77,7 @@ def test_the_version_of_a_deleted_event_is_not_given_out_again(tmp_path: Path) -
     async def story(store: Store) -> None:
         seen.append(store.put(_key("e", "/events"), _obj("e")).rv)
         seen.append(store.remove(_key("e", "/events"), _obj("e")).rv)
-        await store.landed()
+        await store.committed()
 
     _run(story, Database(path))
     _run(story, Database(path))
@@ -96,7 +96,7 @@ def test_writes_of_one_turn_share_a_commit() -> None:
     async def story(store: Store) -> None:
         async def write(name: str) -> None:
             store.put(_key(name), _obj(name))
-            await store.landed()
+            await store.committed()
 
         await asyncio.gather(*(write(f"p{number}") for number in range(20)))
 
@@ -118,15 +118,15 @@ def test_a_failed_commit_takes_back_everything_staged_since() -> None:
 
     async def story(store: Store) -> None:
         store.put(_key("a"), _obj("a"))
-        await store.landed()
+        await store.committed()
         database.is_full = True
         store.put(_key("a"), _obj("a", labels={"x": "1"}))
         store.put(_key("b"), _obj("b"))
-        waiting = asyncio.ensure_future(store.landed())
+        waiting = asyncio.ensure_future(store.committed())
         await asyncio.sleep(0)
         store.put(_key("c"), _obj("c"))  # decided on what will not have happened
         with pytest.raises(WriteFailed, match="disk is full"):
-            await store.landed()
+            await store.committed()
         with pytest.raises(WriteFailed):
             await waiting
         assert [record.name for record in store.listing("/pods")] == ["a"]
@@ -135,7 +135,7 @@ def test_a_failed_commit_takes_back_everything_staged_since() -> None:
         assert len(store.history("/pods")) == 1
         database.is_full = False
         later = store.put(_key("b"), _obj("b"))
-        await store.landed()
+        await store.committed()
         assert store.get(_key("b")) is later
 
     _run(story, database)
@@ -147,7 +147,7 @@ def test_a_history_is_read_from_any_version_on() -> None:
         store.put(_key("n", "/nodes"), _obj("n"))
         store.put(_key("a"), _obj("a", labels={"x": "1"}))
         store.remove(_key("a"), _obj("a", labels={"x": "1"}))
-        await store.landed()
+        await store.committed()
         changes = store.history("/pods").after(first)
         assert [change.kind for change in changes] == [Kind.MODIFIED, Kind.DELETED]
         assert changes[0].previous is not None
@@ -164,7 +164,7 @@ def test_the_past_is_bounded_and_says_where_it_begins(monkeypatch: pytest.Monkey
         quiet = store.put(_key("n", "/nodes"), _obj("n")).rv
         for number in range(300):
             store.put(_key("a"), _obj("a", labels={"n": str(number)}))
-            await store.landed()
+            await store.committed()
         history = store.history("/pods")
         assert len(history) <= 100
         assert history.floor >= 200
@@ -179,12 +179,12 @@ def test_a_listing_as_of_a_version() -> None:
     async def story(store: Store) -> None:
         for name in ("a", "b"):
             store.put(_key(name), _obj(name))
-        await store.landed()
+        await store.committed()
         then = store.rv
         store.remove(_key("a"), _obj("a"))
         store.put(_key("b"), _obj("b", labels={"x": "1"}))
         store.put(_key("c"), _obj("c"))
-        await store.landed()
+        await store.committed()
         past = store.listing_at("/pods", then)
         assert past is not None
         assert [(one.name, dict(one.labels)) for one in past] == [("a", {}), ("b", {})]
@@ -199,7 +199,7 @@ def test_watches_go_on_after_a_restart(tmp_path: Path) -> None:
     async def before(store: Store) -> None:
         versions.append(store.put(_key("a"), _obj("a")).rv)
         store.put(_key("a"), _obj("a", labels={"x": "1"}))
-        await store.landed()
+        await store.committed()
 
     async def after(store: Store) -> None:
         changes = store.history("/pods").after(versions[0])
@@ -219,7 +219,7 @@ def test_the_log_file_is_trimmed_with_the_past(
     async def story(store: Store) -> None:
         for number in range(500):
             store.put(_key("a"), _obj("a", labels={"n": str(number)}))
-            await store.landed()
+            await store.committed()
 
     _run(story, Database(path))
     with sqlite3.connect(path) as connection:
@@ -252,11 +252,11 @@ def test_others_cannot_read_the_file(tmp_path: Path) -> None:
 def test_a_cancelled_writer_does_not_take_the_batch_along() -> None:
     async def story(store: Store) -> None:
         store.put(_key("a"), _obj("a"))
-        impatient = asyncio.ensure_future(store.landed())
+        impatient = asyncio.ensure_future(store.committed())
         await asyncio.sleep(0)
         impatient.cancel()
         store.put(_key("b"), _obj("b"))
-        await store.landed()
+        await store.committed()
         assert [one.name for one in store.listing("/pods")] == ["a", "b"]
 
     _in_memory(story)
@@ -278,7 +278,7 @@ def test_a_pause_is_used_to_tidy_up_the_files(
 
     async def story(store: Store) -> None:
         store.put(_key("a"), _obj("a"))
-        await store.landed()
+        await store.committed()
         assert in_main_file() == 0
         async with asyncio.timeout(10):
             while in_main_file() == 0:
@@ -294,12 +294,12 @@ def test_versions_go_on_after_a_deletion_that_is_not_logged(tmp_path: Path) -> N
     async def before(store: Store) -> None:
         store.put(_key("e", "/events"), _obj("e"))
         last.append(store.remove(_key("e", "/events"), _obj("e")).rv)
-        await store.landed()
+        await store.committed()
 
     async def after(store: Store) -> None:
         assert store.get(_key("e", "/events")) is None
         assert store.put(_key("p"), _obj("p")).rv == last[0] + 1
-        await store.landed()
+        await store.committed()
 
     _run(before, Database(path))
     _run(after, Database(path))
@@ -314,7 +314,7 @@ def test_a_batch_is_stored_whole_whatever_its_size(tmp_path: Path) -> None:
             store.put(_key(name), _obj(name))
             store.put(_key(name), _obj(name, labels={"x": name}))
         store.remove(_key("p000"), _obj("p000"))
-        await store.landed()
+        await store.committed()
 
     async def after(store: Store) -> None:
         assert [record.name for record in store.listing("/pods")] == names[1:]
@@ -341,13 +341,13 @@ def test_a_stamp_changes_with_what_is_staged_and_when_it_is_taken_back() -> None
         seen = [store.stamp("/pods")]
         store.put(_key("a"), _obj("a"))
         seen.append(store.stamp("/pods"))
-        await store.landed()
+        await store.committed()
         assert store.stamp("/pods") == seen[-1]
         database.is_full = True
         store.put(_key("b"), _obj("b"))
         seen.append(store.stamp("/pods"))
         with pytest.raises(WriteFailed):
-            await store.landed()
+            await store.committed()
         seen.append(store.stamp("/pods"))
         assert len(set(seen)) == 4
 

@@ -9,13 +9,13 @@ from unisono.apiserver.storage.history import WatchNotifier
 
 def test_news_that_come_together_wake_everybody_once() -> None:
     async def story() -> list[str]:
-        fan, woken = WatchNotifier(), []
-        fan.join(lambda: woken.append("a"))
-        fan.join(gone := lambda: woken.append("b"))
-        fan.join(lambda: woken.append("c"))
-        fan.leave(gone)
-        fan.beat()
-        fan.beat()
+        watchers, woken = WatchNotifier(), []
+        watchers.join(lambda: woken.append("a"))
+        watchers.join(gone := lambda: woken.append("b"))
+        watchers.join(lambda: woken.append("c"))
+        watchers.leave(gone)
+        watchers.notify()
+        watchers.notify()
         await asyncio.sleep(0.005)
         return woken
 
@@ -24,10 +24,10 @@ def test_news_that_come_together_wake_everybody_once() -> None:
 
 def test_news_during_a_rest_are_told_after_it() -> None:
     async def story() -> int:
-        fan, woken = WatchNotifier(), []
-        fan.join(lambda: woken.append(len(woken)))
+        watchers, woken = WatchNotifier(), []
+        watchers.join(lambda: woken.append(len(woken)))
         for _ in range(5):
-            fan.beat()
+            watchers.notify()
             await asyncio.sleep(0.03)
         return len(woken)
 
@@ -36,15 +36,19 @@ def test_news_during_a_rest_are_told_after_it() -> None:
 
 def test_what_several_are_told_is_made_once_for_each_state() -> None:
     async def story() -> list[bytes]:
-        fan = WatchNotifier()
+        watchers = WatchNotifier()
         made: list[bytes] = []
 
         def make() -> bytes:
             made.append(b"%d" % len(made))
             return made[-1]
 
-        first = [fan.shared("key", make), fan.shared("key", make), fan.shared("other", make)]
-        fan.beat()
-        return [*first, fan.shared("key", make)]
+        first = [
+            watchers.shared("key", make),
+            watchers.shared("key", make),
+            watchers.shared("other", make),
+        ]
+        watchers.notify()
+        return [*first, watchers.shared("key", make)]
 
     assert asyncio.run(story()) == [b"0", b"0", b"1", b"2"]

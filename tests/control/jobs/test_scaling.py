@@ -120,7 +120,7 @@ def test_a_crash_in_between_changes_nothing(at: int) -> None:
     async def story(world: World) -> None:
         await world.client.patch(JOB, "train", "default", {"spec": {"parallelism": 3}})
         for step in range(12):
-            await world.store.landed()
+            await world.store.committed()
             world.pump()
             for _ in range(step % (at + 2) + 1):
                 await world.driver.step()

@@ -27,7 +27,7 @@ def test_a_bound_pod_does_not_wait_until_the_view_shows_it() -> None:
 
     async def story(world: World) -> None:
         await world.create(gpu_node("n1", 8), pod("p", on=None))
-        await world.store.landed()
+        await world.store.committed()
         world.pump()
         while await world.driver.step() is not None:  # no watch event arrives meanwhile
             pass

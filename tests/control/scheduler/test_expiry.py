@@ -80,7 +80,7 @@ async def _set_quota(world: World, gpus: int) -> None:
     quota = [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": str(gpus)}]}]
     groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": quota}]
     await world.client.patch(names.CLUSTER_QUEUE, "cq", "", {"spec": {"resourceGroups": groups}})
-    await world.store.landed()
+    await world.store.committed()
     world.pump()
 
 
@@ -157,7 +157,7 @@ class Late:
     async def sent(self) -> None:
         """Let all controllers work until it is on its way."""
         while self._kept is None:
-            await self._world.store.landed()
+            await self._world.store.committed()
             self._world.pump()
             assert await self._world.driver.step() is not None, "nothing was admitted"
 

@@ -311,7 +311,7 @@ def test_a_record_that_cannot_be_counted_stops_no_other(
         obj = record_.load()
         obj["status"]["admission"] = admission
         world.store.put(record_.key, obj)
-        await world.store.landed()
+        await world.store.committed()
         world.restart()
         await world.create(job("other", pods=1, queue_name="lq-other", gpus=0))
         await world.settle()

@@ -1,10 +1,12 @@
 """Authentication, authorization and credentials of the API.
 
-guard         the door: right place, known user, not too many at once
-authenticate  tokens and the users file
-authorize     roles and bindings, evaluated
-roles         the roles that every instance has
-escalation    users cannot grant rights that they do not have
-reviews       SelfSubjectReview, SubjectAccessReview and the like
-tls, kubeconfig, files   certificates, how kubectl finds us, files for one pair of eyes
+filters            Host and Origin, authentication, impersonation, requests in flight
+authenticate       tokens and the users file
+authorize          roles and bindings, evaluated
+roles              the roles that every instance has
+escalation         users cannot grant rights that they do not have
+reserved_fields    fields that the right to write an object does not include
+reviews            SelfSubjectReview, SubjectAccessReview and the like
+tls, certify       certificates
+credential_files   the kubeconfig, and files for their owner alone
 """

@@ -57,7 +57,7 @@ class RoleBasedAccess(AccessControl):
         if request.user == ANONYMOUS:
             if "verbose" in request.query:
                 raise ApiError(401, "Unauthorized", "Unauthorized")
-            return  # the door lets strangers only to where they may be
+            return  # filters let anonymous requests only to open paths
         verb = request.method.lower()
         if self._authorizer is None or self._authorizer.allows_path(
             request.user, verb, request.path

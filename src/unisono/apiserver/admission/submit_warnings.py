@@ -153,18 +153,18 @@ def _about_job(served: Served, obj: Json, context: Context) -> Iterator[str]:
             "WorkloadPriorityClass", priority, PRIORITY_CLASSES, context, then="; priority 0"
         )
         yield f"metadata.labels[{PRIORITY_LABEL}]: {missing}"
-    door = context.find(LOCAL_QUEUES, namespace, queue)
-    if door is None:
+    local_queue = context.find(LOCAL_QUEUES, namespace, queue)
+    if local_queue is None:
         waits = "; it waits until there is one"
         missing = _missing("LocalQueue", queue, LOCAL_QUEUES, context, namespace, then=waits)
         yield f"{QUEUE_LABEL_PATH}: {missing}"
         return
-    behind = str(at(door, "spec").get("clusterQueue"))
+    behind = str(at(local_queue, "spec").get("clusterQueue"))
     cluster_queue = context.find(CLUSTER_QUEUES, "", behind)
     if cluster_queue is None:
         yield f"LocalQueue {queue} leads to ClusterQueue {behind}, which does not exist; it waits"
         return
-    for kind, one in (("LocalQueue", door), ("ClusterQueue", cluster_queue)):
+    for kind, one in (("LocalQueue", local_queue), ("ClusterQueue", cluster_queue)):
         stop = at(one, "spec").get("stopPolicy")
         if stop in ("Hold", "HoldAndDrain"):
             yield f"{kind} {at(one, 'metadata').get('name')} is stopped ({stop}); it waits"
@@ -173,7 +173,7 @@ def _about_job(served: Served, obj: Json, context: Context) -> Iterator[str]:
         yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
     kind_of_job = job_kind(served)
     if kind_of_job is not None:
-        yield from _about_size(kind_of_job, obj, door, cluster_queue, context)
+        yield from _about_size(kind_of_job, obj, local_queue, cluster_queue, context)
 
 
 def _about_no_queue(
@@ -197,8 +197,8 @@ def _about_no_queue(
         yield f"{QUEUE_LABEL_PATH}: names no queue; it waits until it does"
         return
     every = context.every(LOCAL_QUEUES, namespace)
-    doors = sorted(str(at(one, "metadata").get("name")) for one in every)
-    known = f" (here: {', '.join(doors[:_MOST_LISTED])})" if doors else ""
+    local_queues = sorted(str(at(one, "metadata").get("name")) for one in every)
+    known = f" (here: {', '.join(local_queues[:_MOST_LISTED])})" if local_queues else ""
     yield f"{QUEUE_LABEL_PATH}: names no queue{known}, so it runs outside of every quota"
 
 
@@ -231,7 +231,7 @@ def _about_volcano_queue(obj: Json, namespace: str, context: Context) -> Iterato
 def _about_size(
     kind: Kind,
     obj: Json,
-    door: Mapping[str, Any],
+    local_queue: Mapping[str, Any],
     cluster_queue: Mapping[str, Any],
     context: Context,
 ) -> Iterator[str]:
@@ -250,7 +250,7 @@ def _about_size(
             *(found for key in _CONFIGURATION for found in context.every(key)),
             *_named(context, "/namespaces", "", namespace),
             *_rendered_from(kind, context, namespace),
-            door,
+            local_queue,
             _as_asked(obj),
         )
     ]

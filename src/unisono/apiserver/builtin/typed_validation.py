@@ -83,7 +83,7 @@ def _warning(finding: Finding) -> str:
 
 # ---- custom kinds with typed manifests -----------------------------------------------------------
 #
-# What `unisono decide` would refuse in a file is refused here at the door, with the same sentence;
+# What `unisono decide` would refuse in a file is refused here, with the same sentence;
 # what it would warn about becomes a warning that kubectl prints.
 
 

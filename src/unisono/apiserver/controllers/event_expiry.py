@@ -17,7 +17,7 @@ def expire_events(server: ServerContext, writer: Writer) -> int:
     """Remove events that are too old or too many; return how many."""
     now = server.clock()
     removed = 0
-    crowds: dict[str, list[tuple[float, Record]]] = {}
+    by_namespace: dict[str, list[tuple[float, Record]]] = {}
     for record in server.store.listing("/events"):
         event = record.load()
         last = _last_seen(event)
@@ -26,11 +26,11 @@ def expire_events(server: ServerContext, writer: Writer) -> int:
             if removed >= _PER_ROUND:
                 return removed
         else:
-            crowds.setdefault(record.namespace, []).append((last or now, record))
-    for crowd in crowds.values():
-        extra = len(crowd) - MAX_EVENTS_PER_NAMESPACE
+            by_namespace.setdefault(record.namespace, []).append((last or now, record))
+    for events in by_namespace.values():
+        extra = len(events) - MAX_EVENTS_PER_NAMESPACE
         if extra > 0:
-            oldest = sorted(crowd, key=lambda pair: (pair[0], pair[1].rv))[:extra]
+            oldest = sorted(events, key=lambda pair: (pair[0], pair[1].rv))[:extra]
             for _, record in oldest[: _PER_ROUND - removed]:
                 removed += _remove(server, writer, record)
     return removed

@@ -206,12 +206,12 @@ class Comparison:
 # manager      kubectl, a controller
 #     operation    Apply (server-side apply) or Update (everything else)
 #     apiVersion   the version that the paths are written in
-#     subresource  through which door, "status" for example
+#     subresource  the address it wrote through, "status" for example
 #     time         when the set last changed; absent if only the ownership of unchanged values did
 #     fieldsV1     the paths, see `field_set`
 #
-# A manager has one entry per operation and door, and per version too if it updates. Entries that
-# own nothing vanish. Entries with Apply come first, then by time, then by name.
+# A manager has one entry per operation and subresource, and per version too if it updates. Entries
+# that own nothing vanish. Entries with Apply come first, then by time, then by name.
 
 
 APPLY = "Apply"

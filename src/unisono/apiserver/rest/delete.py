@@ -1,6 +1,6 @@
 """DELETE: at once, after a grace period, or when the last finalizer is gone.
 
-What depends on a deleted object is the janitor's business (`janitor`).
+Dependents of a deleted object are deleted by `controllers.garbage_collector`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Deleter:
             )
         left = self.stage(route, record, options)
         if not options.is_dry:
-            await self._server.store.landed()
+            await self._server.store.committed()
         return WriteResult(orjson.dumps(left), route.resource)
 
     async def delete_collection(self, request: Request, route: Route) -> WriteResult:
@@ -132,7 +132,7 @@ class Deleter:
                 namespace, name = record.key[1:]
                 each = Route(resource=route.resource, namespace=namespace, name=name)
                 self.stage(each, newest, options)
-        await self._server.store.landed()
+        await self._server.store.committed()
         served = route.resource.served
         items = [shown(record, route.resource) for record in page.records]
         listing = {

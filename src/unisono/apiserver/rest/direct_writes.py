@@ -52,9 +52,9 @@ class DirectWrites:
         self._resources: dict[tuple[str, str], Resource] = {}
         self._known_at = -1
 
-    async def landed(self) -> None:
+    async def committed(self) -> None:
         """Wait until all that was staged is durable."""
-        await self._server.store.landed()
+        await self._server.store.committed()
 
     def record_of(
         self, api_version: str, kind: str, namespace: str, name: str, version: str

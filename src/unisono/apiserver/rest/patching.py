@@ -103,7 +103,7 @@ class Patcher:
         if not is_status_alone(changes, route.resource):
             return None
         record, _ = self._writer.stage_status(route, record, changes)
-        await self._server.store.landed()
+        await self._server.store.committed()
         return WriteResult(record.data, route.resource)
 
     def patched(self, request: Request, route: Route, old: Json) -> Json:

@@ -97,35 +97,37 @@ class LogFiles:
     directory: Path
 
     def open(
-        self, pod: Json, wish: LogOptions, *, is_over: Callable[[], bool]
+        self, pod: Json, options: LogOptions, *, is_over: Callable[[], bool]
     ) -> AsyncIterator[bytes]:
         """Return what was written; with `follow`, also what will be, until `is_over`."""
         metadata = pod["metadata"]
-        ending = ".previous.log" if wish.previous else ".log"
+        ending = ".previous.log" if options.previous else ".log"
         folder = self.directory / metadata["namespace"] / metadata["uid"]
-        path = folder / f"{wish.container}{ending}"
+        path = folder / f"{options.container}{ending}"
         if not path.is_file():
-            if wish.previous:
+            if options.previous:
                 raise bad_request(
-                    f'previous terminated container "{wish.container}" in pod '
+                    f'previous terminated container "{options.container}" in pod '
                     f'"{metadata["name"]}" not found'
                 )
-            if not wish.follow:
-                raise _not_started(pod, wish)
-        return _lines(path, wish, is_over)
+            if not options.follow:
+                raise _not_started(pod, options)
+        return _lines(path, options, is_over)
 
 
-def _not_started(pod: Json, wish: LogOptions) -> ApiError:
+def _not_started(pod: Json, options: LogOptions) -> ApiError:
     reason = "waiting to start"
     for status in pod.get("status", {}).get("containerStatuses") or ():
         waiting = (status.get("state") or {}).get("waiting") or {}
-        if status.get("name") == wish.container and waiting.get("reason"):
+        if status.get("name") == options.container and waiting.get("reason"):
             reason = f"waiting to start: {waiting['reason']}"
     name = pod["metadata"]["name"]
-    return bad_request(f'container "{wish.container}" in pod "{name}" is {reason}')
+    return bad_request(f'container "{options.container}" in pod "{name}" is {reason}')
 
 
-async def _lines(path: Path, wish: LogOptions, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _lines(
+    path: Path, options: LogOptions, is_over: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     while not path.is_file():
         # Asked before looking again: the runner may write the file because it is asked for.
         ends = is_over()
@@ -134,10 +136,10 @@ async def _lines(path: Path, wish: LogOptions, is_over: Callable[[], bool]) -> A
         if ends:
             return
         await asyncio.sleep(_POLL_SECONDS)
-    left = wish.limit
+    left = options.limit
     file: BinaryIO = path.open("rb")
     try:
-        pieces = _present(file, wish)
+        pieces = _present(file, options)
         while True:
             for chunk in pieces:
                 piece = chunk if left is None else chunk[:left]
@@ -146,11 +148,11 @@ async def _lines(path: Path, wish: LogOptions, is_over: Callable[[], bool]) -> A
                     left -= len(piece)
                     if left <= 0:
                         return
-            if not wish.follow:
+            if not options.follow:
                 return
             # Asked before reading: what is written until then is still read below.
             ends, is_last = is_over(), _is_last(path, file)
-            chunk = _shown(_complete_lines(file), wish)
+            chunk = _shown(_complete_lines(file), options)
             pieces = [chunk] if chunk else []
             if chunk:
                 continue
@@ -195,11 +197,11 @@ def _following(path: Path, file: BinaryIO) -> BinaryIO | None:
     return None
 
 
-def _present(file: BinaryIO, wish: LogOptions) -> list[bytes]:
+def _present(file: BinaryIO, options: LogOptions) -> list[bytes]:
     """Return what is there now, in pieces."""
     lines = file.readlines()
-    if wish.tail is not None:
-        lines = list(deque(lines, maxlen=wish.tail)) if wish.tail else []
+    if options.tail is not None:
+        lines = list(deque(lines, maxlen=options.tail)) if options.tail else []
     pieces: list[bytes] = []
     held: list[bytes] = []
     size = 0
@@ -207,9 +209,9 @@ def _present(file: BinaryIO, wish: LogOptions) -> list[bytes]:
         held.append(line)
         size += len(line)
         if size >= _CHUNK_BYTES:
-            pieces.append(_shown(held, wish))
+            pieces.append(_shown(held, options))
             held, size = [], 0
-    pieces.append(_shown(held, wish))
+    pieces.append(_shown(held, options))
     return [piece for piece in pieces if piece]
 
 
@@ -224,10 +226,10 @@ def _complete_lines(file: BinaryIO) -> list[bytes]:
     return data[:end].splitlines(keepends=True)
 
 
-def _shown(lines: list[bytes], wish: LogOptions) -> bytes:
-    if wish.since is not None:
-        lines = [line for line in lines if _time(line) >= wish.since]
-    if wish.timestamps:
+def _shown(lines: list[bytes], options: LogOptions) -> bytes:
+    if options.since is not None:
+        lines = [line for line in lines if _time(line) >= options.since]
+    if options.timestamps:
         return b"".join(lines)
     return b"".join(line.partition(b" ")[2] for line in lines)
 

@@ -3,7 +3,7 @@
 A new object's spec is pruned, filled in, checked, and its fields are noted as their writer's. All
 of that depends on the spec alone, so for the same spec it is done once, with the same result. What
 depends on more (names, priorities, queues) is done for every object. One text of a spec may differ
-between twins (`Strategy.apart`): it is put back as it came.
+between them (`Strategy.distinct_field`): it is put back as it came.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class SpecCache:
         except (TypeError, ValueError):
             return b""  # a number that no kind has
 
-    def key_but_one(self, resource: Resource, obj: Json) -> tuple[bytes, str | None]:
-        """Return what a spec is known by but for the text that tells twins apart, and that text."""
-        name, spec = resource.strategy.apart, obj.get("spec")
+    def key_without_distinct_field(self, resource: Resource, obj: Json) -> tuple[bytes, str | None]:
+        """Return what a spec is known by but for its distinct field, and that text."""
+        name, spec = resource.strategy.distinct_field, obj.get("spec")
         if not name or type(spec) is not dict or type(spec.get(name)) is not str:
             return self.key(resource, obj), None
         return self.key(resource, {"spec": {**spec, name: ""}}), spec[name]

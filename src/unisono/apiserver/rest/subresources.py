@@ -91,7 +91,7 @@ class Subresources:
         options = WriteOptions.of(request)
         changed, data = self._writer.stage_update(request, main, obj, record, options)
         if changed is not None or not options.is_dry:
-            await self._server.store.landed()
+            await self._server.store.committed()
         scale = self.scale_of(route, orjson.loads(data))
         return WriteResult(orjson.dumps(scale), route.resource)
 
@@ -127,7 +127,7 @@ class Subresources:
             self._bound(self.record(route), route, metadata, node)
         else:
             self.stage_binding(route, metadata, node)
-            await self._server.store.landed()
+            await self._server.store.committed()
         return WriteResult(_success(), pods, 201)
 
     def stage_binding(self, route: Route, metadata: Json, node: str) -> Record:
@@ -198,7 +198,7 @@ class Subresources:
             newest = self._server.store.newest(record.key)
             if newest is not None:
                 self._deleter.stage(route, newest, options)
-            await self._server.store.landed()
+            await self._server.store.committed()
         return WriteResult(_success(), route.resource, 201)
 
     def _mark_disrupted(self, pod: Json, record: Record) -> None:
@@ -251,7 +251,7 @@ class Subresources:
             raise bad_request("spec.finalizers is not a list of names")
         obj["spec"] = {**obj.get("spec", {}), "finalizers": finalizers}
         changed = self._writer.put_or_remove(record, obj)
-        await self._server.store.landed()
+        await self._server.store.committed()
         return WriteResult(changed.data, route.resource)
 
 

@@ -100,9 +100,9 @@ class Watches:
 
     def open(self, request: Request, route: Route, rendering: Rendering) -> Watch:
         """Check what is asked for, and return the stream."""
-        wish = WatchOptions.of(request, self._chance)
+        options = WatchOptions.of(request, self._chance)
         selection = Selection(request, route)
-        return Watch(self, self._server.store, route, wish, selection, rendering)
+        return Watch(self, self._server.store, route, options, selection, rendering)
 
 
 class Watch(PulledBody, AsyncIterator[bytes]):
@@ -117,7 +117,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         watches: Watches,
         store: Store,
         route: Route,
-        wish: WatchOptions,
+        options: WatchOptions,
         selection: Selection,
         rendering: Rendering,
     ) -> None:
@@ -126,14 +126,16 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         self._watches = watches
         self._store = store
         self._route = route
-        self._wish = wish
+        self._options = options
         self._selection = selection
         self._rendering = rendering
         self._history = store.history(route.resource.key)
-        self._seen = wish.since or 0
-        self._initial: Iterator[bytes] | None = None if wish.since is not None else self._present()
+        self._seen = options.since or 0
+        self._initial: Iterator[bytes] | None = (
+            None if options.since is not None else self._present()
+        )
         self._loop = asyncio.get_running_loop()
-        self._end = self._loop.time() + wish.seconds
+        self._end = self._loop.time() + options.seconds
         self._next_bookmark = self._loop.time()
         self._plan_bookmark()
         self._timer: asyncio.TimerHandle | None = None
@@ -152,7 +154,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         if is_near:
             self._history.near[wake] = None
         else:
-            self._history.fan.join(wake)
+            self._history.watchers.join(wake)
         self._arm()
 
     @override
@@ -167,7 +169,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         if self._is_near:
             self._history.near.pop(self._wake, None)
         else:
-            self._history.fan.leave(self._wake)
+            self._history.watchers.leave(self._wake)
         self._wake = None
 
     @override
@@ -236,7 +238,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         for chunk in _in_chunks(_event(Kind.ADDED, render.event(record)) for record in present):
             render.event_sent()
             yield chunk
-        if self._wish.sends_initial_end:
+        if self._options.sends_initial_end:
             served = self._route.resource.served
             yield _bookmark(served.api_version, served.kind, self._seen, is_initial_end=True)
 
@@ -244,7 +246,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
         """Return changes as JSON lines; watchers of the same share the bytes."""
         rendering, selection = self._rendering, self._selection
         key = (self._seen, changes[-1].rv, selection.key, rendering.event_key())
-        piece = self._history.fan.shared(
+        piece = self._history.watchers.shared(
             key, lambda: b"".join(_told(changes, selection, rendering.event))
         )
         if piece:
@@ -264,7 +266,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
             self._plan_bookmark()
         if is_due or self._timer is None:
             self._arm()
-        if not (is_due and self._wish.bookmarks):
+        if not (is_due and self._options.bookmarks):
             return b""
         served = self._route.resource.served
         return _bookmark(served.api_version, served.kind, self._seen)

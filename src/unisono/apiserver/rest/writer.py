@@ -110,7 +110,7 @@ class _Write:
     # which alike specs differ (`SpecCache`).
     spec_key: bytes = b""
     cached: CachedSpec | None = None
-    apart: str | None = None
+    distinct_field: str | None = None
     unknown: Sequence[str] = ()
     causes: Sequence[Cause] = ()  # what breaks the schema
 
@@ -151,7 +151,7 @@ class Writer:
             await apart_if_large(request, step)
         record, data = self._finish_create(write)
         if record is not None:
-            await self._server.store.landed()
+            await self._server.store.committed()
         return WriteResult(data, route.resource, 201)
 
     def stage_create(
@@ -179,7 +179,7 @@ class Writer:
             metadata.pop(field, None)
         specs = self._direct_specs if write.is_direct else self._specs
         if not options.is_applied:
-            write.spec_key, write.apart = specs.key_but_one(resource, obj)
+            write.spec_key, write.distinct_field = specs.key_without_distinct_field(resource, obj)
         cached = write.cached = specs.find(resource, write.spec_key)
         if cached is not None:
             obj["spec"] = {}  # until it comes back whole
@@ -197,7 +197,7 @@ class Writer:
         if not options.is_applied and not write.is_direct:
             # The server's own additions have no owner, so they come after this.
             yield partial(self._own, write, now)
-        if cached is None and write.spec_key and not write.unknown and strategy.fills_spec_alone:
+        if cached is None and write.spec_key and not write.unknown and strategy.defaults_spec_alone:
             specs.keep(resource, write.spec_key, obj)
         if type(strategy).prepare_create is not Strategy.prepare_create:
             strategy.prepare_create(obj, write.context)
@@ -324,7 +324,7 @@ class Writer:
             staged = self.stage_update(request, route, obj, record, options)
         changed, data = staged
         if changed is not None or not options.is_dry:
-            await self._server.store.landed()
+            await self._server.store.committed()
         return WriteResult(data, route.resource)
 
     def stage_update(
@@ -542,8 +542,8 @@ class Writer:
     def _default(self, write: _Write) -> None:
         resource, obj = write.resource, write.obj
         self._fill(resource, obj, write.cached)
-        if write.cached is not None and write.apart is not None:
-            obj["spec"][resource.strategy.apart] = write.apart
+        if write.cached is not None and write.distinct_field is not None:
+            obj["spec"][resource.strategy.distinct_field] = write.distinct_field
 
     def _fill(self, resource: Resource, obj: Json, cached: CachedSpec | None = None) -> None:
         """Fill in what is left unsaid: by the schema, then by what other fields say."""

@@ -18,8 +18,8 @@ from unisono.apiserver.storage.record import Change
 # ---- watchers over HTTP, woken together and not too often ----------------------------------------
 #
 # Telling a hundred watchers costs milliseconds, most of it in encryption and the kernel, and hardly
-# depends on how much there is to tell. So after each round the fan rests for twice as long as the
-# round took: telling takes a third of the time at most, however many there are, and what was
+# depends on how much there is to tell. So after each round the notifier pauses for twice as long as
+# the round took: telling takes a third of the time at most, however many there are, and what was
 # committed meanwhile goes out in one piece. A few watchers are told at once, because a round of
 # them takes no time.
 
@@ -52,7 +52,7 @@ class WatchNotifier:
         """Be woken no more."""
         self._wakes.pop(wake, None)
 
-    def beat(self) -> None:
+    def notify(self) -> None:
         """There is news: wake all watchers as soon as the pause is over."""
         self._told.clear()
         if self._is_planned or not self._wakes:
@@ -103,14 +103,14 @@ class History:
     at once, which costs next to nothing.
     """
 
-    __slots__ = ("_changes", "fan", "floor", "near", "size")
+    __slots__ = ("_changes", "floor", "near", "size", "watchers")
 
     def __init__(self, floor: int) -> None:
         """Begin with nothing known about versions up to `floor`."""
         self.floor = floor  # changes after this version are all here
         self.size = 0  # bytes of the objects held
         self._changes: list[Change] = []
-        self.fan = WatchNotifier()
+        self.watchers = WatchNotifier()
         self.near: dict[Wake, None] = {}
 
     def __len__(self) -> int:
@@ -150,4 +150,4 @@ class History:
         """Tell all watchers that there is something to read."""
         for wake in tuple(self.near):
             wake()
-        self.fan.beat()
+        self.watchers.notify()

@@ -6,7 +6,7 @@ gathers. Readers and watchers see the *committed* view only. So two writers can 
 read never shows what a crash could take back, and a slow disk delays no watch.
 
     newest(…)  put(…)  remove(…)       staged: for the next write
-    await landed()                     until everything staged so far is on disk
+    await committed()                  until everything staged so far is on disk
     get(…)  listing(…)  history(…)     committed
 
 If a commit fails (a full disk), everything staged since is taken back and its writers are told.
@@ -96,7 +96,7 @@ class Store:
         return start
 
     def close(self) -> None:
-        """Finish what is being written and let go of the file; call after `landed`."""
+        """Finish what is being written and let go of the file; call after `committed`."""
         if self._settling is not None:
             self._settling.cancel()
         self._writer.shutdown()
@@ -217,7 +217,7 @@ class Store:
         self._stage(Change(rv, Kind.DELETED, record, previous), None)
         return record
 
-    async def landed(self) -> None:
+    async def committed(self) -> None:
         """Wait until all that is staged now is durable."""
         batch = self._batch if self._batch is not None else self._writing
         if batch is not None:

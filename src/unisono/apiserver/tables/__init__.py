@@ -1,6 +1,5 @@
 """What `kubectl get` shows: rows of cells, computed by the server for every kind.
 
-`table` puts them together. Built-in kinds have a printer each (`pods`, `nodes`, `jobs`, …, all in
-`printers`); the others get theirs from the columns that their definition declares (`custom`, with
-`jsonpath`).
+`table` puts them together. Built-in kinds have a printer each (`core`, `pods`, `workloads`, …, all
+in `printers`); the others get theirs from the columns that their definition declares (`jsonpath`).
 """

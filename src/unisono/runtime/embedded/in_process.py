@@ -60,7 +60,7 @@ class InProcess:
         """Carry writes out without a request (`InProcessTransport`)."""
         staged = [self._staged(order) for order in orders]
         try:
-            await self._api.direct.landed()
+            await self._api.direct.committed()
         except WriteFailed as error:
             status = Status(code=503, reason="ServiceUnavailable", message=str(error))
             return [one if isinstance(one, KubeError) else error_of(status) for one in staged]

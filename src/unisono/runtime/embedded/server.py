@@ -231,7 +231,7 @@ async def answering(
                 yield Answering(api, url, settings)
         finally:
             instance.door.unlink(missing_ok=True)
-        await store.landed()
+        await store.committed()
 
 
 @contextlib.contextmanager

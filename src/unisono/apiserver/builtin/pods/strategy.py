@@ -24,8 +24,8 @@ class PodStrategy(Strategy):
     """A pod: filled in, given its priority and class of service, and then almost frozen."""
 
     prepares_whole = True
-    fills_spec_alone = True
-    apart = "hostname"  # pods of an indexed job have one each
+    defaults_spec_alone = True
+    distinct_field = "hostname"  # pods of an indexed job have one each
 
     @override
     def prepare_create(self, obj: Json, context: Context) -> None:
