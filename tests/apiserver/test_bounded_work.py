@@ -428,11 +428,11 @@ def test_an_object_that_grew_too_large_is_refused_and_leaves_nothing() -> None:
     assert after.code == 201
 
 
-# ---- the event loop is everybody's ------------------------------------------------------------
+# ---- the event loop stays free ----------------------------------------------------------------
 
 
 class _Slow:
-    """An API that answers when it is told to, and remembers who was at work together."""
+    """An API that answers when it is told to, and notes which requests are in flight together."""
 
     def __init__(self) -> None:
         self.at_work: list[int] = []
@@ -489,7 +489,7 @@ def test_more_large_requests_than_can_wait_are_sent_away() -> None:
 
 
 @pytest.mark.parametrize("filler", [{"a": 1}, {"a": "x" * 200}], ids=["values", "bytes"])
-def test_who_sends_too_much_hears_what_to_do(filler: Json) -> None:
+def test_a_refusal_of_too_much_says_what_to_do(filler: Json) -> None:
     async def story() -> Json:
         async with serving() as api:
             job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {}}

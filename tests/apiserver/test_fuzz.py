@@ -116,7 +116,7 @@ async def answered(api: Api, request: Request) -> Response:
         await chunks.aclose()
     assert time.process_time() - start < MOST_SECONDS
     if response.code >= 500:
-        # A version from the future may come; nothing else is anybody's fault but ours.
+        # A version from the future may come; anything else is our fault.
         assert (response.code, orjson.loads(response.body)["reason"]) == (504, "Timeout")
     if response.code >= 400 and response.content_type == "application/json":
         status = orjson.loads(response.body)
@@ -153,7 +153,7 @@ def test_every_request_is_answered(kinds: int, requests: list[int]) -> None:
                 )
                 await answered(api, request)
                 for kind in api.catalogue.served():
-                    if kind not in known:  # somebody has defined it just now
+                    if kind not in known:  # it was defined just now
                         known.add(kind)
                         wild.add(kind)
             await settled(api)
@@ -297,7 +297,7 @@ def test_nothing_grows_with_what_came_and_went(monkeypatch: pytest.MonkeyPatch) 
 
     asyncio.run(story())
     grown = sizes[1] - sizes[0]
-    # A kind that somebody once defined leaves a name and an empty past behind, and nothing else.
+    # A kind that was once defined leaves a name and an empty past behind, and nothing else.
     assert grown < 60 * 10, f"{grown} objects more after 60 rounds more"
 
 

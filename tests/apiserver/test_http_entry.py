@@ -22,7 +22,7 @@ from unisono.net.listener import listen
 ADMIN = User(name="admin", groups=("system:masters", "system:authenticated"))
 OTHER = User(name="other", groups=("system:authenticated",))
 USERS = {hash_token("good"): ADMIN, hash_token("plain"): OTHER}
-WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+SELF_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 
@@ -67,12 +67,12 @@ def test_another_token_is_another_user() -> None:
     assert _codes(nodes) == [200, 200, 401, 200, 401]
 
 
-def test_what_is_open_to_everybody_opens_nothing_else() -> None:
+def test_what_is_open_to_all_opens_nothing_else() -> None:
     asked = [_asked("GET", "/healthz"), _asked("GET", "/api/v1/nodes"), _asked("GET", "/healthz")]
     assert _codes(asked) == [200, 401, 200]
 
 
-def test_who_may_act_for_others_is_asked_each_time() -> None:
+def test_impersonation_is_checked_each_time() -> None:
     plain = ("Authorization: Bearer plain", "Impersonate-User: admin")
     good = ("Authorization: Bearer good", "Impersonate-User: other")
     asked = [_asked("GET", "/api/v1/nodes", *one) for one in (plain, plain, good, good)]

@@ -178,7 +178,7 @@ class Api:
         )
 
     def another(self, token: str | None = None) -> Api:
-        """Return the same way on a connection of its own, perhaps as somebody else."""
+        """Return the same way on a connection of its own, perhaps as another user."""
         return Api(f"https://{self._host}", self._ca_file, token or self._token)
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class Api:
                 self.close()
                 if fresh or attempt == "fresh":
                     raise
-                continue  # the server closed the kept connection while nobody looked
+                continue  # the server closed the kept connection meanwhile
             if response.will_close:
                 self.close()
             return Answer(

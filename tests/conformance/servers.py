@@ -72,7 +72,7 @@ def embedded(directory: Path) -> Iterator[Server]:
 
 
 async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseException]) -> None:
-    """Serve until told to stop; whoever waits is told where, or what went wrong."""
+    """Serve until told to stop; report where, or what went wrong."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     store = Store(Database(directory / "state.db", is_power_safe=False))
     try:
@@ -127,7 +127,7 @@ async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseExcept
 async def _forget(api: Api) -> None:
     for kind, _ in api.store.kinds():
         api.store.history(kind).forget(api.store.rv)
-    api._reader._open.clear()  # lists that somebody has read a part of
+    api._reader._open.clear()  # lists that were read in part
 
 
 def real(plane: ControlPlane) -> Server:

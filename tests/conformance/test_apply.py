@@ -1,4 +1,4 @@
-"""Server-side apply: who owns a field, who may change it, and what goes when nobody wants it."""
+"""Server-side apply: the owners of a field, conflicts, and what is removed without an owner."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_same_value_can_have_two_owners(maps: Collection) -> None:
     assert owners(left) == {("B", "Apply"): {"f:data": {"f:k": {}}}}
 
 
-def test_conflict_with_whoever_updated_the_field(maps: Collection) -> None:
+def test_conflict_with_a_manager_that_updated_the_field(maps: Collection) -> None:
     maps.apply(config_map("a", labels={"x": "1"}), manager="A").ok(201)
     label = {"metadata": {"labels": {"x": "2"}}}
     labelled = maps.patch("a", label, fieldManager="labeller").ok()

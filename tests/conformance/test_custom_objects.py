@@ -1,4 +1,4 @@
-"""Objects of custom kinds: defaults, pruning, validation, rules, and who owns what."""
+"""Objects of custom kinds: defaults, pruning, validation, rules, and field ownership."""
 
 from __future__ import annotations
 

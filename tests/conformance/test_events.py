@@ -1,4 +1,4 @@
-"""Events and Leases: what components tell, and who leads."""
+"""Events and Leases: what components report, and leader election."""
 
 from __future__ import annotations
 

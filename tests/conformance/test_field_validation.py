@@ -1,4 +1,4 @@
-"""Fields that nobody knows and fields that stand twice: ignored, warned of, or refused."""
+"""Fields that are unknown and fields that stand twice: ignored, warned of, or refused."""
 
 from __future__ import annotations
 

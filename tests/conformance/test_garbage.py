@@ -36,7 +36,7 @@ def test_dependents_go_after_their_owner(maps: Collection, options: Manifest | N
     eventually(lambda: _is_gone(maps, "grandchild"))
 
 
-def test_whoever_has_another_owner_stays_with_that_one(maps: Collection) -> None:
+def test_a_dependent_with_another_owner_stays(maps: Collection) -> None:
     owner = _owner(maps)
     other = maps.create(config_map("other")).ok(201)
     both = [*owned_by(owner), *owned_by(other)]
@@ -74,7 +74,7 @@ def test_orphans_lose_their_owner_and_stay(maps: Collection) -> None:
     assert "ownerReferences" not in maps.read("child").ok()["metadata"]
 
 
-def test_whoever_names_only_owners_that_never_were_goes(maps: Collection) -> None:
+def test_a_dependent_of_owners_that_never_existed_is_deleted(maps: Collection) -> None:
     ghost = {**config_map("ghost"), "metadata": {"name": "ghost", "uid": "no-such-uid"}}
     maps.create(config_map("child", ownerReferences=owned_by(ghost))).ok(201)
     eventually(lambda: _is_gone(maps, "child"))

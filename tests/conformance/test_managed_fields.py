@@ -1,4 +1,4 @@
-"""Who wrote what, for writes that are not applied: one entry for each manager."""
+"""managedFields of writes that are not applied: one entry for each manager."""
 
 from __future__ import annotations
 

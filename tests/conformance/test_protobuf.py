@@ -121,7 +121,7 @@ def test_may_i(api: Api) -> None:
     }
 
 
-def test_who_am_i(api: Api) -> None:
+def test_self_subject_review(api: Api) -> None:
     version = "authentication.k8s.io/v1"
     body = envelope(version, "SelfSubjectReview", message((1, _metadata("")), (2, b"")))
     made = _post(api, f"/apis/{version}/selfsubjectreviews", body).ok(201)

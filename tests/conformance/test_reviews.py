@@ -1,4 +1,4 @@
-"""Reviews: who am I, may I, and whose token is this; computed, never stored."""
+"""Reviews of users, rights and tokens; computed, never stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def guest(api: Api, server: Server) -> Api:
     return api.another(server.guest_token)
 
 
-def test_who_am_i(api: Api) -> None:
+def test_self_subject_review(api: Api) -> None:
     user = _review(api, _AUTHN, "SelfSubjectReview")["status"]["userInfo"]
     assert user["username"]
     assert "system:masters" in user["groups"]
@@ -66,11 +66,11 @@ def test_which_rules_apply(api: Api) -> None:
     assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules
 
 
-def test_whose_token_is_this(api: Api, server: Server) -> None:
+def test_token_review(api: Api, server: Server) -> None:
     got = _review(api, _AUTHN, "TokenReview", {"token": server.token})
     assert got["status"]["authenticated"] is True
     assert "system:masters" in got["status"]["user"]["groups"]
-    other = _review(api, _AUTHN, "TokenReview", {"token": "nobody's"})
+    other = _review(api, _AUTHN, "TokenReview", {"token": "unknown"})
     assert other["status"].get("authenticated", False) is False
 
 
@@ -84,13 +84,13 @@ def test_reviews_are_not_stored(api: Api) -> None:
     assert api.get(f"/apis/{_AUTHZ}/selfsubjectaccessreviews").code == 405
 
 
-def test_without_a_token_nobody_comes_in(api: Api) -> None:
+def test_a_request_without_a_token_is_refused(api: Api) -> None:
     for path in ("/api/v1/pods", "/api", "/apis", "/openapi/v3", "/version"):
         answer = api.get(path, headers={"Authorization": None})
         answer.refused(401, "Unauthorized")
 
 
-def test_with_a_wrong_token_nobody_comes_in(api: Api) -> None:
+def test_a_request_with_a_wrong_token_is_refused(api: Api) -> None:
     answer = api.get("/api/v1/pods", headers={"Authorization": "Bearer wrong"})
     answer.refused(401, "Unauthorized")
 

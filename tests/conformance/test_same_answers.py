@@ -167,7 +167,7 @@ def _shared_fields(tree: Manifest) -> Manifest:
     for name in ("f:serviceAccount", "f:serviceAccountName"):
         tree.get("f:spec", {}).pop(name, None)
     annotations = tree.get("f:metadata", {}).get("f:annotations", {})
-    for name in ("f:unisono.dev/submitter", "."):  # the latter tells who was there first
+    for name in ("f:unisono.dev/submitter", "."):  # the latter says which manager was first
         if annotations.pop(name, None) is not None and not annotations:
             del tree["f:metadata"]["f:annotations"]
     return {name: fields for name, fields in tree.items() if fields or name != "f:metadata"}

@@ -1,4 +1,4 @@
-"""Connections beyond what the process can have: who gets in, and who has to go."""
+"""Connections beyond what the process can have: which get in, and which end."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ def test_descriptors_stay_in_reserve(
     assert most_connections() == most
 
 
-def test_silent_connections_make_room_for_who_asks() -> None:
+def test_silent_connections_make_room_for_requests() -> None:
     async def story() -> None:
         async with served(8) as port:
             idle = [await connect(port) for _ in range(40)]
             for _ in range(5):
                 assert await ask(*await connect(port)) == b"hello\n"
-            # Whoever came first went first.
+            # The oldest ended first.
             assert await idle[0][0].read() == b""
 
     told(story)
@@ -232,11 +232,11 @@ def test_running_out_of_descriptors_ends_neither_the_listener_nor_the_loop(
     told(story)
 
 
-def test_who_does_not_finish_a_handshake_makes_room() -> None:
+def test_an_unfinished_handshake_makes_room() -> None:
     async def story() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         async with served(4, context) as port:
-            # Nobody says a word of TLS; each of them holds a place until others want it.
+            # None sends a byte of TLS; each of them holds a place until others want it.
             silent = [await connect(port) for _ in range(12)]
             assert await silent[0][0].read() == b""
             assert await silent[7][0].read() == b""

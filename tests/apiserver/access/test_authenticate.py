@@ -39,7 +39,7 @@ def test_tokens(header: str, user: User | None) -> None:
     assert KNOWN.user_of({"authorization": header}) == user
 
 
-def test_no_header_is_nobody() -> None:
+def test_no_header_is_no_user() -> None:
     assert KNOWN.user_of({}) is None
     assert Authenticator({}).user_of({"authorization": "Bearer x"}) is None
 

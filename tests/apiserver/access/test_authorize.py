@@ -12,7 +12,7 @@ from unisono.kinds.shapes.served import served_kinds
 ALICE = user("alice", "research")
 
 
-def may(cluster: Cluster, text: str, *, who: object = ALICE) -> bool:
+def may(cluster: Cluster, text: str, *, caller: object = ALICE) -> bool:
     """Ask as kubectl does: `create jobs.batch in ns`, `get pods/log in ns name x`."""
     words = text.split()
     verb, what = words[:2]
@@ -20,7 +20,7 @@ def may(cluster: Cluster, text: str, *, who: object = ALICE) -> bool:
     whole, _, group = what.partition(".")
     resource, _, subresource = whole.partition("/")
     return cluster.authorizer.allows(
-        who,  # type: ignore[arg-type]  # a user
+        caller,  # type: ignore[arg-type]  # a user
         verb,
         group,
         resource,
@@ -36,7 +36,7 @@ def test_nothing_is_allowed_by_itself() -> None:
     assert not cluster.authorizer.allows_path(ALICE, "get", "/metrics")
 
 
-def test_everybody_may_look_around_and_ask_about_themselves() -> None:
+def test_all_users_may_read_discovery_and_review_themselves() -> None:
     cluster = Cluster()
     for path in ("/api", "/apis", "/apis/batch/v1", "/openapi/v3", "/version", "/healthz"):
         assert cluster.authorizer.allows_path(ALICE, "get", path), path
@@ -48,7 +48,7 @@ def test_everybody_may_look_around_and_ask_about_themselves() -> None:
 
 def test_masters_may_do_everything() -> None:
     cluster = Cluster()
-    assert may(cluster, "delete nodes name n", who=MASTER)
+    assert may(cluster, "delete nodes name n", caller=MASTER)
     assert cluster.authorizer.allows_path(MASTER, "post", "/anything")
 
 
@@ -63,7 +63,7 @@ def test_a_role_holds_in_its_namespace() -> None:
     assert not may(cluster, "delete pods in a")
     assert not may(cluster, "get pods/exec in a")
     assert not may(cluster, "get pods.metrics.k8s.io in a")
-    assert not may(cluster, "get pods in a", who=user("bob"))
+    assert not may(cluster, "get pods in a", caller=user("bob"))
 
 
 def test_a_cluster_role_bound_in_a_namespace_holds_there_only() -> None:
@@ -128,8 +128,8 @@ def test_service_accounts() -> None:
     cluster.role("view", rule("get", "pods"))
     cluster.bind("view", {"kind": "ServiceAccount", "name": "robot"}, namespace="a")
     robot = user("system:serviceaccount:a:robot")
-    assert may(cluster, "get pods in a", who=robot)
-    assert not may(cluster, "get pods in a", who=user("robot"))
+    assert may(cluster, "get pods in a", caller=robot)
+    assert not may(cluster, "get pods in a", caller=user("robot"))
 
 
 def test_roles_may_gather_the_rules_of_others() -> None:

@@ -1,4 +1,4 @@
-"""Nobody hands out more than they have."""
+"""Users cannot grant rights that they do not have."""
 
 from __future__ import annotations
 

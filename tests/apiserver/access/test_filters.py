@@ -107,7 +107,7 @@ class TestActingAsSomebodyElse:
         headers = {"host": "localhost", **TOKEN, "impersonate-group": "dev"}
         assert code(RequestFilter(USERS, may_impersonate=lambda *_: True), headers) == 403
 
-    def test_nobody_acts_for_others_without_a_token(self) -> None:
+    def test_impersonation_needs_a_token(self) -> None:
         headers = {"host": "localhost", "impersonate-user": "alice"}
         assert code(RequestFilter(USERS, may_impersonate=lambda *_: True), headers) == 401
 

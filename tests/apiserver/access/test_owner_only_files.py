@@ -23,7 +23,7 @@ def test_only_the_owner_can_read_what_is_written(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["secret"]
 
 
-def test_a_link_that_somebody_left_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_that_is_there_is_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "secret.new").symlink_to(victim)

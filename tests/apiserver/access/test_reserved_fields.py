@@ -37,8 +37,10 @@ def template(**spec: Any) -> Json:
     return {"metadata": {"name": "p", "namespace": "a"}, "spec": {"replicatedJobs": jobs}}
 
 
-def why(obj: Json, old: Json | None = None, *rules: Json, who: Any = ALICE, key: str = "") -> str:
-    refused = overreach(cluster_with(*rules).authorizer, who, key or "/pods", obj, old)
+def why(
+    obj: Json, old: Json | None = None, *rules: Json, caller: Any = ALICE, key: str = ""
+) -> str:
+    refused = overreach(cluster_with(*rules).authorizer, caller, key or "/pods", obj, old)
     assert refused is None or refused.code == 403
     return refused.message if refused else ""
 
@@ -48,10 +50,10 @@ BINDING = rule("create", "pods/binding")
 
 def test_a_node_is_the_schedulers_choice() -> None:
     assert "spec.nodeName: only users who may create pods/binding" in why(pod(nodeName="n1"))
-    nested = "spec.replicatedJobs[0].template.spec.template.spec.nodeName: only who"
+    nested = "spec.replicatedJobs[0].template.spec.template.spec.nodeName: only users who"
     assert nested in why(template(nodeName="n1"), key="jobset.x-k8s.io/jobsets")
     assert why(pod(nodeName="n1"), None, BINDING) == ""
-    assert why(pod(nodeName="n1"), None, who=MASTER) == ""
+    assert why(pod(nodeName="n1"), None, caller=MASTER) == ""
     assert why(pod(nodeSelector={"kubernetes.io/hostname": "n1"})) == ""
     # A pod that has a node by now may still get a label.
     bound = pod(nodeName="n1")
@@ -88,7 +90,7 @@ def test_a_gate_of_a_queue_is_not_lifted_by_hand() -> None:
     assert why(pod(), gated, BINDING) == ""
 
 
-def test_nobody_makes_themselves_part_of_another_job() -> None:
+def test_a_pod_of_a_user_is_not_made_part_of_another_job() -> None:
     child = pod()
     child["metadata"]["ownerReferences"] = [OWNER]
     assert "only a controller makes an object part of a Job" in why(child)
@@ -131,7 +133,7 @@ def test_odd_shapes_are_no_trouble() -> None:
 
 
 def test_statuses_are_their_operators() -> None:
-    """Whoever submits jobs may not say that they were admitted, or have ended."""
+    """Users who submit jobs may not say that they were admitted, or have ended."""
     authorizer = cluster_with().authorizer
     for group, plural in (
         ("kueue.x-k8s.io", "workloads"),

@@ -33,15 +33,15 @@ def reviews(of: Cluster | None = None) -> RoleBasedAccess:
 
 
 def ask(
-    by: RoleBasedAccess, path: str, spec: Json | None, who: User = ALICE, method: str = "POST"
+    by: RoleBasedAccess, path: str, spec: Json | None, caller: User = ALICE, method: str = "POST"
 ) -> Json | None:
     body = b"" if spec is None else orjson.dumps({"spec": spec})
-    request = Request(method=method, path=path, user=who, body=body)
+    request = Request(method=method, path=path, user=caller, body=body)
     return by.answer(request, route(path, CATALOGUE))
 
 
-def status(by: RoleBasedAccess, path: str, spec: Json, who: User = ALICE) -> Any:
-    answer = ask(by, path, spec, who)
+def status(by: RoleBasedAccess, path: str, spec: Json, caller: User = ALICE) -> Any:
+    answer = ask(by, path, spec, caller)
     assert answer is not None
     return answer["status"]
 
@@ -50,8 +50,8 @@ AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
 
 
 class TestRequests:
-    def check(self, by: RoleBasedAccess, path: str, verb: str, who: User = ALICE) -> None:
-        request = Request(method="GET", path=path, user=who)
+    def check(self, by: RoleBasedAccess, path: str, verb: str, caller: User = ALICE) -> None:
+        request = Request(method="GET", path=path, user=caller)
         by.check(request, route(path, CATALOGUE), verb)
 
     def test_what_a_role_allows_passes(self) -> None:
@@ -115,7 +115,7 @@ class TestRequests:
 
 
 class TestQuestions:
-    def test_who_am_i(self) -> None:
+    def test_self_subject_review(self) -> None:
         answer = ask(reviews(), f"{AUTHN}/selfsubjectreviews", {})
         assert answer is not None
         assert answer["kind"] == "SelfSubjectReview"
@@ -123,7 +123,7 @@ class TestQuestions:
             "userInfo": {"username": "alice", "groups": ["system:authenticated"]}
         }
 
-    def test_whose_token(self) -> None:
+    def test_token_review(self) -> None:
         path = f"{AUTHN}/tokenreviews"
         assert status(reviews(), path, {"token": "t"}) == {
             "authenticated": True,

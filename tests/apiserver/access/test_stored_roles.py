@@ -42,10 +42,10 @@ def on_an_api(story: Callable[[Ask], Awaitable[None]]) -> None:
             api = Api(store, outside)
             await bootstrap(api)
 
-            async def ask(who: User, method: str, path: str, body: Any = None) -> int:
+            async def ask(caller: User, method: str, path: str, body: Any = None) -> int:
                 headers = {"content-type": "application/json"}
                 sent = b"" if body is None else orjson.dumps(body)
-                request = Request(method=method, path=path, headers=headers, body=sent, user=who)
+                request = Request(method=method, path=path, headers=headers, body=sent, user=caller)
                 return (await api.handle(request)).code
 
             await story(ask)

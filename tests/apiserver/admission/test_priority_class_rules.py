@@ -1,4 +1,4 @@
-"""Who may name which priority class."""
+"""Which user may name which priority class."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def labelled(name: str, namespace: str = "team") -> Json:
     return made
 
 
-def test_without_rules_everybody_may_name_every_class() -> None:
+def test_without_rules_all_users_may_name_every_class() -> None:
     assert why(labelled("urgent"), ruled([])) == ""
 
 
-def test_who_is_named_may() -> None:
+def test_a_named_user_may() -> None:
     refused = why(labelled("urgent"), ruled(RULES))
     assert refused.startswith("403 ")
     assert f"metadata.labels[{PRIORITY_LABEL}]" in refused

@@ -215,7 +215,7 @@ def test_a_runtime_that_does_not_exist(kind: str, stored: str, where: str) -> No
 
 
 @pytest.mark.parametrize("key", ["batch/jobs", "jobset.x-k8s.io/jobsets", "unisono.dev/slurmjobs"])
-def test_who_names_no_queue_hears_that_no_quota_holds_it(key: str) -> None:
+def test_warns_that_a_job_without_a_queue_has_no_quota(key: str) -> None:
     words = (
         f"metadata.labels[{QUEUE}]: names no queue (here: lq), so it runs outside of every quota"
     )
@@ -239,7 +239,7 @@ def test_pods_that_stand_for_themselves_hear_it_too() -> None:
     assert told(of_a_set, cluster(), "/pods") == []
 
 
-def test_who_has_to_name_one_hears_that() -> None:
+def test_warns_that_a_queue_has_to_be_named() -> None:
     context = cluster()
     policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "p"}}
     context.add("unisono.dev/policies", {**policy, "manageJobsWithoutQueueName": True})

@@ -1,4 +1,4 @@
-"""Who is held back when it is created, and who is left alone."""
+"""Which jobs and pods are created suspended or gated, and which are left alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_job_without_a_queue_is_left_alone() -> None:
     assert submitted("batch/jobs", obj, cluster())["spec"] == before
 
 
-def test_a_queue_called_default_is_for_everybody() -> None:
+def test_a_queue_called_default_takes_all_jobs() -> None:
     context = cluster()
     door = named("default", "team", spec={"clusterQueue": "cq"})
     context.add(f"{KUEUE}/localqueues", kueue("LocalQueue", door))
@@ -127,11 +127,11 @@ def test_pods_of_others_and_of_groups_get_no_default_queue(spec: Json, metadata:
     assert "schedulingGates" not in made["spec"]
 
 
-@pytest.mark.parametrize("who", ["ada", "unisono-admin", "system:unisono"])
+@pytest.mark.parametrize("caller", ["ada", "unisono-admin", "system:unisono"])
 @pytest.mark.parametrize("is_admitted", [False, True])
-def test_who_waits_is_let_go_by_admission_alone(*, is_admitted: bool, who: str) -> None:
+def test_only_admission_resumes_a_waiting_job(*, is_admitted: bool, caller: str) -> None:
     context = cluster()
-    context.user = User(name=who)
+    context.user = User(name=caller)
     old = job()
     old["metadata"]["uid"] = "u1"
     old["spec"]["suspend"] = True
@@ -143,7 +143,7 @@ def test_who_waits_is_let_go_by_admission_alone(*, is_admitted: bool, who: str) 
     workload["status"] = {"conditions": [{"type": "Admitted", "status": status}]}
     context.add("kueue.x-k8s.io/workloads", workload)
     mutate(served_as("batch/jobs"), new, old, context)
-    stays = not is_admitted and who != "system:unisono"
+    stays = not is_admitted and caller != "system:unisono"
     assert new["spec"]["suspend"] is stays
     words = ["spec.suspend: stays true; the job starts when queue lq admits it"]
     assert context.warnings == (words if stays else [])
@@ -182,7 +182,7 @@ def test_what_belongs_to_a_managed_job_is_left_alone() -> None:
     pod = named("p", "team", spec={})
     pod["metadata"].update(labels={QUEUE: "lq"}, ownerReferences=[{**owner, "controller": True}])
     assert "schedulingGates" not in submitted("/pods", pod, context)["spec"]
-    pod["metadata"]["ownerReferences"][0]["name"] = "somebody-else"
+    pod["metadata"]["ownerReferences"][0]["name"] = "another-owner"
     assert "schedulingGates" in submitted("/pods", pod, context)["spec"]
 
 
@@ -213,7 +213,7 @@ def test_a_name_that_no_queue_can_have() -> None:
 
 
 @pytest.mark.parametrize(("held", "allowed"), [(True, True), (False, False)])
-def test_only_who_is_held_back_may_change_the_queue(*, held: bool, allowed: bool) -> None:
+def test_only_a_suspended_job_may_change_its_queue(*, held: bool, allowed: bool) -> None:
     old = job()
     old["spec"]["suspend"] = held
     new = deepcopy(old)
@@ -226,26 +226,26 @@ def test_only_who_is_held_back_may_change_the_queue(*, held: bool, allowed: bool
         assert refused.value.code == 422
 
 
-# ---- who submitted it --------------------------------------------------------------------------
+# ---- the submitter -----------------------------------------------------------------------------
 
 SUBMITTER = "unisono.dev/submitter"
 
 
-def test_who_submits_is_written_down() -> None:
+def test_the_submitter_is_recorded() -> None:
     obj = job()
-    obj["metadata"]["annotations"] = {SUBMITTER: "somebody else"}
+    obj["metadata"]["annotations"] = {SUBMITTER: "another user"}
     made = submitted("batch/jobs", obj, cluster())
     assert made["metadata"]["annotations"] == {SUBMITTER: "ada"}
 
 
-def test_what_a_controller_makes_was_submitted_by_whoever_submitted_the_job() -> None:
+def test_what_a_controller_makes_has_the_submitter_of_the_job() -> None:
     context = cluster()
     owned = context.add("batch/jobs", job())
     owned["metadata"]["annotations"] = {SUBMITTER: "grace"}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}
     pod = named("p", "team", spec={})
     pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    # Anybody can write such a reference, and would be somebody else.
+    # Any user can write such a reference, and would pass for another.
     assert submitted("/pods", deepcopy(pod), context)["metadata"]["annotations"] == {
         SUBMITTER: "ada"
     }
@@ -265,7 +265,7 @@ def test_a_job_of_a_cron_job_is_its_authors() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {SUBMITTER: "mallory"}, None])
-def test_nobody_changes_that_later(given: Json | None) -> None:
+def test_the_submitter_does_not_change(given: Json | None) -> None:
     old = submitted("batch/jobs", job(), cluster())
     new = deepcopy(old)
     new["metadata"]["annotations"] = given

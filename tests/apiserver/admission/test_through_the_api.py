@@ -41,14 +41,14 @@ def on_a_server(story: Callable[[Call], Awaitable[None]]) -> None:
             body: Json | None = None,
             content: str = "application/json",
             *,
-            who: str = "ada",
+            caller: str = "ada",
         ) -> tuple[int, Json, list[str]]:
             request = Request(
                 method=method,
                 path=path,
                 headers={"content-type": content, "user-agent": "kubectl/1"},
                 body=b"" if body is None else orjson.dumps(body),
-                user=User(name=who, groups=("system:masters",)),
+                user=User(name=caller, groups=("system:masters",)),
             )
             response = await api.handle(request)
             return response.code, orjson.loads(response.body), request.warnings
@@ -113,7 +113,7 @@ def test_a_job_that_runs_keeps_its_queue() -> None:
         code, kept, warnings = await call("PATCH", f"{JOBS}/train", free, MERGE)
         assert (code, kept["spec"]["suspend"]) == (200, True)
         assert "the job starts when queue other admits it" in warnings[0]
-        code, _, _ = await call("PATCH", f"{JOBS}/train", free, MERGE, who="system:unisono")
+        code, _, _ = await call("PATCH", f"{JOBS}/train", free, MERGE, caller="system:unisono")
         assert code == 200
         third = {"metadata": {"labels": {QUEUE: "third"}}}
         code, answer, _ = await call("PATCH", f"{JOBS}/train", third, MERGE)

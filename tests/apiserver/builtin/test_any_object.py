@@ -1,4 +1,4 @@
-"""Whatever somebody sends, a strategy answers: it never breaks."""
+"""Whatever is sent, a strategy answers: it never breaks."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def node(**fields: Any) -> Json:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, **fields}
 
 
-def test_a_new_node_is_kept_free_until_somebody_looked_at_it() -> None:
+def test_a_new_node_is_tainted_as_not_ready() -> None:
     other = {"key": "a", "effect": "NoExecute"}
     made = created("/nodes", node(spec={"taints": [other]}))
     assert made["spec"]["taints"] == [other, NOT_READY]

@@ -348,5 +348,5 @@ def test_only_one_class_is_the_default() -> None:
         (f"{RBAC}/roles", False),
     ],
 )
-def test_who_counts_generations(key: str, *, counts: bool) -> None:
+def test_which_kinds_count_generations(key: str, *, counts: bool) -> None:
     assert STRATEGIES[key].has_generation is counts

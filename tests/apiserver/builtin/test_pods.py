@@ -206,7 +206,7 @@ def test_pods_without_a_class_get_the_default_one() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"priorityClassName": "nope"}, {"priority": 5}])
-def test_a_priority_that_nobody_gave_is_forbidden(spec: Json) -> None:
+def test_a_priority_without_its_class_is_forbidden(spec: Json) -> None:
     with pytest.raises(ApiError) as refused:
         created("/pods", pod(spec))
     assert refused.value.code == 403

@@ -76,7 +76,7 @@ def check_gadget(step: Json, live: Json | None, code: int, theirs: Json) -> None
 
 def _gadget_after(step: Json, live: Json | None, now: float) -> Json:
     op, body = step["op"], step["body"]
-    who: Json = {
+    options: Json = {
         "manager": step["manager"],
         "api_version": API_VERSION,
         "now": now,
@@ -84,7 +84,7 @@ def _gadget_after(step: Json, live: Json | None, now: float) -> Json:
         "subresource": "status" if "status" in op else "",
     }
     if op in ("apply", "force", "apply-status"):
-        return filled(apply(live, body, force=op != "apply", **who))
+        return filled(apply(live, body, force=op != "apply", **options))
     if op == "create" or live is None:
         ours = filled(copied(body))
     elif op == "put":
@@ -95,14 +95,14 @@ def _gadget_after(step: Json, live: Json | None, now: float) -> Json:
         ours = merge_patch(live, {"status": body["status"]})
     else:
         ours = filled(merge_patch(live, body))
-    record_update(live, ours, **who)
+    record_update(live, ours, **options)
     return ours
 
 
 def check_deployment(step: Json, live: Json | None, code: int, theirs: Json) -> None:
     """Fail unless we would own the same fields, and applying does the same to the object."""
     before = copied(live)
-    who: Json = {
+    options: Json = {
         "manager": step["manager"],
         "api_version": "apps/v1",
         "now": _newest(theirs),
@@ -111,7 +111,7 @@ def check_deployment(step: Json, live: Json | None, code: int, theirs: Json) -> 
     }
     if step["op"] in ("apply", "force"):
         try:
-            ours = apply(live, step["body"], force=step["op"] == "force", **who)
+            ours = apply(live, step["body"], force=step["op"] == "force", **options)
         except ApiError as refusal:
             _check_refusal(refusal, code, theirs)
         else:
@@ -124,7 +124,7 @@ def check_deployment(step: Json, live: Json | None, code: int, theirs: Json) -> 
         # What the server made of the rest is for others to test.
         after = copied(theirs)
         after["metadata"].pop("managedFields", None)
-        record_update(live, after, **who)
+        record_update(live, after, **options)
         assert after["metadata"].get("managedFields") == _entries(theirs)
     assert live == before
 

@@ -56,7 +56,7 @@ _PAIR = st.dictionaries(st.sampled_from("pq"), _DIGIT, max_size=2)
 def specs() -> st.SearchStrategy[Json]:
     """Return a spec of a gadget that fits its schema.
 
-    No list is empty: nobody owns an empty one, so it comes and goes, here and on real servers.
+    No list is empty: an empty one has no owner, so it comes and goes, here and on real servers.
     """
     return st.fixed_dictionaries(
         {},

@@ -89,7 +89,7 @@ def test_what_is_no_longer_applied_goes() -> None:
         {"text": "a", "set": ["x", "y"], "ports": [{"port": 1, "x": "1"}, {"port": 2}], "number": 1}
     )
     made = applied(None, config)
-    made["spec"]["ports"][0]["protocol"] = "TCP"  # a default, which nobody owns
+    made["spec"]["ports"][0]["protocol"] = "TCP"  # a default, which has no owner
     less = applied(made, gadget({"set": ["y"], "ports": [{"port": 2}]}))
     assert less["spec"] == {"set": ["y"], "ports": [{"port": 2}]}
 
@@ -104,7 +104,7 @@ def test_what_others_own_stays() -> None:
     assert entries(third)["a"] == {"f:spec": {}}
 
 
-def test_what_nobody_owns_stays_but_not_below_what_goes() -> None:
+def test_what_has_no_owner_stays_but_not_below_what_goes() -> None:
     made = applied(None, gadget({"nested": {"p": "1"}, "ports": [{"port": 1}]}))
     made["spec"]["nested"]["q"] = {"r": "unowned"}
     made["spec"]["ports"][0]["y"] = "unowned"
@@ -113,7 +113,7 @@ def test_what_nobody_owns_stays_but_not_below_what_goes() -> None:
 
 
 def test_an_item_goes_with_what_an_updater_put_into_it() -> None:
-    """Only who owns the item itself keeps it."""
+    """Only an owner of the item itself keeps it."""
     made = applied(None, gadget({"ports": [{"port": 1}, {"port": 2}]}))
     touched = copied(made)
     touched["spec"]["ports"][0]["y"] = "1"
@@ -217,7 +217,7 @@ def test_what_the_configuration_has_empty_stays_empty() -> None:
     assert applied(less, gadget({"nested": {}})) == less
 
 
-def test_somebody_owned_an_untracked_object() -> None:
+def test_an_untracked_object_gets_a_first_owner() -> None:
     live = gadget({"text": "a", "number": 1}, labels={"l": "1"})
     live["status"] = {"text": "up"}
     refusal = refused(live, gadget({"text": "b"}))
@@ -238,7 +238,7 @@ def test_somebody_owned_an_untracked_object() -> None:
     ]
 
 
-def test_who_owns_together_later_has_no_time() -> None:
+def test_a_later_joint_owner_has_no_time() -> None:
     """The set is new, but nothing in the object changed; a real server writes no time either."""
     live = applied(None, gadget({"text": "a"}), "a")
     both = applied(live, gadget({"text": "a"}), "b", now=60)

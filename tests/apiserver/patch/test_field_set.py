@@ -144,7 +144,7 @@ def test_a_declared_field_is_there_with_what_is_below_it() -> None:
     }
 
 
-def test_who_owned_a_part_owns_the_whole_once_it_is_atomic() -> None:
+def test_an_owner_of_a_part_owns_the_whole_once_it_is_atomic() -> None:
     tree: Tree = {"f:spec": {"f:whole": {"f:p": {}}, "f:map": {"f:x": {}}, "f:list": {'v:"a"': {}}}}
     assert collapsed(tree, merge_schema_of(GADGET)) == {
         "f:spec": {"f:whole": {}, "f:map": {"f:x": {}}, "f:list": {}}

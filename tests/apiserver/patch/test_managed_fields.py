@@ -1,4 +1,4 @@
-"""Who owns what after an update: entries, times, and what is not tracked."""
+"""Ownership after an update: entries, times, and what is not tracked."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def entries(obj: Json) -> dict[str, Any]:
     }
 
 
-def test_a_new_object_belongs_to_who_made_it() -> None:
+def test_a_new_object_belongs_to_its_creator() -> None:
     spec = {"text": "a", "set": ["x"], "ports": [{"port": 80}], "whole": {"p": "1"}, "map": {}}
     made = update(None, gadget(spec, labels={"l": "1"}, uid="u", generation=1), now=3600)
     assert made["metadata"]["managedFields"] == [
@@ -111,7 +111,7 @@ def test_a_manager_that_owns_nothing_any_more_is_not_listed() -> None:
     assert "managedFields" not in bare["metadata"]
 
 
-def test_one_who_leaves_the_list_out_keeps_it() -> None:
+def test_a_write_without_the_list_keeps_it() -> None:
     old = update(None, gadget({"text": "a", "number": 1}), "maker")
     new = gadget({"text": "b", "number": 1})
     assert entries(update(old, new, "putter")) == {
@@ -125,7 +125,7 @@ def test_wiping(wiped: list[Any]) -> None:
     old = update(None, gadget({"text": "a"}), "maker")
     new = gadget({"text": "b"}, managedFields=wiped)
     assert "managedFields" not in update(old, new, "wiper")["metadata"]
-    # From then on nobody is tracked until somebody applies.
+    # From then on nothing is tracked until a configuration is applied.
     later = gadget({"text": "c"})
     assert "managedFields" not in update(new, later, "later")["metadata"]
 
@@ -221,7 +221,7 @@ def test_the_same_manager_in_two_versions_has_two_entries() -> None:
 
 
 def test_fields_that_another_version_calls_otherwise_are_found() -> None:
-    """In v2 `text` is `words`; its owner in v1 loses it to who writes it in v2."""
+    """In v2 `text` is `words`; its owner in v1 loses it to the manager that writes it in v2."""
     renamed = Shape({"type": "object"}, lambda name: {})
 
     def translate(obj: Any, version: str) -> tuple[Json, Shape] | None:

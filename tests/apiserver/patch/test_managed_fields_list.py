@@ -50,7 +50,7 @@ def test_order() -> None:
     assert write_entries(read_entries(written, is_trusted=False)) == written
 
 
-def test_who_has_no_name_is_unknown() -> None:
+def test_a_manager_without_a_name_is_unknown() -> None:
     assert applier("", "") == ManagerKey("unknown", "Apply", "", "")
     assert updater("", "v1", "").manager == "unknown"
 

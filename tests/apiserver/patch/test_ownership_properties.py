@@ -1,4 +1,4 @@
-"""What holds whoever writes whatever in any order."""
+"""What holds for any writes by any managers in any order."""
 
 from __future__ import annotations
 
@@ -104,25 +104,25 @@ def test_any_history(steps: list[tuple[str, str, Json]]) -> None:
         check_owners(live, after)
         if op != "update":
             check_applied(made, after, manager)
-            # An object that nobody owns a part of is as good as never tracked.
+            # An object without owners is as good as never tracked.
             if _sets(after):
                 assert _apply(after, made, manager) == after, "applying again changes something"
         live = after
 
 
 def check_owners(live: Json | None, after: Json) -> None:
-    """Every set is well formed and not empty, and nobody owns a value that went."""
+    """Every set is well formed and not empty, and a value that went has no owner."""
     there = _paths(after)
     gone = [
         path
         for path, value in _paths(live or {}).items()
         if path not in there and not isinstance(value, (dict, list))
     ]
-    for who, fields in _sets(after):
-        assert fields, who
-        assert read_fields(fields) == fields, who
+    for manager, fields in _sets(after):
+        assert fields, manager
+        assert read_fields(fields) == fields, manager
         for path in gone:
-            assert not _has(fields, path), f"{who} owns {path}, which is gone"
+            assert not _has(fields, path), f"{manager} owns {path}, which is gone"
 
 
 def check_applied(config: Json, after: Json, manager: str) -> None:

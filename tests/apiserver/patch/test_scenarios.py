@@ -20,7 +20,7 @@ Json = dict[str, Any]
 SHAPES: dict[str, Shape] = {kind.kind: kind.shape for kind in reversed(served_kinds())}
 
 
-def _who(obj: Json, manager: str, now: float) -> Json:
+def _options(obj: Json, manager: str, now: float) -> Json:
     return {
         "manager": manager,
         "api_version": obj["apiVersion"],
@@ -34,13 +34,13 @@ def applied(
     live: Json | None, config: Json, manager: str, *, force: bool = False, now: float = 0
 ) -> Json:
     """Apply a configuration."""
-    return apply(live, config, force=force, **_who(config, manager, now))
+    return apply(live, config, force=force, **_options(config, manager, now))
 
 
 def labelled(live: Json, labels: Json, manager: str) -> Json:
     """Change labels as `kubectl label` does."""
     new = merge_patch(live, {"metadata": {"labels": labels}})
-    record_update(live, new, **_who(live, manager, 1))
+    record_update(live, new, **_options(live, manager, 1))
     return new
 
 
@@ -73,7 +73,7 @@ def _job(amount: Any) -> Json:
 
 def test_3_an_integer_amount_twice_changes_nothing() -> None:
     live = _job("1")
-    record_update(None, live, **_who(live, "kubectl-client-side-apply", 0))
+    record_update(None, live, **_options(live, "kubectl-client-side-apply", 0))
     # kubectl cannot know that "1" and 1 are the same, so it sends a patch.
     path = {
         "template": {"spec": {"containers": [_job(1)["spec"]["template"]["spec"]["containers"][0]]}}
@@ -82,7 +82,7 @@ def test_3_an_integer_amount_twice_changes_nothing() -> None:
     amounts = patched["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     assert amounts == {"nvidia.com/gpu": 1}
     amounts["nvidia.com/gpu"] = "1"  # as every amount is written before it is stored
-    record_update(live, patched, **_who(live, "kubectl-client-side-apply", 60))
+    record_update(live, patched, **_options(live, "kubectl-client-side-apply", 60))
     assert patched == live
 
 
@@ -151,11 +151,11 @@ def test_7_a_port_without_a_protocol() -> None:
 def test_8_thirteen_updaters() -> None:
     live = config_map()
     live["data"] = {"0": ""}
-    record_update(None, live, **_who(live, "m00", 0))
+    record_update(None, live, **_options(live, "m00", 0))
     for number in range(1, 13):
         new = copied(live)
         new["data"][str(number)] = ""
-        record_update(live, new, **_who(live, f"m{number:02}", number))
+        record_update(live, new, **_options(live, f"m{number:02}", number))
         live = new
     entries = live["metadata"]["managedFields"]
     assert len(entries) == 10

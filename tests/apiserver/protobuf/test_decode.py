@@ -1,4 +1,4 @@
-"""Bodies that a real kubectl sent, and bytes that nobody sends."""
+"""Bodies that a real kubectl sent, and bytes that are never sent."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_time_that_is_not_set_is_absent() -> None:
     assert decode(pod)["metadata"] == {"name": "p"}
 
 
-def test_the_fields_that_somebody_manages_are_json() -> None:
+def test_managed_fields_are_json() -> None:
     entry = _message((1, b"kubectl"), (7, _message((1, b'{"f:spec":{}}'))))
     pod = _envelope(b"v1", b"Pod", _message((1, _message((17, entry)))))
     managed = [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]

@@ -83,7 +83,7 @@ def exactly(obj: Json, node_name: str) -> WriteRequest:
 
 
 def comparable(obj: Json) -> Json:
-    """Return an object without what is different every time, and without who wrote what."""
+    """Return an object without what is different every time, and without managedFields."""
     left_out = ("uid", "resourceVersion", "managedFields", "creationTimestamp")
     metadata = {key: one for key, one in obj["metadata"].items() if key not in left_out}
     return {**obj, "metadata": metadata}
@@ -158,7 +158,7 @@ def test_each_write_has_a_result_of_its_own(*, is_checked: bool) -> None:
                 create(pod("a")),
                 patch(first, stale, "status"),
                 patch(second, exact, "status"),
-                patch(pod("nobody"), running, "status"),
+                patch(pod("missing"), running, "status"),
                 bind(first, "n1"),
             ]
         )
@@ -238,7 +238,7 @@ def test_merging_is_merging(target: Json, change: Json) -> None:
     assert orjson.dumps([target, change]) == before
 
 
-def test_nobody_changes_what_the_view_shows() -> None:
+def test_what_the_view_shows_is_not_changed() -> None:
     """Objects are shared between API, view and controllers, so each has to leave them alone."""
 
     async def run() -> None:
@@ -252,7 +252,7 @@ def test_nobody_changes_what_the_view_shows() -> None:
                     for packed, obj in packing._unpacked.items():
                         raw = orjson.loads(packed.raw)
                         raw["metadata"].pop("managedFields", None)
-                        assert raw == obj, f"somebody changed {packed.identity}"
+                        assert raw == obj, f"a write changed {packed.identity}"
                         looked_at += 1
             assert looked_at > 100
             assert not [one for one in world.every(EVENT) if one["type"] == "Warning"]

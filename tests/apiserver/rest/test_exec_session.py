@@ -65,7 +65,7 @@ class Containers:
         self, pod: Json, container: str, command: Sequence[str], *, tty: bool
     ) -> Local:
         if command[0] == "gone":
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("nothing listens")
         self.started.append(Local(command))
         return self.started[-1]
 
@@ -186,7 +186,7 @@ def test_a_client_that_leaves_takes_its_command_along(
 @pytest.mark.parametrize(
     ("sent", "words"),
     [
-        (asking("gone"), "container main of pod p does not run here: nobody listens"),
+        (asking("gone"), "container main of pod p does not run here: nothing listens"),
         (asking("ls", container="other"), "container other is not valid for pod p"),
         (asking(), "at least 1 command"),
         (asking("ls", protocol="channel.k8s.io"), "use kubectl 1.30 or newer"),
@@ -195,7 +195,7 @@ def test_a_client_that_leaves_takes_its_command_along(
         (request("POST", f"{PODS}/p/attach"), "`kubectl logs -f` follows"),
     ],
 )
-def test_who_cannot_enter_is_told_why(sent: bytes, words: str, tmp_path: Path) -> None:
+def test_a_refused_exec_says_why(sent: bytes, words: str, tmp_path: Path) -> None:
     async def story(there: Cluster) -> None:
         there.api.start_exec = Containers()
         await make_pod(there)

@@ -81,9 +81,7 @@ def test_another_run_is_another_log(log: Path, tmp_path: Path) -> None:
     assert asyncio.run(story()) == b"one\n"
 
 
-def test_a_log_that_is_written_because_somebody_asks_is_read_to_its_end(
-    log: Path, tmp_path: Path
-) -> None:
+def test_a_log_that_is_written_on_request_is_read_to_its_end(log: Path, tmp_path: Path) -> None:
     def ends() -> bool:  # the runner writes when it is asked, and by then all is over
         write(log, "one")
         return True

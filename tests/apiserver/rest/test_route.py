@@ -29,7 +29,7 @@ PATHS = (
     "/apis/batch/v1/jobs",
     "/apis/batch/v1/namespaces/a/jobs/j",
     "/apis/batch/v2/jobs",
-    "/apis/nobody/v1/things",
+    "/apis/unknown/v1/things",
     "/apis/batch/v1",
     "/api",
     "/",

@@ -462,7 +462,7 @@ def objects(draw: st.DrawFn) -> tuple[Checker, Json, Json]:
 def test_no_object_is_too_odd(made: tuple[Checker, Json, Json]) -> None:
     """Every pass copes with everything, changes nothing the second time, and keeps paths true."""
     check, obj, old = made
-    check.check(copy.deepcopy(obj), None)  # even if nobody pruned it
+    check.check(copy.deepcopy(obj), None)  # even if it was not pruned
     for path in check.prune(obj):
         check.hint(path)
     assert check.prune(obj) == []

@@ -98,7 +98,7 @@ def test_bounds(schema: Json, fine: list[Any], wrong: list[Any], reason: str) ->
         assert faults(schema, value) == [(reason, "")], value
 
 
-def test_a_broken_pattern_blocks_nobody() -> None:
+def test_a_broken_pattern_blocks_no_object() -> None:
     assert faults({"type": "string", "pattern": "("}, "anything") == []
 
 

@@ -135,7 +135,7 @@ def test_a_damaged_log_of_a_killed_process_is_told(
     with pytest.raises(Unusable, match="has lost changes that were acknowledged") as refused:
         _opened(path)
     assert f"rm {tmp_path / NOTED}" in str(refused.value)
-    # The next step that is named works: whoever wants to go on without them can.
+    # The next step that is named works: an operator who goes on without them can.
     (tmp_path / NOTED).unlink()
     assert _opened(path) < 20
 
@@ -240,7 +240,7 @@ def test_a_past_that_is_damaged_is_not_told(tmp_path: Path, statement: str) -> N
     path = tmp_path / "state.db"
     _filled(path)
     _run(path, statement)
-    assert _past(path) == []  # objects are what they were; whoever watches lists them anew
+    assert _past(path) == []  # objects are what they were; watchers list them anew
     assert _opened(path) == 22
     _written_once_more(path)
     assert _past(path) == [(23, "ADDED")]

@@ -1,4 +1,4 @@
-"""The fan: everybody is woken, together, and what they are told is made once."""
+"""Watchers are woken together, and what they are sent is made once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from unisono.apiserver.storage.history import WatchNotifier
 
 
-def test_news_that_come_together_wake_everybody_once() -> None:
+def test_news_that_come_together_wake_all_watchers_once() -> None:
     async def story() -> list[str]:
         watchers, woken = WatchNotifier(), []
         watchers.join(lambda: woken.append("a"))

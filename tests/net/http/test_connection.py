@@ -216,7 +216,7 @@ def test_an_old_client_watches_without_chunks(tmp_path: Path) -> None:
     told(story, tmp_path)
 
 
-def test_who_does_not_read_delays_nobody(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_delays_no_other(tmp_path: Path) -> None:
     async def story(there: Cluster) -> None:
         for number in range(12):
             await there.make(f"big-{number}", 900_000)
@@ -285,7 +285,7 @@ async def pair(there: Cluster, admit: Admit = lambda *_: SOMEBODY) -> Pair:
     return Pair(connection, theirs, connections)
 
 
-def _nobody(*_: object) -> User:
+def _anonymous(*_: object) -> User:
     raise ApiError(401, "Unauthorized", "Unauthorized")
 
 
@@ -299,11 +299,11 @@ WHOLE = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
         (lambda *_: SOMEBODY, b"GET /version HTTP/1.1\r\nHo", 5, 20),
         (lambda *_: SOMEBODY, post("a", 100)[:-50], 50, 70),
         (lambda *_: SOMEBODY, WHOLE, 100, 130),
-        (_nobody, WHOLE, 5, 20),
+        (_anonymous, WHOLE, 5, 20),
     ],
     ids=["silent", "half a head", "half a body", "idle", "idle and unknown"],
 )
-def test_who_takes_too_long_to_ask_is_hung_up_on(
+def test_a_client_that_takes_too_long_to_ask_is_cut_off(
     admit: Admit, sent: bytes, not_after: float, seconds: float, tmp_path: Path
 ) -> None:
     async def story(there: Cluster) -> None:
@@ -314,7 +314,7 @@ def test_who_takes_too_long_to_ask_is_hung_up_on(
     told(story, tmp_path)
 
 
-def test_who_does_not_read_an_answer_is_hung_up_on(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_an_answer_is_cut_off(tmp_path: Path) -> None:
     async def story(there: Cluster) -> None:
         for number in range(5):
             await there.make(f"big-{number}", 900_000)

@@ -55,7 +55,7 @@ def test_it_may_come_byte_by_byte_and_in_parts_with_a_ping_between() -> None:
         (masked(0, b"x"), 1002),  # a part of nothing
         (masked(BINARY, b"x", is_last=False) + masked(BINARY, b"y"), 1002),  # two at once
         (masked(3, b"x"), 1002),
-        (b"\xf2" + masked(BINARY, b"x")[1:], 1002),  # an extension that nobody agreed on
+        (b"\xf2" + masked(BINARY, b"x")[1:], 1002),  # an extension that was not agreed on
         (masked(CLOSE, b"x" * 126), 1002),
         (struct.pack("!BBQ", 0x82, 0xFF, MOST_MESSAGE_BYTES + 1) + MASK, 1009),
     ],
