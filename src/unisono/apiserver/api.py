@@ -17,16 +17,14 @@ import orjson
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.controllers import custom_resources
 from unisono.apiserver.controllers.disruption_budgets import DisruptionBudgetController
-from unisono.apiserver.controllers.event_expiry import expire_events
-from unisono.apiserver.controllers.garbage_collector import GarbageCollector
+from unisono.apiserver.controllers.garbage_collector import GarbageCollector, expire_events
 from unisono.apiserver.controllers.pod_gc import remove_ended_pods
 from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
 from unisono.apiserver.discovery.groups import verbs_of
 from unisono.apiserver.errors import ApiError, method_not_allowed
 from unisono.apiserver.request import Request
-from unisono.apiserver.rest.access_control import AccessControl
 from unisono.apiserver.rest.body import parse_object
-from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.context import AccessControl, ServerContext
 from unisono.apiserver.rest.delete import Deleter
 from unisono.apiserver.rest.direct_writes import DirectWrites
 from unisono.apiserver.rest.exec_session import ExecStarter, enter, instead_of, no_command

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.manifests import kind
-from unisono.apiserver.tables.printers import PRINTERS
-from unisono.apiserver.tables.table import as_table
+from unisono.apiserver.tables.table import PRINTERS, as_table
 from unisono.kinds.shapes.served import Column
 
 RECORDED: dict[str, dict[str, Any]] = {

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.manifests import kind
 from unisono.apiserver.tables.jsonpath import compile_path
-from unisono.apiserver.tables.printers import PRINTERS
-from unisono.apiserver.tables.table import as_table, printer_of
+from unisono.apiserver.tables.table import PRINTERS, as_table, printer_of
 from unisono.apiserver.times import timestamp
 from unisono.kinds.shapes.served import Column, Served, served_kinds
 

@@ -22,8 +22,8 @@ from unisono.apiserver.access.filters import ANONYMOUS
 from unisono.apiserver.access.reserved_fields import overreach
 from unisono.apiserver.errors import ApiError, Cause, forbidden, invalid, method_not_allowed
 from unisono.apiserver.request import Request, User
-from unisono.apiserver.rest.access_control import AccessControl
 from unisono.apiserver.rest.body import parse_object
+from unisono.apiserver.rest.context import AccessControl
 from unisono.apiserver.rest.route import Route
 from unisono.kinds.overriding import override
 

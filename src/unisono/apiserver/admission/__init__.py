@@ -18,7 +18,6 @@ from unisono.apiserver.admission import (
     priority_class_rules,
     submit_warnings,
     suspend,
-    unsupported,
 )
 from unisono.apiserver.strategy import Context, Json
 from unisono.kinds.shapes.served import Served
@@ -42,5 +41,5 @@ def mutate(served: Served, obj: Json, old: Json | None, context: Context) -> Non
 
 def advise(served: Served, obj: Json, context: Context) -> Iterable[str]:
     """Yield what a new object's author should know."""
-    yield from unsupported.advise(served, obj)
+    yield from submit_warnings.advise_unsupported(served, obj)
     yield from submit_warnings.advise(served, obj, context)

@@ -1,5 +1,6 @@
 """What `kubectl get` shows: rows of cells, computed by the server for every kind.
 
 `table` puts them together. Built-in kinds have a printer each (`core`, `pods`, `workloads`, …, all
-in `printers`); the others get theirs from the columns that their definition declares (`jsonpath`).
+named in `table`); the others get theirs from the columns that their definition declares
+(`jsonpath`).
 """
