@@ -22,6 +22,7 @@ from unisono.apiserver.controllers.pod_gc import remove_ended_pods
 from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
 from unisono.apiserver.discovery.groups import verbs_of
 from unisono.apiserver.errors import ApiError, method_not_allowed
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse_object
 from unisono.apiserver.rest.context import AccessControl, ServerContext
@@ -39,7 +40,6 @@ from unisono.apiserver.rest.watch import Watches
 from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large
 from unisono.apiserver.storage.store import Store, WriteFailed
-from unisono.apiserver.strategy import Json
 from unisono.net.http.messages import Response
 
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.strategy import Json
+from unisono.apiserver.objects import Json
 from unisono.kinds.autoscaler_versions import lower_autoscaler, raise_autoscaler
 from unisono.kinds.event_faces import to_core_event, to_new_event
 from unisono.kinds.kueue import convert as kueue

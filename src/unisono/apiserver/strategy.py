@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import User
-
-Json = dict[str, Any]
 
 
 class Context(Protocol):

@@ -21,13 +21,12 @@ from unisono.apiserver.access.escalation import escalation
 from unisono.apiserver.access.filters import ANONYMOUS
 from unisono.apiserver.access.reserved_fields import overreach
 from unisono.apiserver.errors import ApiError, Cause, forbidden, invalid, method_not_allowed
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.body import parse_object
 from unisono.apiserver.rest.context import AccessControl
 from unisono.apiserver.rest.route import Route
 from unisono.kinds.overriding import override
-
-Json = dict[str, Any]
 
 _AUTHENTICATION = "authentication.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"

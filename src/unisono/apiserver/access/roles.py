@@ -15,9 +15,8 @@ kinds are named one by one: a star would also stand for their status, and for ki
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 GROUP = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")

@@ -19,7 +19,8 @@ from unisono.apiserver.admission import (
     submit_warnings,
     suspend,
 )
-from unisono.apiserver.strategy import Context, Json
+from unisono.apiserver.objects import Json
+from unisono.apiserver.strategy import Context
 from unisono.kinds.shapes.served import Served
 
 

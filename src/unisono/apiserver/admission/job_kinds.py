@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from unisono.apiserver.builtin.fields import Json, at, child, items
+from unisono.apiserver.builtin.fields import at, child, items
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context
 from unisono.kinds.known import KNOWN
 from unisono.kinds.registry import Kind

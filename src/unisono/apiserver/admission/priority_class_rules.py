@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from unisono.apiserver.admission.suspend import WORKLOADS, read_settings
-from unisono.apiserver.builtin.fields import Json
 from unisono.apiserver.errors import forbidden
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import MASTERS, User
 from unisono.apiserver.strategy import Context
 from unisono.kinds.policy.schema import PriorityClassRule

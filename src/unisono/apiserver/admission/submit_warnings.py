@@ -30,10 +30,11 @@ from unisono.apiserver.admission.suspend import (
     namespace_labels,
     read_settings,
 )
-from unisono.apiserver.builtin.fields import Json, at, items, labels_of
+from unisono.apiserver.builtin.fields import at, items, labels_of
 from unisono.apiserver.builtin.jobs import shape_of
 from unisono.apiserver.builtin.typed_validation import known_kind
 from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context
 from unisono.kinds.decode import decode
 from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH

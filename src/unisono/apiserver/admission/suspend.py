@@ -26,9 +26,10 @@ from unisono.apiserver.admission.job_kinds import (
     suspend,
 )
 from unisono.apiserver.builtin.field_errors import invalid as wrong_value
-from unisono.apiserver.builtin.fields import Json, at, child, items, labels_of
+from unisono.apiserver.builtin.fields import at, child, items, labels_of
 from unisono.apiserver.builtin.pods.status import note_gates
 from unisono.apiserver.errors import invalid
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context
 from unisono.apiserver.times import timestamp
 from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
 from unisono.apiserver.builtin.fields import (
-    Json,
     annotations_of,
     at,
     child,
@@ -22,6 +21,7 @@ from unisono.apiserver.builtin.pods.defaults import fill_template
 from unisono.apiserver.builtin.pods.validation import check_template
 from unisono.apiserver.builtin.typed_validation import causes_of
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
 from unisono.kinds.overriding import override

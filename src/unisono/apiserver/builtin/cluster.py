@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import forbidden
-from unisono.apiserver.builtin.fields import Json, at, child, fill, items
+from unisono.apiserver.builtin.fields import at, child, fill, items
 from unisono.apiserver.builtin.pods.defaults import NOT_READY
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.overriding import override

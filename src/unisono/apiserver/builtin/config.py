@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from unisono.apiserver.builtin.field_errors import forbidden, immutable, invalid, required, too_long
-from unisono.apiserver.builtin.fields import Json, annotations_of, at, child, fill_text
+from unisono.apiserver.builtin.fields import annotations_of, at, child, fill_text
 from unisono.apiserver.errors import Cause, bad_request
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import about, invalid, not_supported, required
-from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text
+from unisono.apiserver.builtin.fields import at, child, fill, fill_text
 from unisono.apiserver.builtin.jobs import check_generated_fields_absent, check_job_spec
 from unisono.apiserver.builtin.pods.defaults import fill_template
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.digits import whole_number
 from unisono.kinds.overriding import override

@@ -22,9 +22,10 @@ from unisono.apiserver.builtin.field_errors import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text, items, numbered
+from unisono.apiserver.builtin.fields import at, child, fill, fill_text, items, numbered
 from unisono.apiserver.builtin.metadata import wrong_with_service_name
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.schema.checker import Checker
 from unisono.apiserver.schema.patterns import pattern_problem
 from unisono.apiserver.schema.rules import rule_problem

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.apiserver.strategy import Json
+from unisono.apiserver.objects import Json
 
 
 def selects(budget: Json, labels: Mapping[str, str]) -> bool:

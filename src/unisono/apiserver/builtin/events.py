@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import invalid, required
-from unisono.apiserver.builtin.fields import Json, at
+from unisono.apiserver.builtin.fields import at
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.times import micro_timestamp, seconds
 from unisono.kinds.overriding import override

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 
 def child(obj: Json, name: str) -> Json:

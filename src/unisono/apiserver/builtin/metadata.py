@@ -22,8 +22,9 @@ from unisono.apiserver.builtin.field_errors import (
     too_long,
     too_many,
 )
-from unisono.apiserver.builtin.fields import Json, at, numbered
+from unisono.apiserver.builtin.fields import at, numbered
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.kinds.meta import (
     wrong_with_dns_label,
     wrong_with_label_key,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import forbidden, not_supported, required
-from unisono.apiserver.builtin.fields import Json, at, child, fill, fill_text
+from unisono.apiserver.builtin.fields import at, child, fill, fill_text
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from unisono.apiserver.builtin.fields import Json
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import Problem
 from unisono.kinds.intake import examine

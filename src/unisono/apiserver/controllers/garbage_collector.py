@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.delete import CRD_CLEANUP, FOREGROUND, ORPHAN, Deleter, Options
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Change, Key, Kind, Record
-from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds
 
 _PER_TURN = 50

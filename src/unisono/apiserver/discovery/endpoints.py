@@ -10,10 +10,10 @@ import orjson
 
 from unisono.apiserver.discovery import groups, openapi
 from unisono.apiserver.errors import ApiError, method_not_allowed, not_found
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.route import Route, UnknownPath
-from unisono.apiserver.strategy import Json
 from unisono.net.http.messages import Response
 
 _V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

@@ -17,11 +17,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from unisono.apiserver.objects import Json
 from unisono.kinds.shapes.served import GROUPS, Served
-
-Json = dict[str, Any]
 
 DISCOVERY_GROUP = "apidiscovery.k8s.io"
 

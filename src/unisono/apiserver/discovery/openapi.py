@@ -15,9 +15,8 @@ from typing import Any
 import orjson
 
 from unisono import __version__
+from unisono.apiserver.objects import Json
 from unisono.kinds.shapes.served import BUILT_IN, Served, all_definitions, definition
-
-Json = dict[str, Any]
 
 # A complete OpenAPI v2 document in protobuf, with no paths and no definitions: all that kubectl
 # before 1.29 needs for everything but `explain`.

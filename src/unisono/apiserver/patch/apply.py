@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import ApiError, Cause, bad_request
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.compare import claims, differences, object_claims, object_differences
 from unisono.apiserver.patch.copying import bounded, copied, equal
 from unisono.apiserver.patch.field_set import (
@@ -53,8 +54,6 @@ from unisono.apiserver.patch.removal import pruned
 from unisono.apiserver.patch.skeleton import skeleton
 from unisono.apiserver.patch.tracked_fields import Tracked, is_built_in, tracked_fields
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 # The manager of fields that were written before ownership was tracked.
 BEFORE_FIRST_APPLY = "before-first-apply"

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.copying import equal
 from unisono.apiserver.patch.field_set import SELF, Tree
 from unisono.apiserver.patch.merge_schema import FIELDS, LEAF, UNOWNED, MergeSchema
 from unisono.apiserver.patch.tracked_fields import Tracked
-
-Json = dict[str, Any]
 
 # Down to this level, parts that are alike are skipped by comparing them whole, which is quick.
 # Below it they are walked: a whole comparison at each of two hundred levels would look at the last

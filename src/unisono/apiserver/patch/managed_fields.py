@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from unisono.apiserver.errors import Cause, bad_request, invalid
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.compare import object_differences
 from unisono.apiserver.patch.copying import bounded
 from unisono.apiserver.patch.field_set import Tree, difference, read_fields, union, union_of
@@ -21,8 +22,6 @@ from unisono.apiserver.patch.merge_schema import MergeSchema, Unshareable, merge
 from unisono.apiserver.patch.skeleton import skeleton
 from unisono.apiserver.patch.tracked_fields import Tracked, tracked_fields
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 
 @bounded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.compare import claims
 from unisono.apiserver.patch.field_set import (
     Tree,
@@ -14,8 +15,6 @@ from unisono.apiserver.patch.field_set import (
     with_parents,
 )
 from unisono.apiserver.patch.merge_schema import FIELDS, LEAF, MergeSchema
-
-Json = dict[str, Any]
 
 
 def pruned(

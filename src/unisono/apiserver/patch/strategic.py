@@ -18,11 +18,10 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import ApiError, bad_request
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.copying import bounded, copied
 from unisono.apiserver.patch.metadata_schema import METADATA
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 PATCH = "$patch"
 RETAIN_KEYS = "$retainKeys"

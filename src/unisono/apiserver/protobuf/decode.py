@@ -18,11 +18,10 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import unsupported_media_type
+from unisono.apiserver.objects import Json
 from unisono.apiserver.protobuf import wire
 from unisono.apiserver.protobuf.messages import Field, message, message_of
 from unisono.apiserver.protobuf.wire import Budget, broken, read_message
-
-Json = dict[str, Any]
 
 MAGIC = b"k8s\0"
 

@@ -11,6 +11,7 @@ import orjson
 
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import Cause, bad_request, invalid, unsupported_media_type
+from unisono.apiserver.objects import Json
 from unisono.apiserver.protobuf.decode import decode as decode_protobuf
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.size_limits import looks_like_json, refuse_body
@@ -20,7 +21,6 @@ from unisono.apiserver.schema.body_checks import (
     has_every_key,
     refuse_deep,
 )
-from unisono.apiserver.strategy import Json
 from unisono.kinds.yaml_values import Unreadable, yaml_documents
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -8,12 +8,12 @@ from typing import Any
 
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.errors import not_found
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.storage.decoded_cache import DecodedCache
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.storage.store import Store
-from unisono.apiserver.strategy import Json
 
 # ---- the seam to access control ------------------------------------------------------------------
 #

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, invalid
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse
 from unisono.apiserver.rest.context import ServerContext
@@ -21,7 +22,6 @@ from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.write_options import is_dry_run
 from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds, timestamp
 
 FOREGROUND = "foregroundDeletion"

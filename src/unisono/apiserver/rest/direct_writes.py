@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.request import Origin, Request, User
@@ -26,7 +27,6 @@ from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 
 _OPTIONS = WriteOptions(manager="unisono")
 

@@ -20,9 +20,9 @@ from typing import Any, Protocol
 import orjson
 
 from unisono.apiserver.errors import ApiError, bad_request
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.pod_logs import container_of
-from unisono.apiserver.strategy import Json
 from unisono.net.http.messages import Response
 from unisono.net.http.websocket import (
     BINARY,

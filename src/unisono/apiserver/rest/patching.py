@@ -15,6 +15,7 @@ from unisono.apiserver.errors import (
     not_found,
     unsupported_media_type,
 )
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.patch.strategic import strategic_merge
@@ -34,7 +35,6 @@ from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large, is_large
 from unisono.apiserver.schema.body_checks import refuse_deep
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from unisono.apiserver.errors import ApiError, bad_request
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
-from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds
 from unisono.kinds.digits import is_digits
 

@@ -10,11 +10,11 @@ import orjson
 
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import bad_request, not_acceptable
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.read import Page
 from unisono.apiserver.rest.versions import shown, shown_bytes
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 from unisono.apiserver.tables.table import as_table, rows_of
 from unisono.net.http.messages import Response
 

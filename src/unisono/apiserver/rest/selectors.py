@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono.apiserver.errors import ApiError, bad_request
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 from unisono.kinds.meta import wrong_with_label_key, wrong_with_label_value
 from unisono.kinds.nearest import did_you_mean
 

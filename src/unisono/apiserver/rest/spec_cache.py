@@ -14,8 +14,8 @@ import orjson
 
 from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.catalogue import Resource
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.field_set import Tree
-from unisono.apiserver.strategy import Json
 
 # A filled spec has one or two kilobytes; more templates than this are hardly in use at once.
 _MOST_KEPT = 256

@@ -12,6 +12,7 @@ import orjson
 from unisono.apiserver.builtin.disruption_budgets import allowed_disruptions, selects
 from unisono.apiserver.builtin.metadata import check_metadata
 from unisono.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import media_type, parse
@@ -23,7 +24,6 @@ from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.write_options import WriteOptions, is_dry_run
 from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import timestamp
 
 _REPLICAS = ".spec.replicas"

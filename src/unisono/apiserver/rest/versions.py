@@ -9,9 +9,9 @@ import orjson
 
 from unisono.apiserver.catalogue import Catalogue, Resource
 from unisono.apiserver.conversion import convert
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.managed_fields import Translate
 from unisono.apiserver.storage.record import Record
-from unisono.apiserver.strategy import Json
 from unisono.kinds.shapes.shape import Shape
 
 

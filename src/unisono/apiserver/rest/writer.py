@@ -40,6 +40,7 @@ from unisono.apiserver.errors import (
     invalid,
     not_found,
 )
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.apiserver.request import Origin, Request
 from unisono.apiserver.rest.body import report_fields
@@ -62,7 +63,7 @@ from unisono.apiserver.rest.versions import shown, shown_bytes, stored, translat
 from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.storage.record import Key, Record
 from unisono.apiserver.storage.store import TooLarge
-from unisono.apiserver.strategy import Json, Strategy
+from unisono.apiserver.strategy import Strategy
 from unisono.apiserver.times import timestamp
 
 _MAX_GENERATED_BASE = 58

@@ -10,9 +10,9 @@ An update is measured against the object it changes: a mistake that stood there 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.schema import fault
 from unisono.apiserver.schema.body_checks import refuse_deep
 from unisono.apiserver.schema.counterpart import NOTHING, Comparing
@@ -24,8 +24,6 @@ from unisono.apiserver.schema.rules import compile_rules
 from unisono.apiserver.schema.structure import compile_check
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 # A hostile document could have a mistake per byte.
 _MAX_CAUSES = 50

@@ -7,11 +7,8 @@ have most of them in hand anyway. None may be changed.
 
 from __future__ import annotations
 
-from typing import Any
-
+from unisono.apiserver.objects import Json
 from unisono.apiserver.storage.record import Key, Record
-
-Json = dict[str, Any]
 
 # A thousand jobs that start at once are a few thousand objects, each of which is looked at several
 # times within some seconds. An object takes a few kilobytes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.tables.age import UNKNOWN, age
 from unisono.apiserver.tables.printer import (
     AGE,
@@ -15,7 +16,6 @@ from unisono.apiserver.tables.printer import (
     Cell,
     Content,
     Heading,
-    Json,
     Printer,
     column,
     container_columns,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.tables.age import age
 
-Json = dict[str, Any]
 Content = str | int | float | bool | None
 Cell = Callable[[Mapping[str, Any], float], Content]  # takes the object and the time
 Cells = Callable[[Mapping[str, Any], float], list[Content]]

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.tables import core, extensions, network_and_storage, pods, workloads
 from unisono.apiserver.tables.age import INVALID, duration
 from unisono.apiserver.tables.core import EVENTS, by_time
@@ -30,8 +31,6 @@ from unisono.apiserver.tables.printer import (
 )
 from unisono.apiserver.times import seconds
 from unisono.kinds.shapes.served import Column, Served
-
-Json = dict[str, Any]
 
 _META_VERSION = "meta.k8s.io/v1"
 

@@ -12,9 +12,10 @@ from unisono.apiserver.builtin.field_errors import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.fields import Json, at, numbered
+from unisono.apiserver.builtin.fields import at, numbered
 from unisono.apiserver.builtin.metadata import check_labels
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.kinds.meta import wrong_with_dns_label, wrong_with_label_key, wrong_with_label_value
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

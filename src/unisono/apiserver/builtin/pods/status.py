@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.builtin.fields import Json, at, child, items
+from unisono.apiserver.builtin.fields import at, child, items
 from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.objects import Json
 from unisono.apiserver.times import timestamp
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.text_cache import cached_if_short

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import forbidden, invalid
-from unisono.apiserver.builtin.fields import Json, at, child, items
+from unisono.apiserver.builtin.fields import at, child, items
 from unisono.apiserver.builtin.pods.defaults import add_default_tolerations, fill_pod
 from unisono.apiserver.builtin.pods.status import fill_pod_status, note_gates, qos_class
 from unisono.apiserver.builtin.pods.validation import check_pod_spec
@@ -13,6 +13,7 @@ from unisono.apiserver.builtin.priority_classes import set_priority
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
 from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 

@@ -19,7 +19,7 @@ from unisono.apiserver.builtin.field_errors import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.fields import Json, at, items, numbered
+from unisono.apiserver.builtin.fields import at, items, numbered
 from unisono.apiserver.builtin.metadata import check_annotations, check_labels
 from unisono.apiserver.builtin.pods.containers import (
     MAX_PORT,
@@ -33,6 +33,7 @@ from unisono.apiserver.builtin.pods.containers import (
 from unisono.apiserver.builtin.pods.scheduling import check_placement_fields
 from unisono.apiserver.builtin.typed_validation import cause_of
 from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import Json
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.decode import decode
