@@ -334,11 +334,11 @@ def test_an_admission_that_an_earlier_leader_wrote_late_is_taken_back() -> None:
         for one in conditions:
             if one["type"] == names.PLACEMENT:
                 one |= {"reason": "Committing", "status": "False"}
-        await world.store.landed()
+        await world.store.committed()
         world.pump()
         key = Key("default", late["metadata"]["name"])
         await world.set_status(names.WORKLOAD, key.name, late["status"])
-        await world.store.landed()
+        await world.store.committed()
         world.pump()
         for epoch, written in ((1, False), (2, True)):
             gangs = GangController(came_late=lambda one: is_of_earlier_leader(one, epoch))  # noqa: B023

@@ -30,7 +30,7 @@ def test_removes_the_oldest_ended_pods(monkeypatch: pytest.MonkeyPatch) -> None:
             phase = "Running" if name == "runs" else "Succeeded"
             await world.set_status(POD, name, {"phase": phase})
         assert world.api.tidy() == 2
-        await world.store.landed()
+        await world.store.committed()
         left = {pod["metadata"]["name"] for pod in (await world.client.list(POD)).items}
         assert left == {"counted", "runs", "third", "fourth"}
         assert world.api.tidy() == 0

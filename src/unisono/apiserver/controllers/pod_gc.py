@@ -2,7 +2,7 @@
 
 As kube-controller-manager does it (`--terminated-pod-gc-threshold`, 12,500 there and here): a Job
 with a million completions would otherwise leave a million pods, some 20 kB of memory each. A pod
-that somebody's finalizer holds is still to be counted by its Job, and stays.
+with a finalizer is still to be counted by its Job, and stays.
 """
 
 from __future__ import annotations
