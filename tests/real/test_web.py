@@ -112,8 +112,8 @@ def test_a_gang_says_the_same_as_why(cluster: Cluster) -> None:
         for fact in why["facts"]:
             if fact["fact"] not in ("Planned", "Expected"):
                 assert fact["says"].replace("nvidia.com/gpu", "GPUs") in page
-        assert "What would change it" in page
-        assert f"Number {why['position']['place']} of {why['position']['of']}" in page
+        assert "To change that" in page
+        assert f"Position {why['position']['place']} of {why['position']['of']}" in page
 
     cluster.look(story)
 
@@ -124,7 +124,7 @@ def test_nodes_show_their_pods_and_problems(cluster: Cluster) -> None:
 
     async def story(tab: Tab) -> None:
         await cluster.open(tab, "/map")
-        assert await tab.run("document.querySelectorAll('.cells i[data-who]').length") == 6
+        assert await tab.run("document.querySelectorAll('.cells i[data-holder]').length") == 6
         keys = "[...document.querySelectorAll('.map li')].map((one) => one.dataset.key)"
         assert sorted(await tab.run(keys)) == names
         listed = await cluster.open(tab, "/nodes")
@@ -140,7 +140,7 @@ def test_what_is_done_appears_at_once_and_is_told_later(cluster: Cluster) -> Non
         cluster.unisono("apply", "-f", "-", text=JOB.replace("NAME", "j3"))
         await tab.until(f"{TEXT}.includes('j3')")
         cluster.unisono("delete", "job", "j3")
-        await tab.until(f"{TEXT}.includes('None that matches')")
+        await tab.until(f"{TEXT}.includes('No match')")
         chart = await cluster.open(tab, "/timeline?span=3600")
         assert "cq" in chart
         await tab.until("document.querySelector('.bar')")

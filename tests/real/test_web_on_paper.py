@@ -86,7 +86,7 @@ def test_pages_say_what_the_board_says(tmp_path: Path) -> None:
         text = await tab.run("document.getElementById('page').innerText")
         held = sum(row["held"] for row in board.nodes().values())
         assert f"{held} in use" in text
-        assert f"gangs wait\n{len(board.waiting)}" in text
+        assert f"waiting\n{len(board.waiting)}" in text
         await show(tab, there, "/workloads?state=waits")
         rows = await tab.run(
             "[...document.querySelectorAll('tbody tr')].map((one) => one.dataset.key)"
@@ -96,13 +96,13 @@ def test_pages_say_what_the_board_says(tmp_path: Path) -> None:
         page = await tab.run("document.getElementById('page').innerText")
         first = next(one for one in board.waiting if one.waits.start and one.pods > 1)
         assert first.waits.says.replace("nvidia.com/gpu", "GPUs") in page
-        assert "What would change it" in page
+        assert "To change that" in page
         await show(tab, there, place(there, "RUNNING"))
         running = next(one for one in board.running if one.pods > 1 and one.ready)
         members = await tab.run("document.querySelectorAll('tbody tr').length")
         assert members == running.pods
         await show(tab, there, "/map")
-        cells = "document.querySelectorAll('.cells i[data-who]').length"
+        cells = "document.querySelectorAll('.cells i[data-holder]').length"
         assert await tab.run(cells) == held
         await show(tab, there, "/queues")
         assert await tab.run("document.querySelectorAll('.queue').length") == len(
@@ -125,7 +125,7 @@ def test_what_happens_appears_without_reloading(tmp_path: Path) -> None:
         await tab.until("document.body.dataset.drawn === 'workloads'")
         await tab.run("document.getElementById('search').focus()")
         await tab.write("latecom")
-        await tab.until("document.body.innerText.includes('None that matches')")
+        await tab.until("document.body.innerText.includes('No match')")
         there.cache.observe(WORKLOAD, None, objects.workload("latecomer"))
         await tab.until("document.querySelector('tbody tr')")
         # A user who types continues in the same document.
@@ -192,7 +192,8 @@ def test_a_stranger_sees_nothing_and_can_sign_in_and_out(tmp_path: Path) -> None
         assert "research" not in await tab.run("document.documentElement.outerHTML")
         await tab.write("wrong")
         await tab.press("Enter")
-        await tab.until("document.querySelector('.wrong').textContent === 'Nobody has this token.'")
+        wrong = "document.querySelector('.wrong').textContent"
+        await tab.until(f"{wrong} === 'This token is not valid.'")
         await tab.run("document.getElementById('token').value = ''")
         await tab.write(TOKEN)
         await tab.press("Enter")
