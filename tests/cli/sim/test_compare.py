@@ -71,7 +71,7 @@ def test_jobs_go_to_the_queue_that_is_called_like_theirs(
     assert json.loads(capsys.readouterr().out)["policies"][0]["completed"] == 60
     path.write_text(QUEUES.replace("NAME", "team-1") + QUEUES.replace("NAME", "others")[FLAVOR:])
     assert main(["sim", "compare", str(path), *TRACE, "--seeds", "1"]) == 2
-    assert 'has no queue for the trace\'s "team-2"; it has' in capsys.readouterr().err
+    assert 'has no queue named "team-2", as the trace needs; it has' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
