@@ -114,7 +114,7 @@ def _open_table(cycle: Decisions, reused: Kept | None) -> None:
         cycle.table = EasyTable(view, reused if isinstance(reused, EasyShadow) else None)
         return
     arrivals = [(each.waiting, each.group) for each in cycle.timeline.arrivals]
-    if isinstance(reused, ConservativeTable) and reused.fits(arrivals):
+    if type(reused) is ConservativeTable and reused.fits(arrivals):
         cycle.table = reused.resumed(view)
     else:
         cycle.table = ConservativeTable(view, rules)

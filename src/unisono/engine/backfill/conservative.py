@@ -42,6 +42,10 @@ from unisono.engine.state.transaction import Booked, Starting
 MOST_TRIED = 32
 
 
+# Equal bounds hold for a queue's workloads of one shape and relation to advance reservations.
+_BoundsKey = tuple[ClusterQueueState, int, str]
+
+
 class ConservativeTable(ReservationTable):
     """Reservations for all pending workloads, or for as many as the policy allows."""
 
@@ -53,7 +57,8 @@ class ConservativeTable(ReservationTable):
         self._is_shared = False  # set: intervals, capacity and the rest are the last cycle's
         self._reservations: dict[WorkloadKey, BackfillReservation] = {}
         self._first: BackfillReservation | None = None  # the earliest
-        self._bounds: dict[tuple[ClusterQueueState, int, str], Bounds] = {}
+        self._bounds: dict[_BoundsKey, Bounds] = {}
+        self._own_bounds: dict[_BoundsKey, None] = {}  # of these: not shared with the last cycle
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first reservation
         # Set for estimates: it records the nodes of each reservation.
         self.reserved_nodes: ReservedNodes | None = None
@@ -93,7 +98,7 @@ class ConservativeTable(ReservationTable):
         """
         self._is_shared = False
         self._reservations = {**self._reservations}
-        self._bounds = {kind: bounds.copy() for kind, bounds in self._bounds.items()}
+        self._bounds = {**self._bounds}  # each is copied when it is raised
         self._started = [*self._started]
         if self._intervals is not None and self._capacity is not None:
             self._intervals = self._intervals.copy()
@@ -259,6 +264,7 @@ class ConservativeTable(ReservationTable):
         bounds = self._bounds.get(kind)
         if bounds is None:
             bounds = self._bounds[kind] = Bounds()
+            self._own_bounds[kind] = None
         # From the second interval on: it was evaluated for now already.
         first = max(1, intervals.interval_at(bounds.earliest(limit_ms)))
         counted = counted_gang(self._state, group, waiting)
@@ -278,6 +284,9 @@ class ConservativeTable(ReservationTable):
             else:
                 found = self._place(waiting, group.cq, start, end)
             if found is not None:
+                if kind not in self._own_bounds:
+                    bounds = self._bounds[kind] = bounds.copy()
+                    self._own_bounds[kind] = None
                 bounds.note(limit_ms, start)
                 reservation = self._book_reservation(waiting, start, end, found)
                 self._record_nodes(reservation, counted, found)
