@@ -66,7 +66,7 @@ def a_cancelled_purchase_leaves_its_machines_to_the_next() -> None:
         assert len(taken) == 2
         assert taken < before
         (workload,) = [one for one in world.every(names.WORKLOAD) if "right" in str(one)]
-        assert "on its way already" in condition(workload, "CapacityPlanned")["message"]
+        assert "already being provisioned" in condition(workload, "CapacityPlanned")["message"]
         await world.pass_time(60)
         assert started(world, "right")
         assert {one["metadata"]["name"] for one in claims(world)} == taken
