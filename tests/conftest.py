@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,10 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.real.control_plane import ControlPlane
 
+
+# Times for people are local; expected outputs are the same everywhere.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 # How long examples take to make depends on who else uses the machine, and tells nothing of us.
 settings.register_profile("patient", suppress_health_check=[HealthCheck.too_slow], deadline=None)

@@ -69,8 +69,8 @@ def test_by_label_as_far_as_there_are_any(shell: Shell) -> None:
         (("p", "-c", "other"), 1, "container other is not valid for pod p"),
         (("job/nope",), 1, 'jobs.batch "nope" not found'),
         (("-l", "team=nobody"), 1, "no pods there with labels team=nobody"),
-        ((), 2, "say whose logs"),
-        (("p", "-l", "x=y"), 2, "say whose logs"),
+        ((), 2, "which logs?"),
+        (("p", "-l", "x=y"), 2, "which logs?"),
     ],
 )
 def test_what_there_is_not(shell: Shell, words: tuple[str, ...], code: int, message: str) -> None:

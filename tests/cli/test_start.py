@@ -46,7 +46,7 @@ def test_processes_of_several_people_are_refused_without_namespaces(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(machine, "has_sandbox", lambda: False)
     words = ["--users", str(tmp_path / "users.yaml"), "--pods", "process"]
-    with pytest.raises(InvalidManifest, match="lets nobody make any"):
+    with pytest.raises(InvalidManifest, match="this machine does not allow"):
         up.run(up.parser().parse_args(words))
 
 

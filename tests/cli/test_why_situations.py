@@ -15,17 +15,17 @@ from unisono.cli.why.text import text
 # What has to be said in each: the cause with its number, and the way out.
 SAID = {
     "quota-exhausted": ("may use 4 nvidia.com/gpu more", "4 nvidia.com/gpu freed"),
-    "preemption": ("2 pods of default/job/sweep are still stopping", "when their pods are gone"),
+    "preemption": ("2 pods of default/job/sweep are terminating", "when their pods are gone"),
     "gang-does-not-fit": ("3 of 4 pods fit", "room for 1 more pod"),
     "topology": ("best rack r1 holds 3 of 4", "room for 1 more pod in one rack"),
-    "turn": ("number 2 of 2: default/job-large", "a priority above 100"),
+    "turn": ("position 2 of 2: default/job-large", "a priority above 100"),
     "dependency": ("waits for default/prepare to succeed", "when default/prepare has succeeded"),
-    "begin": ("must not start before 2023-11-15T04:13:", "if there is room then"),
-    "too-large": ("can never use more than 16 nvidia.com/gpu", "estimate: never, as things are"),
+    "begin": ("must not start before 2023-11-15T04:13:", "if it fits then"),
+    "too-large": ("can never use more than 16 nvidia.com/gpu", "estimate: never in this cluster"),
     "hold": ("held by an administrator", "kubectl annotate -n default job train"),
     "provisioning": ("2 × g6e.48xlarge on-demand", "when the last machine is ready"),
     "stock-out": ("out of stock (asked 2)", "another zone or machine type"),
-    "node-fault": ("lost node n2 with 1 of its 2 pods", "or n2 back"),
+    "node-fault": ("lost node n2 with 1 of its 2 pods", "or n2 coming back"),
 }
 
 

@@ -170,7 +170,7 @@ def test_install_brings_what_is_missing_and_nothing_else(plane: ControlPlane) ->
     after = unisono(plane, "install", "--check")
     assert after.returncode == 0
     kept = "kept      CustomResourceDefinition hypernodes.topology.volcano.sh"
-    assert f"{kept}: somebody else's; it serves what we need" in after.stdout.splitlines()
+    assert f"{kept}: installed by others; it serves what we need" in after.stdout.splitlines()
     _survived(plane, flavor)
 
 

@@ -72,7 +72,8 @@ def test_applies_everything_except_what_others_installed(plane: ControlPlane) ->
     assert checked.returncode == 0, checked.stdout
     kept = [line for line in checked.stdout.splitlines() if not line.startswith("there ")]
     assert kept == [
-        f"kept      CustomResourceDefinition {_FOREIGN}: somebody else's; it serves what we need"
+        f"kept      CustomResourceDefinition {_FOREIGN}: installed by others; "
+        "it serves what we need"
     ]
 
 

@@ -1,4 +1,4 @@
-"""`unisono alerts`: what somebody should look at in an embedded cluster, without a Prometheus."""
+"""`unisono alerts`: what needs attention in an embedded cluster, without a Prometheus."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _asked(instance: Instance) -> list[Json]:
     address = instance.remembered().get("metrics") if instance.is_running() else None
     if not isinstance(address, str):
         where = f"{instance.directory} does not run, or shows no metrics (--metrics-port none)"
-        raise AnswerIsNo(f"nobody watches: {where}")
+        raise AnswerIsNo(f"no alerts are evaluated: {where}")
     page = f"{address.removesuffix('/metrics')}/api/v1/alerts"
     try:
         with urllib.request.urlopen(page, timeout=_TIMEOUT_SECONDS) as answer:

@@ -23,7 +23,7 @@ examples:
   unisono crds kueue.x-k8s.io | unisono apply --kubeconfig other.yaml -f -
   unisono apply -f job.yaml --dry-run -o yaml
 
-Fields that somebody else has set to another value are a conflict; --force-conflicts takes them.
+Fields that another manager set to another value are a conflict; --force-conflicts takes them over.
 Objects with generateName instead of a name are created, each time anew.
 """
 

@@ -42,7 +42,7 @@ def claim_sheet(claims: Sequence[Json]) -> Sheet:
 
 
 def price_and_holder(node: Json, bought: Mapping[str, Json]) -> tuple[str, str]:
-    """Return what a node costs an hour, and for whom it is kept."""
+    """Return the hourly price of a node, and the workload that it is kept for."""
     own = bought.get(node["name"], {})
     return str(own.get("price", node["price"])), str(own.get("heldFor", ""))
 

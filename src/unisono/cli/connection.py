@@ -102,7 +102,7 @@ async def _connected(access: Access, arguments: argparse.Namespace, work: Work) 
         interactive=sys.stdin is not None and sys.stdin.isatty(),
         on_warning=lambda text: print(f"unisono: warning: {text}", file=sys.stderr),
     ) as client:
-        # Who waits at a terminal would rather hear that nobody answers than wait half a minute.
+        # At a terminal, an error at once is better than half a minute of retries.
         return await work(client.variant(most_tries=1), arguments)
 
 

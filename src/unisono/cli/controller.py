@@ -30,10 +30,10 @@ examples:
   unisono controller --policy policy.yaml
   unisono controller --ledger /ledger/ledger.db --prometheus http://prometheus.monitoring:9090
 
-One of several replicas leads, by a Lease; the others stand by and know as much. Where an operator
-of somebody else runs (JobSet, Trainer, Training Operator, KubeRay, Volcano), ours for those kinds
-steps aside. Pods of queued jobs wait behind the gate unisono.dev/gang until the whole gang has its
-nodes; then kube-scheduler binds them there. SIGTERM ends what was begun and gives the lease back.
+One of several replicas leads, by a Lease; the others are warm standbys. Where an upstream operator
+runs (JobSet, Trainer, Training Operator, KubeRay, Volcano), ours for the same kinds stays off. Pods
+of queued jobs wait behind the scheduling gate unisono.dev/gang until the whole gang has its nodes;
+then kube-scheduler binds them there. SIGTERM finishes what was begun and releases the lease.
 """
 
 
@@ -105,23 +105,23 @@ def parser() -> argparse.ArgumentParser:
         type=operators,
         default=None,
         metavar="LIST",
-        help=f"which kinds of jobs to run ourselves, unless somebody else does: "
+        help=f"which kinds of jobs to run, where no upstream operator does: "
         f"{','.join(OPERATORS)}, all or none; may be repeated (default: all). The roles of "
-        "`unisono install` are for those that it was told",
+        "`unisono install` cover the operators that it was given",
     )
     made.add_argument(
         "--adopt",
         action="append",
         default=[],
         choices=(*OPERATORS, "kueue"),
-        help="act although another operator for these seems to run; may be repeated",
+        help="run although another operator for these kinds seems to run; may be repeated",
     )
     made.add_argument(
         "--machines",
         choices=("none", "karpenter", "autoscaler"),
         default="none",
-        help="who brings nodes for whole gangs: karpenter fulfils NodeClaims of ours, as the "
-        "NodePools of the cluster say; an autoscaler ProvisioningRequests, as AdmissionChecks say "
+        help="what provisions nodes for whole gangs: karpenter, by NodeClaims within the NodePools "
+        "of the cluster; an autoscaler, by ProvisioningRequests as AdmissionChecks say "
         "(default: none)",
     )
     made.add_argument(
@@ -137,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
         "--ledger",
         type=Path,
         metavar="FILE",
-        help="write down who uses which GPUs, for `unisono report --ledger FILE`",
+        help="record GPU usage there, for `unisono report --ledger FILE`",
     )
     made.add_argument(
         "--prometheus",

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def write_yaml(definitions: Iterable[dict[str, Any]]) -> None:
-    """Write documents one by one: whoever reads only the first does not wait for the last."""
+    """Write documents one by one: a reader of the first does not wait for the last."""
     for definition in definitions:
         sys.stdout.write("---\n")
         yaml.dump(

@@ -72,7 +72,7 @@ async def _text(client: Client, target: Target, namespace: str) -> str:
     }
     chosen = ",".join(f"{key}={value}" for key, value in fields.items() if value)
     events = await client.list(EVENT, namespace, fields=chosen)
-    # Of an object that had the name before nobody wants to hear; some report without a uid.
+    # Events of an earlier object of that name are left out; some events have no uid.
     uids = (obj["metadata"].get("uid"), target.name, "", None)
     about = [each for each in events.items if each["involvedObject"].get("uid") in uids]
     return described(obj, table, about, RealClock().now())

@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         "--row-remap-failed", action="store_true", help="it could not remap a broken row"
     )
     made.add_argument("--fall-off", action="store_true", help="it falls off the bus: it is gone")
-    made.add_argument("--silent", action="store_true", help="nobody exports its metrics any more")
+    made.add_argument("--silent", action="store_true", help="its metrics are not exported any more")
     return made
 
 

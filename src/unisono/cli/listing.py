@@ -121,7 +121,7 @@ def _print_first(sheets: list[Sheet], printed: list[Columns]) -> None:
 
 
 def _print_changed(old: Sheet, new: Sheet, columns: Columns) -> None:
-    """Print rows whose values are others now; that they grew older is no change."""
+    """Print the rows with other values than before; a greater age is no change."""
     changed = [
         row for row, value in zip(new.rows, new.values, strict=True) if value not in old.values
     ]

@@ -27,7 +27,7 @@ examples:
 Lines of several containers are prefixed with [POD CONTAINER].
 """
 
-# Streams that are open at once; each is a connection, and nobody can read more side by side.
+# Streams that are open at once; each is a connection.
 MOST_STREAMS = 64
 # A TrainJob owns a JobSet, that owns a Job, that owns pods.
 _MOST_GENERATIONS = 6
@@ -45,7 +45,7 @@ class Source:
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser("Print what containers wrote.", EXAMPLES)
-    made.add_argument("what", nargs="?", metavar="POD|KIND/NAME", help="a pod, or who owns pods")
+    made.add_argument("what", nargs="?", metavar="POD|KIND/NAME", help="a pod, or an owner of pods")
     made.add_argument("-l", "--selector", default="", metavar="LABELS", help="pods with these")
     made.add_argument("-c", "--container", default="", metavar="NAME", help="default: all of them")
     made.add_argument("-f", "--follow", action="store_true", help="go on until they end")
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Print the logs."""
     if bool(arguments.what) == bool(arguments.selector):
-        raise InvalidManifest("", "say whose logs: a pod, KIND/NAME, or -l LABELS")
+        raise InvalidManifest("", "which logs? Name a pod, KIND/NAME, or -l LABELS")
     return asked(arguments, _logs)
 
 
@@ -139,7 +139,7 @@ def _write(lines: list[bytes]) -> None:
     sys.stdout.buffer.flush()
 
 
-# ---- whose logs ----------------------------------------------------------------------------------
+# ---- pods and owners ----------------------------------------------------------------------------
 
 
 async def _pods(client: Client, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ class Owners:
     """Follows objects of one namespace to those they belong to, asking for each only once."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        """Know nobody yet."""
+        """Begin without owners."""
         self._client = client
         self._namespace = namespace
         self._above: dict[str, list[dict[str, Any]]] = {}  # owner references by uid

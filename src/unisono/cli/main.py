@@ -69,7 +69,7 @@ def _run(arguments: list[str], commands: Sequence[Command] | None) -> int:
     try:
         return _dispatch(arguments, commands)
     finally:
-        # Here and not at interpreter exit, where nobody could catch a broken pipe or a full disk.
+        # Here and not at interpreter exit, where a broken pipe or a full disk cannot be caught.
         _flush_stdout()
 
 

@@ -197,7 +197,7 @@ def _cell(resources: Json, name: str) -> str:
 
 
 def _whole(written: str, name: str) -> str:
-    """Write whole cores and gibibytes: nobody compares the rest."""
+    """Write whole cores and gibibytes."""
     from unisono.kinds.quantity import Quantity
 
     units = Quantity.from_raw(written).units

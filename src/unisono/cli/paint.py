@@ -26,7 +26,7 @@ _WORD = re.compile(
 
 
 def is_colourful(stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Say whether colours are welcome: at a terminal that has them, unless somebody said no."""
+    """Say whether to use colours: at a terminal that has them, without NO_COLOR."""
     there = sys.stdout if stream is None else stream
     if there is None or environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
         return False

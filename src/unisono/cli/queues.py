@@ -1,4 +1,4 @@
-"""`unisono queues`: who waits, who runs and what is used, queue by queue."""
+"""`unisono queues`: pending and admitted workloads, and quota in use, queue by queue."""
 
 from __future__ import annotations
 

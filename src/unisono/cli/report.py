@@ -1,4 +1,4 @@
-"""`unisono report`: who used which GPUs, at what price, and what to do about it."""
+"""`unisono report`: GPU usage and costs by team, user and job, with advice."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
-        description="Tell who used which GPUs, how busy they were, what that cost, who waited, and "
-        "what would be better. The figures come from the ledger that `unisono up` keeps.",
+        description="Report GPU usage by team, user and job: utilization, costs, waiting times, "
+        "waste and advice. The figures come from the ledger that `unisono up` keeps.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -76,9 +76,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="another ledger")
     made.add_argument(
-        "--mail-from", default="unisono@localhost", metavar="ADDRESS", help="who it is from"
+        "--mail-from",
+        default="unisono@localhost",
+        metavar="ADDRESS",
+        help="sender of eml (default: unisono@localhost)",
     )
-    made.add_argument("--mail-to", default="", metavar="ADDRESS", help="who it is for")
+    made.add_argument("--mail-to", default="", metavar="ADDRESS", help="recipient of eml")
     return made
 
 

@@ -1,4 +1,4 @@
-"""One object in sections: who it is, what its kind shows, how it is, what it says, what happened.
+"""One object in sections: name, columns of its kind, conditions, spec, events.
 
 The same for every kind. What is special about a kind comes from the API itself: the columns of its
 table.

@@ -1,7 +1,7 @@
 """When a workload starts, and how long it runs: read from its Workload.
 
-The scheduler writes dates and estimates into the condition `unisono.dev/Explanation`; limits stand
-in annotations (spec backfill §1). What was learned from earlier runs is only in the first.
+The scheduler writes reservations and estimates into the condition `unisono.dev/Explanation`; limits
+are annotations (spec backfill §1). What was learned from earlier runs is only in the first.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from unisono.cli.times import ahead
 from unisono.cli.workload_state import condition
 from unisono.control.names import EXPLANATION
 from unisono.engine.explain.formatting import format_duration, format_instant
@@ -29,12 +30,12 @@ def facts_of(workload: Json) -> list[Json]:
     try:
         facts = json.loads(explained["message"])["facts"] if explained is not None else []
     except (ValueError, KeyError, TypeError):
-        return []  # of another version, or somebody wrote over it
+        return []  # of another version, or overwritten by a user
     return facts if isinstance(facts, list) else []
 
 
 def start_of(facts: Iterable[Json]) -> Json | None:
-    """Return the date or the estimate among facts, with the limit that it counts with."""
+    """Return the reservation or the estimate among facts, with the limit that it counts with."""
     for fact in facts:
         if fact.get("fact") in TIMES:
             made: Json = {
@@ -49,7 +50,7 @@ def start_of(facts: Iterable[Json]) -> Json | None:
 
 
 def limit_of(workload: Json, facts: Iterable[Json], *queues: Json | None) -> Json | None:
-    """Return how long a workload runs and who said so; queues: the local one first."""
+    """Return the time limit of a workload and its source; `queues`: the LocalQueue first."""
     for fact in facts:
         if fact.get("fact") in TIMES and fact.get("limit_from", "policy") != "policy":
             return _limit(fact["limit_ms"], fact["limit_from"])
@@ -69,7 +70,7 @@ def limit_of(workload: Json, facts: Iterable[Json], *queues: Json | None) -> Jso
 
 
 def until(workload: Json, limit: Json | None) -> str | None:
-    """Return when a workload that runs is over at the latest."""
+    """Return when a running workload ends at the latest."""
     admitted = condition(workload, "Admitted")
     if limit is None or admitted is None or admitted["status"] != "True":
         return None
@@ -78,24 +79,24 @@ def until(workload: Json, limit: Json | None) -> str | None:
 
 
 def limit_words(limit: Mapping[str, Any]) -> str:
-    """Say a limit and who gave it."""
+    """Write a time limit and its source."""
     return f"{format_duration(limit['seconds'] * 1000)} ({LIMIT_SOURCES[limit['from']]})"
 
 
 def start_words(start: Mapping[str, Any], now: float) -> str:
     """Say when something starts."""
-    left = instant_ms(start["start"]) - round(now * 1000)
-    soon = (
-        f"in {format_duration(left)}" if left > 0 else "overdue: somebody runs longer than expected"
-    )
-    behind = f", behind {start['behind']}" if start.get("behind") else ""
+    at = instant_ms(start["start"]) / 1000
+    when = ahead(at, now)
+    if at <= now:
+        when += " (overdue: a running job exceeds its expected run time)"
+    behind = f"; after {start['behind']}" if start.get("behind") else ""
     if start.get("bought"):
-        return f"starts at about {start['start']} ({soon}), when the machines are ready"
-    if not start["position"] and not start["promised"]:
-        return f"starts at about {start['start']} ({soon}), if there is room then"
+        return f"starts at about {when}, when its machines are ready"
     if start["promised"]:
-        return f"starts at {start['start']} at the latest ({soon}{behind}), if limits are kept"
-    return f"starts at about {start['start']} ({soon}{behind}); nothing is kept free for it"
+        return f"starts by {when} (reserved{behind}), if running jobs keep their time limits"
+    if not start["position"]:
+        return f"starts at about {when}, if it fits then"
+    return f"starts at about {when} (estimate, no reservation{behind})"
 
 
 def _limit(limit: int, source: str) -> Json:

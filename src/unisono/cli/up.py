@@ -179,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
 def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = ()) -> int:
     """Run until told to stop, with objects that are applied at the start."""
     if arguments.listen not in ("127.0.0.1", "::1", "localhost") and arguments.users is None:
-        message = f"{arguments.listen} can be reached by others; say who they are with --users FILE"
+        message = f"{arguments.listen} can be reached by others; name them with --users FILE"
         raise InvalidManifest("--listen", message)
     if arguments.users is not None and arguments.pods == "process":
         _refuse_shared_user()
@@ -211,8 +211,9 @@ def _refuse_shared_user() -> None:
 
     if not has_sandbox():
         message = (
-            "process with --users keeps people apart by namespaces, and this machine lets nobody "
-            f"make any: run it where root may (not in a container without CAP_SYS_ADMIN), {instead}"
+            "process with --users keeps people apart by namespaces, which this machine does not "
+            "allow: run it where root may make them (not in a container without CAP_SYS_ADMIN), "
+            f"{instead}"
         )
         raise InvalidManifest("--pods", message)
 
@@ -317,7 +318,7 @@ async def _until_stopped(
         print(f"api         {there.url}")
         print(f"data        {instance.directory}")
         print(f"nodes       {there.api.store.count('/nodes')}")
-        # From here on it answers; whoever carries decisions out is loaded now.
+        # From here on it answers; controllers are loaded now.
         print(f"kubeconfig  export KUBECONFIG={instance.kubeconfig}", flush=True)
         # In a thread, so that requests are answered meanwhile.
         module = "unisono.runtime.embedded.services"

@@ -1,4 +1,4 @@
-"""Who holds how much: quota and usage of every queue, as a table."""
+"""Quota and usage of every queue, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a workload stands, read from its Workload alone: its state, its place, its history."""
+"""The state of a workload, read from its Workload alone: its phase, its order, its history."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ State = Literal[
     "finished",
 ]
 
-# Where a gang stands on its way to its nodes.
+# How far a gang is on its way to its nodes.
 PLACEMENT = "unisono.dev/Placement"
-# What is bought for a workload, and what that is in words.
+# The machines that are bought for a workload.
 PURCHASE = "unisono.dev/Purchase"
 CAPACITY_PLANNED = "CapacityPlanned"
-# The queue of what only has to find nodes: nobody wrote it, and it has no quota.
+# The queue of workloads that only need nodes: no user wrote it, and it has no quota.
 NO_QUEUE = "unisono.dev-unlimited"
-# Why nobody works on a job whose Workload has a status that cannot be read.
+# The reason of a job that is not processed because the status of its Workload is invalid.
 UNREADABLE = "Unreadable"
 
 # What that is in words; `{queue}` becomes " in queue …", or nothing where there is none.
@@ -33,12 +33,12 @@ MEANINGS: dict[State, str] = {
     "waiting": "waits{queue}",
     "deactivated": "is deactivated{queue}",
     "checked": "has quota{queue} and waits for admission checks",
-    "buying": "has quota{queue} and waits for machines that are bought for it",
+    "buying": "has quota{queue} and waits for the machines that are bought for it",
     "starting": "is admitted{queue} and starts",
     "running": "runs{queue}",
     "repairing": "lost nodes and waits for others; it keeps the rest, and its quota{queue}",
-    "leaving": "was told to leave{queue} and is stopping",
-    "finished": "is over{queue}",
+    "leaving": "was evicted{queue}, and its pods are terminating",
+    "finished": "has finished{queue}",
 }
 
 
@@ -55,7 +55,7 @@ def holds(obj: Json, kind: str) -> bool:
 
 
 def state_of(workload: Json) -> State:
-    """Say how far a workload is."""
+    """Return the state of a workload."""
     if holds(workload, "Finished"):
         return "finished"
     has_quota = bool((workload.get("status") or {}).get("admission"))
@@ -105,7 +105,7 @@ def job_of(workload: Json) -> str:
 
 
 def since(workload: Json) -> str:
-    """Return the time since when it is in its state."""
+    """Return since when a workload is in its state."""
     kind = {
         "waiting": "QuotaReserved",
         "checked": "QuotaReserved",

@@ -46,7 +46,7 @@ _MOST_NODES = 3
 # Where a workload says why it is in a state.
 _TOLD = {"waiting": "QuotaReserved", "leaving": "Evicted", "finished": "Finished"}
 _NOTHING = {"message": ""}
-_LAST = 1 << 30  # behind everybody who has a number
+_LAST = 1 << 30  # behind every workload that has a position
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""Chance, as the real world gives it. Everybody else is handed a maker of ids."""
+"""Random ids of the operating system, the only source of them; other code takes a callable."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def new_uid() -> str:
 
 
 def chance() -> random.Random:
-    """Return a source of chance that nobody can predict."""
+    """Return an unpredictable random source."""
     return random.SystemRandom()

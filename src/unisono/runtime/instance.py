@@ -7,7 +7,7 @@ DIRECTORY/            0700
   api.sock            0600; the same API for programs of this machine, without TLS
   tls/                its certificate authority and its certificate
   logs/               what pods wrote
-  ledger.db           0600; who used which GPUs, for reports
+  ledger.db           0600; GPU usage, for reports
   reports/            a report of every week
   web-token           0600; signs people in to the web page
   instance.json       address and process of the running instance, last port
@@ -39,7 +39,7 @@ class InstanceError(UnisonoError):
 
 
 def default_directory() -> Path:
-    """Return where an instance lives if nobody says."""
+    """Return the default folder of an instance."""
     chosen = os.environ.get("UNISONO_DATA_DIR")
     return Path(chosen) if chosen else Path.home() / ".unisono" / "default"
 
@@ -67,7 +67,7 @@ class Instance:
 
     @property
     def ledger(self) -> Path:
-        """Who used which GPUs."""
+        """The usage ledger."""
         return self.directory / "ledger.db"
 
     @property
@@ -136,9 +136,9 @@ class Instance:
         except OSError as error:
             os.close(handle)
             holder = self.pid()
-            who = f"process {holder}" if holder else "another process"
+            owner = f"process {holder}" if holder else "another process"
             raise InstanceError(
-                f"{self.directory} is in use by {who}; stop it with: unisono down --data-dir "
+                f"{self.directory} is in use by {owner}; stop it with: unisono down --data-dir "
                 f"{self.directory}"
             ) from error
         return handle

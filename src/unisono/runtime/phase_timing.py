@@ -29,7 +29,7 @@ _BINDS = "gangs"  # the controller that does
 
 
 class Timed:
-    """Decides as somebody else does, and tells how long it took."""
+    """Wraps a decider, and measures how long its decisions take."""
 
     def __init__(self, decides: Decides) -> None:
         """Measure nothing until there are histograms."""
@@ -78,7 +78,7 @@ class Timed:
     def estimates(
         self, state: ClusterState, now: Instant, *, most: int
     ) -> dict[WorkloadKey, Expected]:
-        """Estimate when those start who wait."""
+        """Estimate the starts of pending workloads."""
         before = perf_counter()
         found = estimates(state, now, most=most)
         if self.cycles is not None:

@@ -2,7 +2,7 @@
 
 The controllers read all of it. The API has to know which jobs are managed, so that much of it (all
 of a Policy, the same fields of a Kueue Configuration) is stored there as the Policy `unisono`.
-Without a file, a Policy that somebody applied counts from the next start on.
+Without a file, a Policy in the API counts from the next start on.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _read(files: list[File]) -> Chosen:
     documents = [one for name, content in files for one in read_documents(name, content).documents]
     for document in sorted(documents, key=lambda one: one.kind):  # what a Policy says wins
         if document.kind == "SchedulingPolicy":
-            continue  # whose turn it is says nothing about what is managed
+            continue  # priorities say nothing about what is managed
         raw = dict(document.raw)
         keys = _SHARED if document.kind == "Configuration" else tuple(raw)
         stored |= {key: raw[key] for key in keys if key in raw}

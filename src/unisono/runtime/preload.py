@@ -1,7 +1,7 @@
 """Load, before a process serves, what it would otherwise load when first needed.
 
-A process that runs out of descriptors or whose program was replaced by another version cannot load
-anything any more, and an import that fails ends whoever asked for it. Some of these modules take
+A process without free descriptors, or with its files replaced by another version, cannot load
+anything any more, and an import that fails ends its task. Some of these modules take
 long to load, which is why their users import them late; a server does it here, in a thread of its
 own, between answering and being ready. A test looks for what is missing.
 """

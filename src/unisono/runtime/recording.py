@@ -3,7 +3,7 @@
 A folder holds `000001.flight`, `000002.flight`, …; each begins with a whole state, so each can be
 replayed by itself. One is as long as its base several times over, so that bases stay a small part
 of the work; then the next one begins, and the oldest ones go. Every line is one write; what a crash
-left of the last one is noticed and left out by whoever reads it.
+left of the last one is noticed and skipped by readers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Folder:
     """A folder of recordings that is written to."""
 
     def __init__(self, directory: Path, *, most_bytes: int = MOST_BYTES) -> None:
-        """Make the folder, for nobody else to read."""
+        """Make the folder, readable by its owner alone."""
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as trouble:

@@ -57,7 +57,7 @@ async def figures_by_turns(
 ) -> MetricsRegistry:
     """Return the same, also of what came `since` then; others have their turns meanwhile.
 
-    In the namespace `home` is written what was refused by those who sell machines.
+    The namespace `home` holds the records of unavailable machine types.
     """
     figures = _following(view, driver, timed, crashes, mode=mode, since=since, home=home)
     for _ in _filling(figures, view):

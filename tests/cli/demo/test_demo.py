@@ -21,7 +21,7 @@ from unisono.cli.demo.look import objects
 def test_a_story_on_a_living_cluster_ends(story: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(parser().parse_args([story])) == 0
     told = capsys.readouterr().out
-    assert "admitted: all of it" in told
+    assert "admitted: every pod has a node" in told
     assert all(len(line) <= 100 for line in told.splitlines())
 
 

@@ -263,7 +263,7 @@ def test_kinds_that_nothing_depends_on_are_left_to_others_in_any_version() -> No
     ours = next(one for one in definitions() if one["metadata"]["name"] == name)
     found = _definition(ours, {name: definition(name, "v1", "training-operator")})
     assert found.state == "kept"
-    assert found.why.startswith("somebody else's; it serves v1, not v2beta1")
+    assert found.why.startswith("installed by others; it serves v1, not v2beta1")
 
 
 def test_nobody_brings_kinds_that_nobody_runs() -> None:

@@ -71,9 +71,9 @@ def test_manifests_are_planned_without_a_cluster(
 ) -> None:
     assert main(["plan", *files]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "POS  NAME   QUEUE  PRIO  PODS  START                  IN     LIMIT  WHY",
-        "  1  job-b  lq        0     1  ~2026-01-01T13:00:00Z  1h       30m  WaitingForQuota",
-        "  2  job-c  lq        0     1  ~2026-01-01T13:30:00Z  1h30m    10m  WaitingForQuota",
+        "POS  NAME   QUEUE  PRIO  PODS  START   IN     LIMIT  WHY",
+        "  1  job-b  lq        0     1  ~13:00  1h       30m  WaitingForQuota",
+        "  2  job-c  lq        0     1  ~13:30  1h30m    10m  WaitingForQuota",
     ]
     assert main(["plan", *files, "--policy", str(tmp_path / "policy.yaml"), "-o", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["plan"]
@@ -84,7 +84,7 @@ def test_manifests_are_planned_without_a_cluster(
     assert rows[0]["limit"] == {"seconds": 1800, "from": "queue"}
     assert rows[1]["behind"] == "default/job-b"
     assert main(["plan", *files, "-q", "elsewhere"]) == 0
-    assert capsys.readouterr().err == "unisono: nobody waits\n"
+    assert capsys.readouterr().err == "unisono: no pending workloads\n"
 
 
 def test_decide_has_dates_and_estimates(
@@ -105,7 +105,7 @@ def test_decide_has_dates_and_estimates(
         "end": "2026-01-01T13:30:00Z",
     }
     assert main(["decide", *files]) == 0
-    assert "starts at 2026-01-01T13:00:00Z or so" in capsys.readouterr().out
+    assert "estimated start: 2026-01-01T13:00:00Z" in capsys.readouterr().out
 
 
 def rows_of(world: World) -> list[dict[str, Any]]:
@@ -134,11 +134,12 @@ def test_a_living_cluster_says_who_is_next_and_why_names_limit_and_place() -> No
         assert found["limit"] == {"seconds": 900, "from": "request"}
         assert found["estimate"]["promised"] is True
         assert "  limit     15m (as requested)" in words
-        assert f"at the latest (in 19m58s, behind default/{rows[0]['workload']})" in words
+        promise = f"in 19 min 58 s (reserved; after default/{rows[0]['workload']})"
+        assert promise in words
         assert "workloads that end before their time limits, a time limit below 15m" in words
         found, words = await why(world, "first")
         assert found["until"] is not None
-        assert "  limit     10m (as requested), until " in words
+        assert "  limit     10m (as requested), ends by " in words
 
     play(story)
 
@@ -152,7 +153,7 @@ def test_without_backfill_why_has_an_estimate() -> None:
         found, words = await why(world, "third")
         assert found["estimate"]["promised"] is False
         assert "estimate: starts at about " in words
-        assert "nothing is kept free for it" in words
+        assert "(estimate, no reservation)" in words
         assert [row["promised"] for row in rows_of(world)] == [False]
 
     play(story, Settings())

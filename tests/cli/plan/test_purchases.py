@@ -26,7 +26,7 @@ FILES = [str(EXAMPLE / name) for name in ("pools.yaml", "queue.yaml", "train.yam
 def test_it_names_what_would_be_bought_and_its_price(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "-f", *FILES]) == 0
     out = capsys.readouterr().out
-    assert "default/trainjob-t5-large starts when machines have come" in out
+    assert "default/trainjob-t5-large starts when its machines are ready" in out
     assert "buys 2 × g6e.48xlarge on-demand in ap-northeast-2a for $74.09/h" in out
 
 

@@ -195,7 +195,7 @@ def test_without_time_counts_are_used_and_named(
     assert (answer.samples, answer.started) == (5, 5)
     told = text(answer, world.now)
     assert "runs    5 of 5 simulated runs start it (GPU counts only)" in told
-    assert "limits  2026-01-01T13:00:00Z (in 50m) if all jobs run to their limits" in told
+    assert "limits  13:00, in 50 min, if all jobs run to their limits" in told
 
 
 def test_simulates_as_long_as_there_is_time(

@@ -24,15 +24,15 @@ GPUs   [###############.....]  24 of 32 in use (75 %), 8 free
 nodes  4: 4 Ready
 
 queues (1)
-  QUEUE  COHORT  GPUS          USED   WAIT  RUN  FIRST IN LINE
-  cq     -       [########..]  24/32     2    2  job/large: WaitingForQuota
+  QUEUE  COHORT  GPUS          USED   PENDING  RUNNING  HEAD OF QUEUE
+  cq     -       [########..]  24/32        2        2  job/large: WaitingForQuota
 
 running (2)
   NAME              QUEUE  GPUS  PODS  STATE    FOR  WHERE
   default/job/runs  lq-cq    16     2  running  59s  n1,n2
   default/job/tiny  lq-cq     8     1  running  59s  n3
 
-waiting (2)
+pending (2)
   POS  NAME               QUEUE  PRIO  PODS  STARTS  WHY
     1  default/job/large  lq-cq   100     4  -       pod set main needs 32 nvidia.com/gpu in flavor
     2  default/job/small  lq-cq     0     2  -       pod set main needs 16 nvidia.com/gpu in flavor

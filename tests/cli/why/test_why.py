@@ -48,7 +48,7 @@ def test_what_waits_for_nodes_has_numbers_and_a_remedy() -> None:
         assert found["facts"][0] | {"pods": 2, "pods_placeable": 1} == found["facts"][0]
         assert found["asks"] == [{"podSet": "main", "pods": 2, "each": {GPU: "8"}}]
         assert words.startswith(
-            "Job default/train waits in queue lq-cq (ClusterQueue cq), number 1 of 1."
+            "Job default/train waits in queue lq-cq (ClusterQueue cq), position 1 of 1."
         )
         assert "1 of 2 pods fit" in words
         assert "room for 1 more pod: nodes that join, or workloads that end" in words
@@ -72,7 +72,8 @@ def test_what_lost_a_node_says_which_and_until_when_the_rest_is_kept() -> None:
         found, words = await why(world, "train")
         assert (found["state"], found["reason"]) == ("repairing", "NodesLost")
         assert "lost node n2 with 1 of its 2 pods" in words
-        assert f"all of it queues again at {found['keptUntil']}" in " ".join(words.split())
+        assert found["keptUntil"] == "2023-11-14T22:23:26Z"
+        assert "the whole job is requeued at 22:23, in 9 min" in " ".join(words.split())
         assert "progress  step 7 of 90" in words
 
     play(story)
@@ -92,7 +93,7 @@ def test_who_holds_a_running_gang_up_is_named() -> None:
         await world.pass_time(600)
         found, words = await why(world, "train")
         assert [one["pod"] for one in found["slow"]] == ["p-1"]  # of the other it is not sure yet
-        assert "slow      pod p-1 holds the others up (10m" in words
+        assert "slow      pod p-1 delays the others (10m" in words
 
     play(story)
 
@@ -176,7 +177,7 @@ def test_what_is_over_says_how_it_ended() -> None:
         await world.pass_time(30)
         found, words = await why(world, "short")
         assert (found["state"], found["reason"]) == ("finished", "Succeeded")
-        assert "is over" in words
+        assert "has finished" in words
 
     play(story)
 

@@ -112,7 +112,7 @@ def test_a_pod_that_is_over_is_still_measured(tmp_path: Path) -> None:
 def test_trouble_is_told_once_and_the_ledger_goes_on(tmp_path: Path) -> None:
     path, complaints = tmp_path / "ledger.db", list[str]()
     asyncio.run(kept(path, Meter({}, fails=True), complaints, figures()))
-    assert complaints == ["nobody knows how busy GPUs are: not there"]
+    assert complaints == ["GPU utilization is not measured: not there"]
     assert len(rows(path)) == 1
 
 

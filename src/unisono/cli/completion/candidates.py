@@ -2,8 +2,8 @@
 
     unisono why job/<TAB>        unisono get cq <TAB>        unisono plan -q <TAB>
 
-Whoever presses the key waits: after a second, or when nobody answers, there is simply nothing to
-offer. Nothing that takes long to load is loaded here.
+The user who presses the key waits: after a second, or without an answer, there is simply nothing
+to offer. Nothing that takes long to load is loaded here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 _MOST_SECONDS = 1.0
-# More than anybody reads; a list of them all would take longer than typing.
+# A longer list takes longer to read than the name takes to type.
 _MOST_NAMES = 500
 
 _KUEUE = "apis/kueue.x-k8s.io/v1beta2"
@@ -53,7 +53,7 @@ def offered(words: Sequence[str]) -> list[str]:
     signal.setitimer(signal.ITIMER_REAL, _MOST_SECONDS)
     try:
         return _offered(words)
-    except Exception:  # noqa: BLE001  (whoever types wants no traceback in the line)
+    except Exception:  # noqa: BLE001  (no traceback into the line that is typed)
         return []
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -31,7 +31,7 @@ from unisono.runtime.recording import recorder
 
 EPILOG = """\
 examples:
-  unisono decide -f queues.yaml -f job.yaml       one cycle: who starts, who must leave, who waits
+  unisono decide -f queues.yaml -f job.yaml       one cycle: what starts, is evicted, stays pending
   unisono decide -f cluster/ --until-stable       repeat until nothing changes any more
   unisono decide -f all.yaml -o json              for scripts; the fields are documented
   kubectl get cq,lq,rf,wl,jobs -A -o yaml | unisono decide -f -
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
         prog="unisono decide",
-        description="Say what would be admitted, who would be evicted, and why the rest waits.",
+        description="Say what would be admitted and evicted, and why the rest stays pending.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

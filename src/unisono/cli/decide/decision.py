@@ -19,7 +19,7 @@ from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.notes import Finding
 
-# Nobody waits for a scheduler here, so more get an estimate than on a living cluster.
+# No scheduling cycle has to be short here, so more get an estimate than on a running cluster.
 MOST_ESTIMATES = 1000
 
 
@@ -44,7 +44,7 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Evicted(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that has to leave; `by` is who needs its place, null if nobody does."""
+    """A workload that is evicted; `by` is the preemptor, null if there is none."""
 
     workload: str
     reason: str
@@ -53,7 +53,7 @@ class Evicted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A workload that gives up pods and goes on with the others; `by` is who needs their place."""
+    """A workload that loses some of its pods and keeps running; `by` is the preemptor."""
 
     workload: str
     reason: str
@@ -83,14 +83,14 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """A date: the workload starts then at the latest, if everybody keeps to their limits."""
+    """A reservation: the workload starts by then, if running jobs keep their time limits."""
 
     workload: str
     start: str
     end: str  # by its own limit
 
 
-class NodeClaims(msgspec.Struct, frozen=True, kw_only=True, rename={"whom": "for"}):
+class NodeClaims(msgspec.Struct, frozen=True, kw_only=True, rename={"workload": "for"}):
     """Machines that are bought for a workload: alike, and so many."""
 
     pool: str
@@ -99,7 +99,7 @@ class NodeClaims(msgspec.Struct, frozen=True, kw_only=True, rename={"whom": "for
     capacityType: str  # noqa: N815  # as the contract writes it
     count: int
     pricePerHour: float  # noqa: N815  # of all of them
-    whom: str
+    workload: str
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -182,14 +182,14 @@ def _claims(purchase: Purchase) -> list[NodeClaims]:
             capacityType=sold,
             count=len(prices),
             pricePerHour=sum(prices) / MICRO,
-            whom=purchase.workload,
+            workload=purchase.workload,
         )
         for (pool, machine, zone, sold), prices in counts.items()
     ]
 
 
 def _acts(made: Plan) -> bool:
-    """Say whether anybody starts, leaves or gives up pods because of a plan."""
+    """Say whether a plan starts, evicts or shrinks a workload."""
     return bool(made.admissions or evictions(made) or shrinks(made))
 
 

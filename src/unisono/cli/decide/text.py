@@ -25,7 +25,7 @@ def render(decision: Decision) -> str:
     parts.append(_pending(decision.pending))
     changed = decision.admitted or decision.evicted or decision.shrunk
     if not changed and not decision.pending:
-        parts.append("Nothing waits and nothing has to change.")
+        parts.append("Nothing is pending, and nothing has to change.")
     parts.append(_closing(decision))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -61,13 +61,13 @@ def _admitted(admitted: list[Admitted]) -> str:
 
 
 def _bought(claims: list[NodeClaims]) -> str:
-    """Say what is bought first, and what it costs."""
+    """List the machines that are bought first, and their price."""
     if not claims:
         return ""
-    headings = ["WORKLOAD", "POOL", "MACHINES", "ZONE", "SOLD AS", "US$/H"]
+    headings = ["WORKLOAD", "POOL", "MACHINES", "ZONE", "CAPACITY", "US$/H"]
     rows = [
         [
-            one.whom,
+            one.workload,
             one.pool,
             f"{one.count} × {one.type}",
             one.zone,
@@ -119,7 +119,7 @@ def _shrunk(shrunk: list[Shrunk]) -> str:
         for pod_set in item.pod_sets
     ]
     headings = ["CYCLE", "WORKLOAD", "POD SET", "PODS LEFT", "REASON", "FOR"]
-    return "Gives up pods:\n" + table(headings, rows)
+    return "Shrunk:\n" + table(headings, rows)
 
 
 def _pending(pending: list[Pending]) -> str:
@@ -131,13 +131,13 @@ def _pending(pending: list[Pending]) -> str:
         lines.append(f"  {item.workload}{queue}: {item.reason} ({item.stage})")
         lines.append(paragraph(item.message, indent="      "))
         if item.estimated_start is not None:
-            lines.append(f"      starts at {item.estimated_start} or so, if limits are kept")
+            lines.append(f"      estimated start: {item.estimated_start}")
     return "\n".join(lines)
 
 
 def _closing(decision: Decision) -> str:
     cycles = "1 cycle" if decision.cycles == 1 else f"{decision.cycles} cycles"
-    shrunk = f"{len(decision.shrunk)} smaller, " if decision.shrunk else ""
+    shrunk = f"{len(decision.shrunk)} shrunk, " if decision.shrunk else ""
     return (
         f"{len(decision.admitted)} admitted, {len(decision.evicted)} evicted, {shrunk}"
         f"{len(decision.pending)} pending after {cycles}."

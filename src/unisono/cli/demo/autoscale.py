@@ -1,4 +1,4 @@
-"""A cluster without nodes: machines come for the whole gang, or not at all."""
+"""A cluster without nodes: they are provisioned for the whole gang, or not at all."""
 
 from __future__ import annotations
 
@@ -16,28 +16,32 @@ async def tell() -> None:
     """Tell it."""
     async with stage("Machines for the whole gang, or none", "", speed=_SPEED) as on:
         on.say(
-            "There is not a single node. A NodePool says that g6e.48xlarge may be bought, and a "
-            "job of two pods with 8 GPUs each comes. Bought one by one, the first machine would "
-            "start the first pod, which waits for the second until its rendezvous times out."
+            "The cluster has no nodes. A NodePool allows g6e.48xlarge; a job of two pods with 8 "
+            "GPUs each comes. Provisioned one by one, the first machine would run the first pod, "
+            "which waits for the second until its rendezvous times out."
         )
         await on.create(*queue("64"), pool())
         await on.create(job("train", pods=2, seconds=60))
         on.note("a job of 2 pods x 8 GPUs is submitted")
         await on.until("machines are bought", lambda: len(claims(on)) == 2)
         await on.show("kubectl get nodeclaims", _CLAIMS)
-        on.say("Nothing starts before both machines are ready with their GPUs; then both pods do.")
+        on.say(
+            "No pod starts before both machines are ready with their GPUs; then both pods start."
+        )
         await on.until("the gang runs", lambda: on.running("train") == 2)
         await on.show("kubectl get nodeclaims", _CLAIMS)
         await on.until("it is done", lambda: on.job_is("train", "Complete"))
         await on.until("the machines are gone", lambda: not on.every("/nodes"))
-        on.note("nobody needs the machines any more: both are given back")
-        on.say("Now the cloud has one such machine left in every zone, and the job comes again.")
+        on.note("no workload needs the machines any more: both are deleted")
+        on.say(
+            "Now the cloud has one such machine left in every zone, and the job is submitted again."
+        )
         await on.create(cloud({"g6e.48xlarge": 1}))
         await on.create(job("again", pods=2, seconds=60))
         await on.until("it waits", lambda: _waits(on, "again"))
         on.say(
-            "One machine would have been no use: nothing was launched, nothing is paid for, and it "
-            "is said what was out of stock, what it would cost, and when it is asked for again."
+            "One machine alone is useless: none is launched, none is paid for, and the message "
+            "says what is out of stock, what alternatives cost, and when the next attempt is."
         )
 
 

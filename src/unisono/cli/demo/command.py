@@ -1,7 +1,7 @@
 """`unisono demo`: guided stories on throw-away clusters; each ends by itself.
 
-At a terminal there is a menu. Elsewhere, as in `make demo` of a build, the stories of the tour are
-told one after the other. `look` is no story but a busy cluster with its web page, until Ctrl-C.
+At a terminal there is a menu. Elsewhere, as in a CI job, the stories of the tour run one after the
+other. `look` is no story but a busy cluster with its web page, until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from unisono.kinds.digits import whole_number
 
 # What can be told, in the order of the menu and of `all`.
 TITLES = {
-    "gang": "two gangs that would each get half of the nodes: whole or not at all",
-    "preemption": "production comes, development makes room and returns",
-    "recovery": "a worker of a training job is killed, and the gang goes on",
-    "autoscale": "machines are bought for the whole gang, or none",
+    "gang": "two gangs compete for four nodes: each runs whole or not at all",
+    "preemption": "production preempts development, which resumes afterwards",
+    "recovery": "a worker of a training job is killed, and the gang restarts from its checkpoint",
+    "autoscale": "nodes are provisioned for the whole gang, or none",
     "slurm": "batch scripts, fair share and backfill, without Slurm",
-    "monitor": "GPU metrics, a broken GPU, and the report of a week",
-    "borrowing": "quota that is lent and taken back, on manifests alone",
-    "pool": "one quota for several flavors, on manifests alone",
+    "monitor": "GPU metrics, a broken GPU, and a weekly usage report",
+    "borrowing": "borrowed quota and its reclaim, on manifests alone",
+    "pool": "one quota shared by two flavors, on manifests alone",
 }
 LIVE = ("gang", "preemption", "recovery", "autoscale")  # the tour
 OFFLINE = ("borrowing", "pool")
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     stories = "\n".join(f"  {name:<11}  {title}" for name, title in TITLES.items())
     made = argparse.ArgumentParser(
         prog="unisono demo",
-        description="Tell stories on a cluster that is started for them and leaves nothing behind.",
+        description="Run guided stories, each on a cluster of its own that leaves nothing behind.",
         epilog=_EXAMPLES.format(stories=stories, tour=", ".join(LIVE)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -1,4 +1,4 @@
-"""Two gangs that would each get half of the nodes, and wait for the other half for ever."""
+"""Two gangs that, pod by pod, would each get half of the nodes and deadlock."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ async def tell() -> None:
     """Tell it."""
     async with stage("Two gangs, four nodes", "4x{gpu=8,cpu=96,memory=768Gi}") as on:
         on.say(
-            "Four nodes with 8 GPUs each. Two training jobs of four pods come at the same time, "
-            "each pod wants a whole node. A scheduler that looks at one pod at a time gives each "
-            "job two nodes, and both wait for the other half until their rendezvous times out."
+            "Four nodes with 8 GPUs each. Two training jobs are submitted at the same time, each "
+            "of four pods with 8 GPUs. A scheduler that places pod by pod gives each job two "
+            "nodes, and both wait for the other half until their rendezvous times out."
         )
         await on.create(*queue("64"))
         await on.create(job("red"), job("blue"))
@@ -26,7 +26,7 @@ async def tell() -> None:
         first = "red" if on.running("red") == 4 else "blue"
         second = "blue" if first == "red" else "red"
         await on.show("kubectl get pods", "/api/v1/namespaces/default/pods")
-        on.say(f"All of {first} runs, nothing of {second} does, and it is said why.")
+        on.say(f"All pods of {first} run, none of {second} does, and its status says why.")
         await on.until(f"{second} runs", lambda: on.running(second) == 4)
         await on.until(f"{second} is done", lambda: on.job_is(second, "Complete"))
         await on.show("kubectl get jobs", "/apis/batch/v1/namespaces/default/jobs")

@@ -1,7 +1,7 @@
-"""A busy cluster to look around in: two teams in a cohort, gangs that run, others that wait.
+"""A busy cluster to look around in: two teams in a cohort, running gangs and pending ones.
 
-It is `unisono up` in a folder of its own, with objects that are there from the start. Those who
-wait do so for different reasons, so that every part of the web page and of `unisono why` has
+It is `unisono up` in a folder of its own, with objects that are there from the start. The
+pending ones wait for different reasons, so that every part of the web page and of `unisono why` has
 something to show.
 """
 

@@ -1,4 +1,4 @@
-"""What GPUs do and what breaks, as metrics tell it; and the report of a week."""
+"""GPU telemetry, a broken GPU, and the usage report of a week."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _WEEK = "gpu:jobs=1500,gpus=64,teams=3,load=0.8,seed=5"
 
 async def tell() -> None:
     """Tell it."""
-    async with stage("Four GPU nodes, watched", "4xp5.48xlarge") as on:
+    async with stage("GPU metrics, and a broken GPU", "4xp5.48xlarge") as on:
         view, driver = on.at_work.view, on.at_work.driver
         exporter = exporter_of(figures_of(view, driver, Timed(plan), Crashes(), mode="demo"))
         on.say(
             "Every simulated GPU has the telemetry of NVIDIA's dcgm-exporter. One job trains on "
-            "all GPUs of a node; another holds a node and does nothing."
+            "all GPUs of a node; another holds a node and idles."
         )
         await on.create(*queue("32"))
         await on.create(_job("train", "training"), _job("notebook", "idle"))
@@ -49,35 +49,37 @@ async def tell() -> None:
         faults = text_of({"0": Fault(xid=79, at=int(seconds_now()))})
         patch = {"metadata": {"annotations": {ANNOTATION: faults}}}
         await on.client.patch(NODE, broken, "", patch)
-        await on.until("the node is closed", lambda: _is_closed(on, broken))
-        on.note(f"{broken} is in quarantine; it gets no new pods until it is mended")
+        await on.until("the node is cordoned", lambda: _is_closed(on, broken))
+        on.note(f"{broken} is in quarantine; it gets no new pods until the GPU is repaired")
         await on.create(_job("next", "training"))
         await on.until("the next job runs", lambda: on.running("next") == 1)
-        on.note("the next job starts on the node that is left")
+        on.note("the next job starts on the remaining node")
     _tell_of_a_week()
 
 
 def _tell_of_a_week() -> None:
-    """Simulate a week of three teams and write its report."""
+    """Simulate a week of three teams and print the headlines of its report."""
     from unisono.cli.sim.usage import write_ledger
     from unisono.monitor.ledger.accounts import Period
     from unisono.monitor.report.formats import headline_lines
     from unisono.runtime.usage import reports
 
-    sys.stdout.write("\nA week of three teams on eight nodes, simulated, as a report tells it:\n\n")
-    folder = Path(tempfile.mkdtemp(prefix="unisono-report-"))
+    sys.stdout.write("\nThe usage report of a simulated week: three teams on eight nodes\n\n")
     now = int(seconds_now())
     outcome, nodes = _simulated_week()
-    write_ledger(outcome, nodes, folder / "ledger.db", now)
-    made = reports.read(folder / "ledger.db", Period(now - 7 * 86_400, now))
+    with tempfile.TemporaryDirectory(prefix="unisono-report-") as folder:
+        ledger = Path(folder) / "ledger.db"
+        write_ledger(outcome, nodes, ledger, now)
+        made = reports.read(ledger, Period(now - 7 * 86_400, now))
     lines = [(name, value, note) for name, value, note in headline_lines(made)]
     sys.stdout.write(table(["", "", ""], lines).lstrip("\n"))
     if made.waste:
         worst = made.waste[0]
         advice = worst.advice[0] if worst.advice else "ask its owner"
-        sys.stdout.write(f"\n\n  Most was wasted by {worst.name} of {worst.user}: {advice}.\n")
-    files = reports.weekly(made, folder)
-    sys.stdout.write(f"\n  The whole report: {files[0]}\n")
+        sys.stdout.write(f"\n\n  Largest waste: {worst.name} of {worst.user}: {advice}.\n")
+    sys.stdout.write(
+        "\n  `unisono report --format html --out DIR` writes it for your own cluster.\n"
+    )
 
 
 def _simulated_week() -> tuple[Any, Any]:

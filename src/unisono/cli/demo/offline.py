@@ -1,7 +1,7 @@
 """Stories about quota and preemption, told on the example manifests alone.
 
 Every step reads manifests exactly as `unisono decide` does and lets the engine decide; the tables
-show who holds what afterwards. Nothing is installed, started or left behind.
+show quota and usage afterwards. Nothing is installed, started or left behind.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class Story:
 
 STORIES = {
     "borrowing": Story(
-        "Two teams share CPUs; production makes development leave",
+        "Two teams share CPUs; production preempts development",
         "seed-003-preemption",
         (
             Step(
-                "Team B starts a development cluster. Its queue owns nothing: it borrows 6 CPUs.",
+                "Team B starts a development cluster. Its queue has no quota: it borrows 6 CPUs.",
                 apply=("00-kueue.yaml", "10-team-b-ray-cluster-dev.yaml"),
             ),
             Step(
-                "Team A submits production: 10 CPUs, and 4 are free. Its queue may displace lower "
+                "Team A submits production: 10 CPUs, and 4 are free. Its queue may preempt lower "
                 "priorities while borrowing.",
                 apply=("20-team-a-ray-cluster-prod.yaml",),
             ),
             Step(
-                "Production is deleted. Development was waiting for that and starts again.",
+                "Production is deleted. Development is admitted again.",
                 gone=("team-a/raycluster-raycluster-prod",),
             ),
         ),
@@ -77,7 +77,7 @@ STORIES = {
                 ),
             ),
             Step(
-                "A third job wants 8 GPUs, and 4 are left. It waits whole: no pod of it starts.",
+                "A third job asks for 8 GPUs, and 4 are left. None of its pods starts.",
                 apply=("50-train-job-that-waits.yaml",),
             ),
             Step(

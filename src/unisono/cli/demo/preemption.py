@@ -1,4 +1,4 @@
-"""Seed 003: two teams share CPUs, and production makes development leave."""
+"""Seed 003: two teams share CPUs, and production preempts development."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ async def tell() -> None:
     """Tell it."""
     folder = examples_folder() / "seed-003-preemption"
     nodes = "1x{cpu=8,memory=64Gi},1x{cpu=8,memory=64Gi,gpu=4}"
-    async with stage("Production makes development leave", nodes, speed=5.0) as on:
+    async with stage("Production preempts development", nodes, speed=5.0) as on:
         on.say(
             "Team A and team B share ten CPUs. Team B starts a Ray cluster for development: 6 "
             "CPUs, all of them borrowed."
@@ -23,13 +23,13 @@ async def tell() -> None:
         await on.show("kubectl get rayclusters -A", _CLUSTERS)
         on.say(
             "Team A submits production: 10 CPUs and 4 GPUs, with a higher priority. Development is "
-            "suspended, and production starts when the last of its pods is gone."
+            "suspended, and production starts when the last pod of it is gone."
         )
         await on.apply(folder / "20-team-a-ray-cluster-prod.yaml")
         await on.until("production is ready", lambda: _state(on, "prod") == "ready", 60.0)
-        await on.until("development rests", lambda: _state(on, "dev") == "suspended")
+        await on.until("development is suspended", lambda: _state(on, "dev") == "suspended")
         await on.show("kubectl get rayclusters -A", _CLUSTERS)
-        on.say("Nobody had to stop anything by hand, and development will come back by itself.")
+        on.say("No user had to stop anything by hand, and development comes back by itself.")
 
 
 def _state(on: Stage, which: str) -> str:

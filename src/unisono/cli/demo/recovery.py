@@ -1,4 +1,4 @@
-"""Seed 004 in small: a worker of a training job is killed, the gang regroups and goes on.
+"""Seed 004 in small: a worker of a training job is killed, and the gang restarts.
 
 The pods are real processes. Two ranks meet at the address that the job gives them, exchange a
 number in every step, and write a checkpoint every fifth; then one of them dies.
@@ -51,24 +51,24 @@ print(f"attempt {attempt}: rank {rank} ends at step {step}", flush=True)
 
 async def tell() -> None:
     """Tell it."""
-    async with stage("A worker dies, the gang goes on", "2x{gpu=8}", pods="process") as on:
+    async with stage("A worker dies, and the gang restarts", "2x{gpu=8}", pods="process") as on:
         on.say(
-            "A training job of two nodes, as real processes on this machine. Every fifth step is "
-            "saved; in step 12 one of the two is killed."
+            "A training job of two nodes, as real processes on this machine. It saves a checkpoint "
+            "every five steps; in step 12, one of the two processes is killed."
         )
         await on.create(_job())
         on.note("kubectl apply -f train-job.yaml")
         await on.until("the gang starts over", lambda: _restarts(on) > 0, 60.0)
         await on.show("kubectl get jobsets", _JOB_SETS)
         on.say(
-            "The other rank could do nothing alone, so both were stopped and start again together, "
-            "on the same nodes and with the quota they have. This time from the checkpoint."
+            "The other rank cannot continue alone, so both were stopped and restart together from "
+            "the checkpoint, on the same nodes and within the same quota."
         )
         await on.until("the training ends", lambda: _is_complete(on), 90.0)
         await on.show("kubectl get trainjobs", _TRAIN_JOBS)
         for line in await _last_words(on):
             on.note(line)
-        on.say("Ten steps were kept and two repeated.")
+        on.say("Ten steps were kept; two were repeated.")
 
 
 def _restarts(on: Stage) -> int:

@@ -1,4 +1,4 @@
-"""A batch script with four nodes, and a short one that goes first without delaying it."""
+"""A batch script on four nodes, and a short job that is backfilled without delaying it."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def tell() -> None:
     ) as on:
         story = _Story(on)
         on.say(
-            "Four nodes with 8 GPUs each. eve already runs on two of them, for 10 more minutes at "
-            "most. ann submits the script that she has always used with Slurm: four whole nodes."
+            "Four nodes with 8 GPUs each. A job of eve runs on two of them, for 10 more minutes at "
+            "most. ann submits the same script as on Slurm: four whole nodes."
         )
         await story.run("eve", "sbatch", "-N2", "--gres=gpu:8", "-t10", "-Anlp", "-Jsweep", wrap=6)
         await story.until("sweep", "RUNNING")
@@ -75,8 +75,8 @@ async def tell() -> None:
         await story.run("bob", "squeue")
         await story.run("bob", "squeue", "--start")
         on.say(
-            "short started before train: it is over when train can start at the earliest. long is "
-            "not, and waits its turn, although its nodes are free. Priorities, part by part:"
+            "short is backfilled: it ends before train can start. long would delay train, so it "
+            "waits although nodes are free. Priorities by factor:"
         )
         await story.priorities()
         await story.run("bob", "sprio", "-l")
@@ -89,7 +89,7 @@ async def tell() -> None:
         await story.run("ann", "sinfo")
         await story.until("train", "COMPLETED")
         await story.until("long", "COMPLETED")
-        on.say("A gang, a backfilled job and a fair order: from batch scripts, without Slurm.")
+        on.say("A gang, backfill and fair-share priorities: from batch scripts, without Slurm.")
 
 
 class _Story:
@@ -152,7 +152,7 @@ class _Story:
         )
 
     async def priorities(self) -> None:
-        """Wait until the priorities of those who wait are written down."""
+        """Wait until the priorities of pending jobs are stored."""
 
         def is_so() -> bool:
             for one in self._on.every("/configmaps"):

@@ -1,4 +1,4 @@
-"""A throw-away cluster to tell a story on, and a narrator who says what happens as it happens."""
+"""A throw-away cluster for one story, and the narration of what happens on it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _POLL_SECONDS = 0.02
 
 
 class StoryFailed(UnisonoError):
-    """What was to happen did not; the demo has found a bug."""
+    """An expected step did not happen: the demo has found a bug."""
 
 
 @dataclass(slots=True)
@@ -59,12 +59,12 @@ class Stage:
     # ---- telling -----------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Tell what is going to happen."""
+        """Announce the next step."""
         sys.stdout.write(f"\n{paragraph(text, indent='')}\n")
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Tell what has just happened, and when."""
+        """Report what has just happened, with the time."""
         since = f"  {time.monotonic() - self.started:5.1f} s  "
         wrapped = textwrap.wrap(
             text, WIDTH - len(since), subsequent_indent=" " * 4, break_on_hyphens=False
@@ -122,7 +122,7 @@ class Stage:
         return [record.load() for record in self.api.store.listing(key)]
 
     def tell_changes(self) -> None:
-        """Tell what became different of workloads since the last look."""
+        """Print the workloads with another state than at the last look."""
         pods = self.every("/pods")
         for workload in self.every("kueue.x-k8s.io/workloads"):
             name = workload["metadata"]["name"].rpartition("-")[0]
@@ -132,7 +132,7 @@ class Stage:
                 self.note(f"{name:<27} {said}")
 
     async def until(self, what: str, is_so: Callable[[], bool], seconds: float = 30.0) -> None:
-        """Wait until something is so, telling what happens meanwhile."""
+        """Wait for a state, reporting changes meanwhile."""
         deadline = time.monotonic() + seconds
         while True:
             self.tell_changes()
@@ -151,7 +151,7 @@ class Stage:
         return False
 
     def running(self, prefix: str) -> int:
-        """Return how many pods whose names begin so are running."""
+        """Return how many pods with this prefix are running."""
         return sum(
             pod["metadata"]["name"].startswith(prefix)
             and (pod.get("status") or {}).get("phase") == "Running"
@@ -160,7 +160,7 @@ class Stage:
 
 
 def _condition_of(workload: Json, pods: list[Json]) -> str:
-    """Say in a few words how a workload stands."""
+    """Return the state of a workload in a few words."""
     conditions = {
         one["type"]: one for one in (workload.get("status") or {}).get("conditions") or ()
     }
@@ -171,10 +171,10 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
     if holds("Finished"):
         return f"finished: {conditions['Finished']['reason']}"
     if holds("Evicted"):
-        # Who made it leave, without the uids that a person cannot read.
+        # The preemptor, without the uids, which say nothing to a person.
         message = eviction_message(list(conditions.values()))
         message = re.sub(r" \(UID: [^)]*\)", "", message)
-        return f"has to leave: {message}"
+        return f"evicted: {message}"
     name = workload["metadata"]["name"]
     own = [
         pod
@@ -185,14 +185,14 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
     if holds("PodsReady"):
         nodes = sorted({pod["spec"].get("nodeName", "") for pod in alive})
         told = "1 pod" if len(alive) == 1 else f"{len(alive)} pods"
-        return f"runs: {told} on {', '.join(nodes)}" if alive else ""
+        return f"running: {told} on {', '.join(nodes)}" if alive else ""
     buying = conditions.get("CapacityPlanned")
     if buying is not None and buying["reason"] == "Planned" and not holds("Admitted"):
-        return f"waits for machines: {buying['message']}"
+        return f"provisioning: {buying['message']}"
     if holds("Admitted"):
-        return "admitted: all of it, with a node for every pod"
+        return "admitted: every pod has a node"
     if "QuotaReserved" in conditions:
-        return f"waits: {conditions['QuotaReserved']['message']}"
+        return f"pending: {conditions['QuotaReserved']['message']}"
     return ""
 
 

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all: a full disk must not cost somebody a manifest."""
+    """Write a file as a whole or not at all: a full disk must not cost a manifest."""
     unfinished = path.with_name(f".{path.name}.new")
     try:
         unfinished.write_text(text, encoding="utf-8")

@@ -1,8 +1,8 @@
-"""Changes to a YAML text that leave the rest of it as somebody wrote it: order, comments, style.
+"""Changes to a YAML text that leave the rest of it as it was written: order, comments, style.
 
 `edited` compares a document with what it should be and changes only the places that differ: keys
 that are called otherwise, values, keys that come and go. What is too different is written anew from
-its key on. Whoever calls this reads the result again; where it is not what it should be, the whole
+its key on. The caller reads the result again; where it is not what it should be, the whole
 document is to be written anew.
 """
 

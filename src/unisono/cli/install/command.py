@@ -67,14 +67,14 @@ def parser() -> argparse.ArgumentParser:
         type=operators,
         default=None,
         metavar="LIST",
-        help="which kinds of jobs our controllers may run where nobody else does: "
+        help="which kinds of jobs our controllers may run where no upstream operator does: "
         f"{','.join(OPERATORS)}, all or none; each has a role of its own (default: all)",
     )
     made.add_argument(
         "--machines",
         choices=("none", "karpenter", "autoscaler"),
         default="none",
-        help="who brings nodes for whole gangs; each has a role of its own (default: none)",
+        help="what provisions nodes for whole gangs; each has a role of its own (default: none)",
     )
     made.add_argument(
         "--host",
@@ -111,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
         help="where API servers are; may be repeated (default: anywhere, on their ports)",
     )
     made.add_argument(
-        "--without-crds", action="store_true", help="leave the definitions to somebody else"
+        "--without-crds", action="store_true", help="do not install CustomResourceDefinitions"
     )
     return made
 

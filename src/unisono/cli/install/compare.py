@@ -81,7 +81,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All of it, and who else is at work there."""
+    """All items, and the other operators of the cluster."""
 
     items: Sequence[Item]
     others: Sequence[Upstream]
@@ -162,7 +162,7 @@ async def has_conditions(client: Client, webhooks: Collection[Which]) -> bool:
 
 
 async def _neighbours(client: Client, now: float) -> Sequence[Upstream]:
-    """Return who else is at work, by Deployment or, if none is known, by the lease it holds."""
+    """Return the other operators, by Deployment or, if none is known, by their lease."""
     found = list(await others(client))
     known = {one.operator for one in found}
     leases = holders_of_leases((await client.list(LEASE)).items, now)
@@ -192,7 +192,7 @@ async def _rules(client: Client, served: Mapping[str, str], wanted: Wanted) -> A
         api_version, name = KINDS[which]
         left = {"apiVersion": api_version, "kind": name, "metadata": {"name": NAME}}
         if await _found(client, left) is not None:
-            # Nobody would answer, and the server would refuse every job of a queue.
+            # No webhook would answer, and the server would refuse every job of a queue.
             remedy = f"kubectl delete {name.lower()} {NAME}"
             yield Item(left, "conflict", f"no webhook is wanted any more; first: {remedy}")
 
@@ -235,8 +235,8 @@ def _definition(ours: Json, there: Mapping[str, Json]) -> Item:
     served = [one["name"] for one in theirs["spec"]["versions"] if one.get("served")]
     needed = version_read(ours)
     if needed in served:
-        return Item(ours, "kept", "somebody else's; it serves what we need")
-    lacking = f"somebody else's; it serves {', '.join(served)}, not {needed}"
+        return Item(ours, "kept", "installed by others; it serves what we need")
+    lacking = f"installed by others; it serves {', '.join(served)}, not {needed}"
     if (ours["spec"]["group"], ours["spec"]["names"]["kind"]) in _NEEDED:
         return Item(ours, "conflict", lacking)
     return Item(ours, "kept", f"{lacking}; what is made of it is left alone")
@@ -254,13 +254,13 @@ def _ours(ours: Json, theirs: Json) -> Item:
 
 
 async def _item(client: Client, obj: Json) -> Item:
-    """Compare an object that somebody else may have brought, too."""
+    """Compare an object that others may have installed."""
     found = await _found(client, obj)
     if found is None:
         return Item(obj, "missing")
     if (found["metadata"].get("labels") or {}).get(MANAGED_BY) == NAME:
         return Item(obj, "there")
-    return Item(obj, "kept", "somebody else's")
+    return Item(obj, "kept", "installed by others")
 
 
 async def _found(client: Client, obj: Json) -> Json | None:

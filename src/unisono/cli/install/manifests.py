@@ -50,13 +50,13 @@ class Wanted:
     replicas: int = 2
     webhooks: frozenset[webhook.Which] = frozenset()  # for what the server has no policies
     has_conditions: bool = True  # whether it can tell what to ask webhooks about
-    operators: tuple[str, ...] = OPERATORS  # whose jobs to run where nobody else does
+    operators: tuple[str, ...] = OPERATORS  # jobs to run where no upstream operator does
     machines: Literal["none", "karpenter", "autoscaler"] = "none"
     hosts: tuple[str, ...] = ()  # names of the web page and the metrics, besides our Services
     web_from: str = ""  # the namespace of the proxy that the web page is behind
     web_tls: str = ""  # the Secret with the certificate of the web page
     scraped_from: str = "monitoring"  # the namespace of Prometheus
-    api_servers: tuple[str, ...] = ()  # where they are, as CIDRs; anywhere if nobody says
+    api_servers: tuple[str, ...] = ()  # where they are, as CIDRs; anywhere if none is given
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Wanted:
         return tuple(one for one in PARTS if one in (QUEUEING, *self.operators, self.machines))
 
 
-# In which version our controllers read each kind; nobody runs the others, so nobody brings them.
+# In which version our controllers read each kind; other versions are not read.
 _READ = {(kind.api_version.partition("/")[0], kind.kind): kind for kind in KINDS}
 
 
@@ -113,8 +113,8 @@ def service_monitor(wanted: Wanted) -> Json:
 def flows(wanted: Wanted) -> Iterator[Json]:
     """Yield how a busy API server treats our requests, where it sorts requests at all.
 
-    Who leads must renew a lease every few seconds. Among everybody's requests it would wait in line
-    behind a storm of them, lose its lease, and a cluster in trouble would lose its scheduler, too.
+    The leader must renew a lease every few seconds. Behind a storm of other requests it would lose
+    the lease, and a cluster in trouble would lose its scheduler, too.
     """
     lease = {
         "verbs": ["get", "create", "update"],
@@ -197,7 +197,7 @@ def objects(wanted: Wanted) -> Iterator[Json]:
 def _namespace(wanted: Wanted) -> Json:
     made = _made("v1", "Namespace", wanted.namespace)
     if wanted.namespace == HOME:
-        # Nothing runs there but what can do without privileges. Whoever names a namespace of their
+        # Nothing runs there but what can do without privileges. Another namespace that a user
         # own may have other pods in it.
         made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     return made
@@ -250,10 +250,10 @@ _API_PORTS = (443, 6443)
 
 
 def _network(wanted: Wanted) -> Json:
-    """Let in who asks for metrics, and us out to the API and to names; nothing else.
+    """Allow scraping in, and the API server and DNS out; nothing else.
 
     Kubelets come from the node itself, which no policy keeps out. The ports of API servers are
-    known, their addresses only to who runs the cluster.
+    known, their addresses only to the admin.
     """
     dns = {
         "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: "kube-system"}},
@@ -284,7 +284,7 @@ def _blocks(networks: Iterable[str]) -> list[Json]:
 
 
 def web_policy(wanted: Wanted) -> Json:
-    """Return who may reach the web page: its proxy, or everybody if it speaks TLS itself."""
+    """Return the peers of the web page: its proxy, or any if it speaks TLS itself."""
     made = _own(wanted, "networking.k8s.io/v1", "NetworkPolicy")
     made["metadata"]["name"] = f"{NAME}-web"
     ports: Json = {"ports": [{"port": _WEB_PORT, "protocol": "TCP"}]}
@@ -349,7 +349,7 @@ def _web_volume(secret: str) -> Json:
     return {"name": "web-tls", "secret": {"secretName": secret, "defaultMode": 0o440}}
 
 
-# The page is on loopback: `kubectl port-forward` reaches it, and nobody else on the network does.
+# The page is on loopback: `kubectl port-forward` reaches it, and nothing else on the network does.
 ARGUMENTS = (
     "controller",
     *("--listen", f"0.0.0.0:{_PORT}"),

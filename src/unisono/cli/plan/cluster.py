@@ -95,9 +95,9 @@ def _key(obj: Json) -> str:
 
 
 def _is_implicit(workload: Json) -> bool:
-    """Say whether it is in a queue that nobody wrote: manifests cannot name one.
+    """Say whether a workload is in the queue without quota, which manifests cannot name.
 
-    Only its pods count, then: they take room, and nobody's quota.
+    Only its pods count, then: they take room, and no quota.
     """
     door = workload["spec"].get("queueName", "")
     return bool(door == UNLIMITED_DOOR or door.startswith(VOLCANO_DOOR))

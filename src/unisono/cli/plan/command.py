@@ -1,4 +1,4 @@
-"""`unisono plan`: who waits, in turn, and when each is to start."""
+"""`unisono plan`: the pending workloads in order, and when each starts."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ examples:
   unisono plan -f cluster.yaml -f jobs.yaml --policy backfill.yaml
   unisono plan -f job.yaml --on-cluster
 
-START is when a workload starts at the latest if everybody keeps to their time limits; with ~ it is
-an estimate, and nothing is kept free for it. Without -f the running cluster is asked.
+START is a reservation: the workload starts by then if running jobs keep their time limits; with ~,
+it is an estimate without a reservation. Times are local. Without -f, the running cluster is asked.
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser(
-        "List who waits, in turn, and when each starts.", EXAMPLES, has_everywhere=True
+        "List the pending workloads in order, and when each starts.", EXAMPLES, has_everywhere=True
     )
     made.add_argument(
         "-q", "--queue", default="", metavar="QUEUE", help="only of this LocalQueue or ClusterQueue"
@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
         help="default: table",
     )
     made.add_argument(
-        "-w", "--watch", action="store_true", help="print it again whenever it is another one"
+        "-w", "--watch", action="store_true", help="print it again whenever it changes"
     )
     return made
 
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.watch and (arguments.filename or arguments.output not in ("table", "wide")):
         raise InvalidManifest("-w", "is for tables of the running cluster")
     if arguments.on_cluster and not arguments.filename:
-        raise InvalidManifest("--on-cluster", "say with -f what to plan there")
+        raise InvalidManifest("--on-cluster", "needs -f: the manifests to plan there")
     if arguments.on_cluster:
         return asked(arguments, _on_cluster)
     if arguments.filename:
@@ -111,7 +111,7 @@ def _print_rehearsed(
     *,
     known: Collection[str] = (),
 ) -> None:
-    """Let start who can, and print who waits and what is bought; those `known` are left out."""
+    """Admit what fits, and print what is pending and what is bought, without `known` workloads."""
     from unisono.cli.plan.purchases import bought_by
     from unisono.cli.plan.rows import rehearsed_rows
     from unisono.engine.cluster import restore
@@ -170,7 +170,7 @@ async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Js
     from unisono.kube.errors import Forbidden
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
-    try:  # places in turn need those of other namespaces, too
+    try:  # positions depend on other namespaces, too
         workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
         doors = (await client.list(LOCAL_QUEUE)).items
         queues = (await client.list(CLUSTER_QUEUE)).items
@@ -206,7 +206,7 @@ def _print(
     if not found and bought:
         return
     if not found:
-        print("unisono: nobody waits", file=sys.stderr)
+        print("unisono: no pending workloads", file=sys.stderr)
         return
     headings = ["POS", "NAME", "QUEUE", "PRIO", "PODS", "START", "IN", "LIMIT", "WHY"]
     cells = [_cells(row, now) for row in found]
@@ -224,15 +224,17 @@ def _print(
 
 
 def _cells(row: Json, now: float) -> list[object]:
+    from unisono.cli.times import clock_time
     from unisono.cli.workload_state import NO_QUEUE
     from unisono.engine.explain.formatting import format_duration
     from unisono.kinds.scalar import instant_ms
 
-    start, left = row["start"], ""
-    if start is not None:
-        ahead = instant_ms(start) - round(now * 1000)
+    start, left = "", ""
+    if row["start"] is not None:
+        at = instant_ms(row["start"])
+        ahead = at - round(now * 1000)
         left = format_duration(ahead) if ahead > 0 else "overdue"
-        start = start if row["promised"] else f"~{start}"
+        start = ("" if row["promised"] else "~") + clock_time(at / 1000, now)
     limit = format_duration(row["limit"]["seconds"] * 1000) if row["limit"] else ""
     queue = "" if row["queue"] == NO_QUEUE else row["queue"]
     told = (row["priority"], row["pods"], start, left, limit, row["reason"])

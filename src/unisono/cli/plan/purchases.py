@@ -61,7 +61,7 @@ def as_text(purchases: Iterable[Purchase], now: Instant) -> str:
     for purchase in purchases:
         soon = format_duration(max(0, purchase.ready_by - now))
         lines = [
-            f"{purchase.workload} starts when machines have come, in about {soon}:",
+            f"{purchase.workload} starts when its machines are ready, in about {soon}:",
             paragraph(f"buys {purchase_sentence(purchase)}", indent="  "),
         ]
         for one in purchase.alternatives:

@@ -174,8 +174,11 @@ def text(answer: Answer, now: Instant) -> str:
     ml/a would start now
       on      n1 (2 pods)
     """
-    from unisono.engine.explain.formatting import format_duration, format_instant
+    from unisono.cli.times import ahead
     from unisono.engine.model.resources import is_gpu
+
+    def when(start: Instant) -> str:
+        return ahead(start / 1000, now / 1000)
 
     if answer.verdict == "now":
         lines = [f"{answer.workload} would start now"]
@@ -199,15 +202,9 @@ def text(answer: Answer, now: Instant) -> str:
         lines.append(
             f"  runs    {answer.started} of {answer.samples} simulated runs start it{only}"
         )
-        for label, start in (("half", answer.start_p50), ("95 %", answer.start_p95)):
-            when = (
-                "not within 60 days"
-                if start is None
-                else f"{format_instant(start)} (in {format_duration(start - now)})"
-            )
-            lines.append(f"  {label:8}{when}")
+        for label, start in (("50 %", answer.start_p50), ("95 %", answer.start_p95)):
+            by = "not within 60 days" if start is None else f"by {when(start)}"
+            lines.append(f"  {label:8}{by}")
     if answer.start_by_limits is not None:
-        start = answer.start_by_limits
-        when = f"{format_instant(start)} (in {format_duration(start - now)})"
-        lines.append(f"  limits  {when} if all jobs run to their limits")
+        lines.append(f"  limits  {when(answer.start_by_limits)}, if all jobs run to their limits")
     return "\n".join(lines)

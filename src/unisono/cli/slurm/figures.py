@@ -16,8 +16,8 @@ def families_of(counters: BridgeCounters) -> Iterator[Family]:
     """Yield all of them."""
     prefix = "unisono_slurm"
     yield single(f"{prefix}_up", "gauge", "1 while Slurm answers.", int(counters.is_slurm_there))
-    yield single(f"{prefix}_gangs", "gauge", "Jobs of Slurm that have a gang.", counters.gangs)
-    reserved = "Gangs whose pods all have a node."
+    yield single(f"{prefix}_gangs", "gauge", "Slurm jobs with a gang.", counters.gangs)
+    reserved = "Gangs with a node for every pod."
     yield single(f"{prefix}_gangs_reserved", "gauge", reserved, counters.whole)
     for name, text, value in (
         ("looks_total", "Reconciliations of both sides.", counters.cycles),

@@ -1,4 +1,4 @@
-"""`unisono top`: GPUs, queues, and who runs and waits, on one screen that keeps up.
+"""`unisono top`: GPUs, queues, running and pending workloads, on one screen that refreshes.
 
 At a terminal it takes over the screen until q or Ctrl-C, and gives it back as it was. In a pipe it
 prints one screen and ends.
@@ -41,7 +41,7 @@ _REST = 4  # so many times as long as reading took, it rests
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("Watch GPUs, queues, and who runs and waits; q leaves.", EXAMPLES)
+    made = verb_parser("Watch GPUs, queues, running and pending workloads; q leaves.", EXAMPLES)
     made.add_argument(
         "--every", type=_seconds, default=2.0, metavar="S", help="look so often (default: 2 s)"
     )
@@ -114,7 +114,7 @@ async def _live(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def read(client: Client, namespace: str = "", cluster: str = "") -> Picture:
-    """Read everything that a screen shows; who waits and runs only of a namespace that is named."""
+    """Read everything that a screen shows; workloads only of a namespace that is named."""
     from unisono.cli.nodes import listed as nodes_listed
     from unisono.cli.plan.rows import living_rows
     from unisono.cli.queues import cluster_queue

@@ -1,4 +1,4 @@
-"""One screen of `unisono top`: GPUs, queues, who runs and who waits, cut to fit a terminal."""
+"""One screen of `unisono top`: GPUs, queues, running and pending workloads, cut to fit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def frame(picture: Picture, *, now: float, width: int, height: int, colour: bool
         list(_head(picture, now)),
         _block("queues", _queue_table(picture), len(picture.queues), shares[0]),
         _block("running", _busy_table(busy, now), len(busy), shares[1]),
-        _block("waiting", _plan_table(picture.plan, now), len(picture.plan), shares[2]),
+        _block("pending", _plan_table(picture.plan, now), len(picture.plan), shares[2]),
     ]
     lines: list[str] = []
     for number, block in enumerate(blocks):
@@ -60,7 +60,7 @@ def frame(picture: Picture, *, now: float, width: int, height: int, colour: bool
 
 
 def _shares(rows: int, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Share lines among the tables: who needs fewer leaves the rest to the others."""
+    """Share lines among the tables: what a short table does not need goes to the longer ones."""
     left = max(rows, _LEAST_ROWS * 3)
     given = [0, 0, 0]
     for place, index in enumerate(sorted(range(3), key=lambda index: wanted[index])):
@@ -80,7 +80,7 @@ def _head(picture: Picture, now: float) -> Iterator[str]:
     shut = _gpus(closed)[1]
     share = f"{100 * used // there} %" if there else "-"
     told = [f"{used} of {there} in use ({share})", f"{max(0, there - used - shut)} free"]
-    told += [f"{shut} on nodes that take nothing"] if shut else []
+    told += [f"{shut} on nodes that are not ready"] if shut else []
     yield f"GPUs   {bar(used, there)}  {', '.join(told)}"
     states: dict[str, int] = {}
     for one in picture.nodes:
@@ -143,7 +143,7 @@ def _queue_table(picture: Picture) -> list[str]:
                 waits,
             )
         )
-    headings = ("QUEUE", "COHORT", "GPUS", "USED", "WAIT", "RUN", "FIRST IN LINE")
+    headings = ("QUEUE", "COHORT", "GPUS", "USED", "PENDING", "RUNNING", "HEAD OF QUEUE")
     return table(headings, rows).split("\n")
 
 

@@ -70,7 +70,7 @@ def answer(found: Found) -> Json:
 
 
 def _unreadable(found: Found, workload: Json) -> Json:
-    """Say that nobody works on a job, because of what somebody wrote about it."""
+    """Say that a job is not processed because its Workload is invalid."""
     name = workload["metadata"]["name"]
     made: Json = {
         "workload": name,
@@ -224,7 +224,7 @@ def _phases(pods: list[Json]) -> dict[str, int]:
 
 
 def _without_workload(found: Found) -> Json:
-    """Say how something stands that no queue has to admit, or not yet."""
+    """Describe an object that no queue has to admit, or not yet."""
     job = found.job
     queue = (job["metadata"].get("labels") or {}).get(QUEUE_LABEL, "")
     made: Json = {"state": "unmanaged"}
@@ -263,7 +263,7 @@ def _without_workload(found: Found) -> Json:
 
 
 def _array(job: Json) -> Json:
-    """Say how an array stands: it has no pods, its tasks are jobs of their own."""
+    """Describe an array: it has no pods, its tasks are jobs of their own."""
     status = job.get("status") or {}
     word = str(status.get("reason") or "")
     tasks = "its tasks are jobs of their own (`unisono squeue` lists them)"

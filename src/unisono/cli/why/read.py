@@ -55,7 +55,7 @@ class Found:
     rivals: list[Json] = field(default_factory=list)  # workloads of the same ClusterQueue
     every: list[Json] = field(default_factory=list)  # all workloads that may be seen
     queues: list[Json] = field(default_factory=list)  # all ClusterQueues that may be seen
-    victims_pods: list[Json] = field(default_factory=list)  # of those who leave for it
+    victims_pods: list[Json] = field(default_factory=list)  # of the victims of its preemption
     pods: list[Json] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ async def gather(client: Client, obj: Json) -> Found:
 
 
 async def _climb(client: Client, found: Found) -> None:
-    """Go from a part to what it is a part of, until somebody has a Workload."""
+    """Go from a part to what it is a part of, until there is a Workload."""
     obj: Json | None = found.asked
     for _ in range(_MOST_OWNERS):
         if obj is None:
@@ -161,7 +161,7 @@ async def _rivals(client: Client, found: Found, namespace: str, name: str) -> li
 
 
 async def _others(client: Client, found: Found, namespace: str) -> None:
-    """Read all workloads, or those of the namespace if we see no more; queues; who leaves."""
+    """Read all workloads, or those of the namespace if that is all we may; queues; victims."""
     try:
         found.every = [*map(readable, (await client.list(WORKLOAD)).items)]
     except Forbidden:

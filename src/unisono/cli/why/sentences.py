@@ -1,4 +1,4 @@
-"""Sentences of `unisono why` about others: who holds the quota, who is ahead, who is leaving."""
+"""Sentences of `unisono why` about other workloads: holders of quota, those ahead, victims."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.apiserver.tables.age import age
-from unisono.engine.explain.formatting import format_duration
+from unisono.cli.times import ahead as time_ahead
 from unisono.kinds.scalar import instant_ms
 
 Json = dict[str, Any]
 
-# How a job stands that another one depends on.
+# The state of a job that another one depends on.
 _STANDING = {
-    "waiting": "waits itself",
+    "waiting": "is pending",
     "deactivated": "is deactivated",
     "checked": "waits for admission checks",
     "buying": "waits for machines",
-    "starting": "starts",
-    "running": "runs",
-    "repairing": "lost nodes and waits for others",
-    "leaving": "is stopping",
-    "finished": "is over",
+    "starting": "is starting",
+    "running": "is running",
+    "repairing": "waits for replacement nodes",
+    "leaving": "is being evicted",
+    "finished": "has finished",
 }
 
 
 def around_words(answer: Json, now: float) -> Iterator[str]:
-    """Say what there is to say about others."""
+    """Say what other workloads have to do with it."""
     use = answer.get("use")
     if use:
         unit = use["resource"]
@@ -37,87 +37,82 @@ def around_words(answer: Json, now: float) -> Iterator[str]:
         name = one.get("job", one["workload"])
         if one["pods"]:
             pods = f"{one['pods']} pod{'s' if one['pods'] != 1 else ''}"
-            yield f"{pods} of {name} {_are(one['pods'])} still stopping{_latest(one['until'], now)}"
+            limit = f" (gone by {_ahead(one['until'], now)})" if one["until"] else ""
+            yield f"{pods} of {name} {_are(one['pods'])} terminating{limit}"
     on = answer.get("dependsOn")
     if on:
-        yield f"{on['job']} {_STANDING[on['state']]}, since {on['since']} ({age(on['since'], now)})"
+        yield f"{on['job']} {_STANDING[on['state']]} (for {age(on['since'], now)})"
 
 
-# Reasons with which nothing starts, whoever ends.
+# Reasons that no ending workload removes.
 _NEVER = ("Deactivated", "ExceedsMaxQuota", "Misconfigured")
 
-# Why nobody can say when a workload starts, by what it waits for.
+# Why the start of a workload is unknown, by what it waits for.
 _UNKNOWN = {
-    "GangDoesNotFit": "time limits of those who run would tell (unisono.dev/time-limit)",
-    "CannotBuy": "nobody knows when there are machines again",
-    "DependencyPending": "it starts after another job, and nobody knows when that is",
-    "ArrayLimit": "it starts when enough others of its array have ended",
-    "LimitReached": "it starts when enough others have ended that count for the same limit",
-    "Quarantined": "the scheduler goes on without it until it changes",
-    "Held": "nobody says when it will be released",
-    "OnHold": "nobody says when its queue goes on",
-    "QueueStopped": "nobody says when its queue goes on",
-    "Gated": "somebody else has to lift its gates",
+    "GangDoesNotFit": "running jobs state no time limit (unisono.dev/time-limit)",
+    "CannotBuy": "the clouds do not say when machines are available again",
+    "DependencyPending": "it starts after another job, which has no end time",
+    "ArrayLimit": "it starts when enough tasks of its array have ended",
+    "LimitReached": "it starts when enough jobs under the same limit have ended",
+    "Quarantined": "the scheduler skips it until it changes",
+    "Held": "it is held without a release time",
+    "OnHold": "its queue is stopped without a time to resume",
+    "QueueStopped": "its queue is stopped without a time to resume",
+    "Gated": "another controller has to remove its scheduling gates",
 }
 
 
 def guess_words(answer: Json, now: float) -> str:
-    """Say when a workload without an estimate may start, or why nobody knows."""
+    """Say when a workload without an estimate may start, or why that is unknown."""
     if answer.get("reason") in _NEVER:
-        return "never, as things are: see what would change it"
+        return "never in this cluster as it is; see what would change it"
     leaving = [one["until"] for one in answer.get("leaving") or () if one["pods"]]
     if leaving and all(leaving):
-        when = _latest(max(leaving), now, "by")
-        return f"starts{when} at the latest, when their pods are gone"
-    if answer.get("use"):  # it waits for the end of somebody who does not say when that is
-        return "not known: those who run there give no time limit (unisono.dev/time-limit)"
+        return f"starts by {_ahead(max(leaving), now)}, when the pods of its victims are gone"
+    if answer.get("use"):  # it waits for the end of workloads without a time limit
+        return "unknown: the jobs that hold the quota state no time limit (unisono.dev/time-limit)"
     for fact in answer.get("facts") or ():
         if fact["fact"] in _UNKNOWN:
-            return f"not known: {_UNKNOWN[fact['fact']]}"
+            return f"unknown: {_UNKNOWN[fact['fact']]}"
     behind = (answer.get("position") or {}).get("behind")
-    return f"not known: {behind} goes first, and has no date either" if behind else "not known"
+    return f"unknown: {behind} is ahead of it and has no start time either" if behind else "unknown"
 
 
 def ahead_words(position: Json) -> Iterator[str]:
-    """Say who is first in line, and why that keeps others from being looked at."""
+    """Say which workload is at the head of the queue, and why nothing passes it."""
     first, ahead = position["behind"], position["ahead"]
-    place = f"number {position['place']} of {position['of']}"
-    told = f"{place}: {first} (priority {ahead['priority']}) is first"
+    place = f"position {position['place']} of {position['of']}"
+    told = f"{place}: {first} (priority {ahead['priority']}) is at the head"
     if ahead["strict"]:
-        yield f"{told}, and the queue is StrictFIFO: nobody may pass it"
+        yield f"{told}, and in a StrictFIFO queue no workload passes the head"
     else:
-        yield f"{told}; this one was not examined yet"
+        yield f"{told}; this one is not evaluated yet"
     if ahead["message"]:
         yield f"{first} waits: {ahead['message']}"
 
 
 def passing_words(position: Json) -> Iterator[str]:
-    """Say what would let a workload pass those ahead of it."""
+    """Say what would let a workload pass the head of its queue."""
     first, ahead = position["behind"], position["ahead"]
-    ways = [f"{first} starts or leaves", f"a priority above {ahead['priority']}"]
+    ways = [f"{first} starts or is deleted", f"a priority above {ahead['priority']}"]
     if ahead["strict"]:
-        ways.append("queueingStrategy BestEffortFIFO, with which smaller ones may pass")
+        ways.append("queueingStrategy BestEffortFIFO, which lets smaller workloads pass")
     yield ", ".join(ways[:-1]) + f", or {ways[-1]}"
 
 
 def repair_words(answer: Json, now: float) -> str:
-    """Say what a gang that lost nodes needs, and what happens if it does not come."""
+    """Say what a gang that lost nodes needs, and what happens without it."""
     lost = answer["lost"]
     pods = f"{lost['pods']} pod{'s' if lost['pods'] != 1 else ''}"
-    text = (
-        f"room for {pods}: a node that joins or becomes free, or {' or '.join(lost['nodes'])} back"
-    )
+    nodes = " or ".join(lost["nodes"])
+    text = f"room for {pods}: a node that joins or becomes free, or {nodes} coming back"
     if answer.get("keptUntil"):
-        text += f"; else all of it queues again{_latest(answer['keptUntil'], now, word='at')}"
+        text += f"; otherwise the whole job is requeued at {_ahead(answer['keptUntil'], now)}"
     return text
 
 
-def _latest(moment: str, now: float, word: str = "until") -> str:
-    if not moment:
-        return ""
-    left = instant_ms(moment) - round(now * 1000)
-    soon = f" (in {format_duration(left)})" if left > 0 else ""
-    return f" {word} {moment}{soon}" + (" at the latest" if word == "until" else "")
+def _ahead(moment: str, now: float) -> str:
+    return time_ahead(instant_ms(moment) / 1000, now)
 
 
 def _are(count: int) -> str:

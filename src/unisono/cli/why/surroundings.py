@@ -1,7 +1,7 @@
-"""What stands around a workload that waits: who holds the quota, who is ahead, who is leaving.
+"""The surroundings of a pending workload: holders of quota, workloads ahead, victims.
 
-The scheduler's facts name the cause and its number. These are the next questions of whoever reads
-them, answered from the same objects; what may not be read is left out.
+The scheduler's facts name the cause and its number. These are the next questions of a user,
+answered from the same objects; what may not be read is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_HOLDERS = 3
 
 
 def around(found: Found, facts: Iterable[Json]) -> Json:
-    """Return what there is to say about others, by the facts that speak of them."""
+    """Return what the facts say about other workloads."""
     made: Json = {}
     for fact in facts:
         match fact.get("fact"):
@@ -73,7 +73,7 @@ def _is_strict(queue: Json | None) -> bool:
 
 
 def _use(found: Found, resource: str) -> Json:
-    """Return how much of a resource is in use where the queue may take from, and by whom."""
+    """Return how much of a resource is in use in the queue or its cohort, and by which jobs."""
     queue = found.cluster_queue
     if queue is None:
         return {}
@@ -150,7 +150,7 @@ def _leaving(found: Found, fact: Json) -> Iterator[Json]:
 
 
 def _standing_of(found: Found, job: str) -> Json:
-    """Return how a job stands that another one depends on, by its namespace and name."""
+    """Return the state of a job that another one depends on, by its namespace and name."""
     namespace, _, name = job.partition("/")
     for one in found.every:
         if one["metadata"]["namespace"] == namespace and job_of(one).partition("/")[2] == name:

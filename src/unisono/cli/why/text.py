@@ -10,6 +10,7 @@ from typing import Any
 from unisono.apiserver.tables.age import age
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
+from unisono.cli.times import ahead, clock_time
 from unisono.cli.why.sentences import (
     ahead_words,
     around_words,
@@ -18,10 +19,11 @@ from unisono.cli.why.sentences import (
     repair_words,
 )
 from unisono.cli.workload_state import MEANINGS, NO_QUEUE, UNREADABLE
+from unisono.kinds.scalar import instant_ms
 
 Json = dict[str, Any]
 
-_UIDS = re.compile(r" \(UID: [^)]*\)")  # nobody can read them; -o json has them
+_UIDS = re.compile(r" \(UID: [^)]*\)")  # -o json has them
 _MOST_PLACES = 12  # a thousand nodes would bury everything else
 
 
@@ -62,9 +64,9 @@ def _state(answer: Json) -> str:
     if state == "unknown":
         return f"has no Workload in queue {answer['queue']} yet"
     if state == "stuck" and answer.get("reason") == UNREADABLE:
-        return "is left alone"
+        return "is not processed"
     if state == "stuck":
-        return "cannot be started as it is written"
+        return "is invalid and cannot start"
     if state != "unmanaged":
         queue, behind = answer.get("queue"), answer.get("clusterQueue")
         if queue == NO_QUEUE:
@@ -73,16 +75,17 @@ def _state(answer: Json) -> str:
         place += f" (ClusterQueue {behind})" if queue and behind and behind != queue else ""
         position = answer.get("position")
         if position:
-            place += f", number {position['place']} of {position['of']}"
+            place += f", position {position['place']} of {position['of']}"
         return MEANINGS[state].format(queue=place)
     if answer.get("isJob", True):
-        return "is in no queue: it is not managed, and its pods start as nodes have room"
+        return "is in no queue: it is not managed, and its pods start when nodes have room"
     return "is not a job, so no queue has to admit it"
 
 
 def _about(answer: Json, now: float) -> Iterator[str]:
     if "since" in answer:
-        yield f"  since     {answer['since']} ({age(answer['since'], now)} ago)"
+        since = clock_time(instant_ms(answer["since"]) / 1000, now)
+        yield f"  since     {since} ({age(answer['since'], now)} ago)"
     for number, one in enumerate(answer.get("asks") or ()):
         each = ", ".join(f"{amount} {name}" for name, amount in one["each"].items()) or "nothing"
         pods = f"{one['pods']} pod{'s' if one['pods'] != 1 else ''}"
@@ -90,14 +93,16 @@ def _about(answer: Json, now: float) -> Iterator[str]:
     if answer.get("priority"):
         yield f"  priority  {answer['priority']}"
     if answer.get("limit"):
-        ends = f", until {answer['until']} at the latest" if answer.get("until") else ""
+        ends = ""
+        if answer.get("until"):
+            ends = f", ends by {ahead(instant_ms(answer['until']) / 1000, now)}"
         yield f"  limit     {limit_words(answer['limit'])}{ends}"
     progress = answer.get("progress")
     if progress:
         of = f" of {progress['total']}" if progress["total"] else ""
         yield f"  progress  step {progress['step']}{of} ({age(progress['at'], now)} ago)"
     for one in answer.get("slow") or ():
-        yield f"  slow      pod {one['pod']} holds the others up ({age(one['since'], now)})"
+        yield f"  slow      pod {one['pod']} delays the others ({age(one['since'], now)})"
     if answer.get("workload"):
         yield f"  workload  {answer['workload']}"
 
@@ -113,9 +118,9 @@ def _why(answer: Json, now: float) -> Iterator[str]:
     elif answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
         yield from ahead_words(answer["position"])
     elif answer["state"] == "waiting":
-        yield "was not examined yet; if that does not change, see whether the scheduler runs"
+        yield "not evaluated yet; if this does not change, check that the scheduler is running"
     elif answer["state"] == "unknown":
-        yield "nobody has made a Workload of it yet; its warnings or its status may say more"
+        yield "it has no Workload yet; its warnings or its status may say more"
 
 
 def _fact(fact: Json) -> str:
@@ -136,7 +141,7 @@ def _changes(answer: Json, now: float) -> Iterator[str]:
     if answer.get("reason") == UNREADABLE:
         place = f" -n {answer['namespace']}" if answer["namespace"] else ""
         command = f"kubectl delete workload {answer['workload']}{place}"
-        yield f"whoever wrote that mends it; or delete it, and its job gets another: {command}"
+        yield f"correct its status; or delete it, and the job gets a new one: {command}"
     elif answer["state"] == "stuck":
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):
@@ -183,7 +188,7 @@ def _history(answer: Json, now: float) -> Iterator[str]:
     if history.get("lastIncident"):
         yield f"last incident: {history['lastIncident']}"
     if history.get("failedPods"):
-        yield f"pods that failed: {history['failedPods']}"
+        yield f"failed pods: {history['failedPods']}"
 
 
 def _times(count: int) -> str:

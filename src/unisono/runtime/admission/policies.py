@@ -3,13 +3,13 @@
     validating   a queue's name is a name; a job that runs stays in its queue; amounts are not
                  negative, counts and their products have 32 bits (also where the kinds are
                  others' definitions); what the right
-                 to write a job does not include (`admission_tenancy`); who may name which
-                 priority class (`admission_classes`)
+                 to write a job does not include (`tenancy`); the users of each priority
+                 class (`priority_classes`)
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
-runs. Whoever has no mutating policies (Kubernetes before 1.36) sees jobs suspended a moment after
-they were created, as our controllers do that in any case, or has the same rules as webhooks
+runs. Without mutating policies (Kubernetes before 1.36), jobs are suspended a moment after they
+were created, as our controllers do that in any case, or the same rules run as webhooks
 (`runtime.webhook`). They are those of the embedded API.
 """
 
@@ -172,7 +172,7 @@ class _Part(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """A kind of job whose numbers are checked."""
+    """A kind of job, with the numbers to check."""
 
     name: str
     resources: Sequence[tuple[str, str, Sequence[str]]]
@@ -309,7 +309,7 @@ _COUNTED = (
 
 
 def counted_resources() -> list[tuple[str, str, Sequence[str]]]:
-    """Return the kinds whose numbers are checked: group, versions, plurals."""
+    """Return the kinds with checked numbers: group, versions, plurals."""
     return [one for kind in _COUNTED for one in kind.resources]
 
 

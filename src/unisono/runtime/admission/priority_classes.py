@@ -1,9 +1,9 @@
-"""Who may name which priority class, as rules that a real API server applies itself.
+"""The users of each priority class, as rules that a real API server applies itself.
 
 The rules are those of the embedded API (`apiserver.admission.classes`). The leader writes them into
 a ConfigMap (`control.class_rules`), which these policies have as their parameter. An API server
-knows who writes an object; so users and groups count, which controllers never see. While there is
-no such ConfigMap nobody is refused. What an object named before it may go on naming.
+knows the author of an object; so users and groups count, which controllers never see. Without
+such a ConfigMap no object is refused. What an object named before it may go on naming.
 
     rules   all of them
     mine    those for the author of the object: by name, by group, or by its namespace
@@ -86,7 +86,7 @@ def _may_name(path: Path, field: str) -> str:
 
 
 def _lines(field: str) -> str:
-    """Return the lines of a field of the rule whose names have the key `k`; none if it has none."""
+    """Return the lines of a field of the rule with the key `k`; none if it has none."""
     return (
         f"params.data[?k.replace('.names', '.{field}')].orValue('').split('\\n')"
         ".filter(one, one != '')"

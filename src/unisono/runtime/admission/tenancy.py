@@ -5,10 +5,10 @@
     words that our controllers write     the same
     being part of another's job          `update` on the finalizers of that kind
 
-They are those of the embedded API (`apiserver.access.tenancy`), with one more exception: whoever
-runs a kind of job (`update` on its finalizers, which only controllers have) hands what was decided
-about it on to the pods and jobs that it makes of it, and a kubelet reports pods that it has already
-(static ones). What is refused is only what changes.
+They are those of the embedded API (`apiserver.access.tenancy`), with one more exception: an
+operator of a kind of job (`update` on its finalizers, which only controllers have) hands what was
+decided about it on to the pods and jobs that it makes of it, and a kubelet reports pods that it has
+already (static ones). What is refused is only what changes.
 
 A policy cannot search an object, as our own API does. So there is one for each kind, with the
 places of its pod templates, which are read off its schema. Workloads have none: no role for people
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 Path = tuple[str, ...]
 ITEMS, VALUES = "[]", "{}"
 _OF_INTEREST = frozenset({"metadata", *CLASS_FIELDS})
-# Whose parts an expression asks about: `every` or `some` of them, given what to ask of one.
+# The parts that an expression asks about: `every` or `some` of them, given what to ask of one.
 Ask = Callable[[str], str]
 
 _NOT_SEARCHED = ("workloads.kueue.x-k8s.io", "customresourcedefinitions.apiextensions.k8s.io")
@@ -230,7 +230,7 @@ _REFERENCES = "object.metadata.?ownerReferences.orValue([])"
 
 
 def runs(kinds: str) -> str:
-    """Return what is true of an owner `o` whose kind the author of an object runs."""
+    """Return an expression: the author of an object runs the kind of its owner `o`."""
     return (
         f"authorizer.group({_GROUP}).resource({kinds}[{KIND}]).subresource('finalizers')"
         ".namespace(request.namespace).check('update').allowed()"

@@ -10,7 +10,7 @@ from unisono.runtime.log import Journal
 
 # What is still so after this time is told again.
 _AGAIN_S = 300.0
-# A role has some hundred rights; whoever is denied more has been told enough.
+# A role has some hundred rights; the log of a replica that is denied more says enough.
 _MOST_KEPT = 256
 _CANNOT = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
 

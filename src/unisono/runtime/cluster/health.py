@@ -19,7 +19,7 @@ from unisono.monitor.exposition import Family, Sample, negotiated, single
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.probes import Asked, Page
 
-if TYPE_CHECKING:  # loaded by whoever leads, after its first decision
+if TYPE_CHECKING:  # loaded by the leader, after its first decision
     from unisono.monitor.metrics.registry import MetricsRegistry
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -32,11 +32,11 @@ class Observed:
     live: LiveControllers
     candidate: Candidate
     counts: Counts
-    driver: Driver | None = None  # only who leads has one
-    figures: MetricsRegistry | None = None  # only who leads counts
+    driver: Driver | None = None  # only on the leader
+    figures: MetricsRegistry | None = None  # only on the leader
     crashes: int = 0
-    is_trusted: asyncio.Event | None = None  # only who is a webhook must be
-    health: Health | None = None  # only who leads plans
+    is_trusted: asyncio.Event | None = None  # only with webhooks
+    health: Health | None = None  # only on the leader
 
     def healthz(self, asked: Asked) -> Page:
         """Fail when a cache has not followed the API for so long that a restart is the best."""
@@ -47,7 +47,7 @@ class Observed:
         return Page(503, f"{wrong}\n") if wrong else Page(200, "ok\n")
 
     def readyz(self, asked: Asked) -> Page:
-        """Be ready when all is read; a standby is as ready as the one who leads."""
+        """Be ready when all is read; a standby is as ready as the leader."""
         waiting = [kind.kind for kind, one in self.live.informers.items() if not one.has_synced]
         if waiting:
             return Page(503, f"still reading: {', '.join(waiting)}\n")

@@ -70,7 +70,7 @@ _GRACE_S = 20.0
 # How often to look whether operators of others came or went.
 _LOOK_AROUND_S = 60.0
 _MOST_TRACE_LINES = 12
-# Somebody who cannot decide at all is to be seen from outside.
+# A scheduler that cannot decide at all must still show metrics.
 _LONGEST_WITHOUT_FIGURES_S = 30.0
 
 
@@ -86,13 +86,13 @@ class Choices:
     adopted: frozenset[str]
     settings: Settings | None  # of a file; None: the Policy of the cluster counts
     rate: float
-    decides: Decides = plan  # or somebody who also records decisions
+    decides: Decides = plan  # or a wrapper that also records decisions
     keep_refusal: KeepRefusal = not_kept  # plans that the auditor refused
-    machines: Literal["none", "karpenter", "autoscaler"] = "none"  # who brings nodes for gangs
+    machines: Literal["none", "karpenter", "autoscaler"] = "none"  # what provisions nodes for gangs
     names: Sequence[str] = ()  # under which we may be asked, besides addresses
     web: WebChoices | None = None  # no web page if None
     ledger: Path | None = None  # where usage is written down; nowhere if None
-    prometheus: Prometheus | None = None  # who knows how busy GPUs are
+    prometheus: Prometheus | None = None  # the source of GPU utilization
 
 
 class NeighboursChanged(UnisonoError):
@@ -173,7 +173,7 @@ class _Replica:
             clock=clock,
             chance=chance(),
             namespace=choices.namespace,
-            on_leader=lambda holder: journal.info("who leads", holder=holder),
+            on_leader=lambda holder: journal.info("leader", holder=holder),
         )
         self._buys = choices.machines == "karpenter"
         parts = parts_of(operators, choices.machines)
@@ -191,7 +191,7 @@ class _Replica:
         self._observed = Observed(self._live, self._candidate, client.caller.counts)
         self._web: ClusterWeb | None = None
         if choices.web is not None:
-            from unisono.runtime.cluster.web import ClusterWeb  # only who shows something needs it
+            from unisono.runtime.cluster.web import ClusterWeb  # only with a page
 
             reuse = (choices.settings or DEFAULTS).buying.reuse
             self._web = ClusterWeb(self._live, client, choices.ledger, reuse=reuse)
@@ -212,10 +212,10 @@ class _Replica:
             )
 
     async def _answer_reviews(self) -> None:
-        """Be a webhook if we are to be one: whoever stands by answers like the one that leads."""
+        """Be a webhook if we are to be one: a standby answers like the leader."""
         if self._choices.webhook is None:
             return
-        from unisono.runtime.webhook.serving import Webhook  # a listener that nobody else needs
+        from unisono.runtime.webhook.serving import Webhook  # only with webhooks
 
         webhook = Webhook(self._client, self._choices.namespace, self._clock, self._journal)
         self._observed.is_trusted = webhook.is_trusted
@@ -286,8 +286,8 @@ class _Replica:
     async def _count(self, driver: Driver, timed: Timed) -> None:
         """Keep figures and the ledger while we lead.
 
-        From the first decision on: reading a large cluster for them takes a while, and whoever
-        waits for a node should not wait for a graph. Loading what they need takes a while, too.
+        From the first decision on: reading a large cluster takes a while, and a job that waits for
+        a node should not wait for a graph. Loading what they need takes a while, too.
         """
         since = self._clock.now()
         with contextlib.suppress(TimeoutError):
@@ -311,7 +311,7 @@ class _Replica:
             await asyncio.Event().wait()  # until the work is done, and we are cancelled
 
     def _recorded(self, figures: MetricsRegistry) -> AbstractAsyncContextManager[None]:
-        """Keep the ledger, if somebody wants one."""
+        """Keep the ledger, if one is configured."""
         ledger, prometheus = self._choices.ledger, self._choices.prometheus
         if ledger is None:
             return contextlib.nullcontext()
@@ -329,7 +329,7 @@ class _Replica:
         )
 
     async def _end_on(self, stop: asyncio.Event) -> None:
-        """Raise when we are told to end; who leads gets some time to end by itself."""
+        """Raise when we are told to end; the leader gets some time to end by itself."""
         await stop.wait()
         self._journal.info("stopping")
         if self._candidate.is_leading():
@@ -343,7 +343,7 @@ class _Replica:
             try:
                 found = await others(self._client)
             except KubeError:
-                continue  # whoever works hears of that, too
+                continue  # the controllers get the same error
             choices = self._choices
             if operators_to_run(choices.operators, choices.adopted, found) != self._operators:
                 raise NeighboursChanged("other operators came or went; starting over")

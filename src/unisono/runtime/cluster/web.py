@@ -1,7 +1,7 @@
 """The web page of a replica on a real cluster: it follows the API whether it leads or stands by.
 
-A standby hears of every change from its informers. Who leads also writes, and of its own writes
-informers say nothing more: from then on the driver tells of everything.
+A standby hears of every change from its informers. The leader also writes, and its
+informers skip its own writes: from then on the driver reports every change.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class WebChoices:
 
 
 class ClusterWeb:
-    """Shows a cluster to whoever its API knows."""
+    """Shows a cluster to the users of its API."""
 
     def __init__(
         self, live: LiveControllers, client: Client, ledger: Path | None, *, reuse: float
     ) -> None:
-        """Follow a view from now on; `client` asks who people are."""
+        """Follow a view from now on; `client` authenticates users."""
         self._view = live.view
         self._client = client
         self._ledger = ledger

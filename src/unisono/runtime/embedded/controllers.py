@@ -58,7 +58,7 @@ class Pods:
     speed: float = 1.0  # of simulated ones
     # What processes do not see of this machine, with the entries of each that they do.
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    accounts: SystemUsers | None = None  # whom each process pod runs as; none: ourselves
+    accounts: SystemUsers | None = None  # of process pods; none: our own
 
 
 class AtWork(NamedTuple):
@@ -101,7 +101,7 @@ async def controlling(
     addresses = Addresses()
     simulation = Simulation(speed=pods.speed, default=pods.manner)
     kubelet = SimulatedKubelet(simulation, addresses=addresses, logs=LogFolder(pods.logs))
-    # Commands of manifests become processes of ours only where somebody asked for that.
+    # Commands of manifests become processes of ours only with --pods process.
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     processes = () if runner is None else (runner.kubelet, runner.checkpoints)
     epoch = await _next_epoch(client)
@@ -140,7 +140,7 @@ async def controlling(
 
 
 async def _next_epoch(client: Client) -> int:
-    """Return how often somebody began to lead here, now included; a Lease counts it."""
+    """Return the number of this leadership; a Lease counts them."""
     lease = Kind("coordination.k8s.io/v1", "Lease")
     name, namespace = "unisono-scheduler", "kube-system"
     try:
@@ -161,7 +161,7 @@ async def _next_epoch(client: Client) -> int:
 
 
 def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> ProcessRunner:
-    # Nobody else needs all that a process takes.
+    # Only process pods need all of that.
     from unisono.runner.process.kubelet import KubeletOptions
     from unisono.runner.process.runner import process_runner
 

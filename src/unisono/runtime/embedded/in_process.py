@@ -30,7 +30,7 @@ class InProcess:
     def __init__(
         self, api: Api, user: User, agent: str = "unisono", *, is_checked: bool = False
     ) -> None:
-        """Take the API and who asks; `is_checked` has every write looked at like a stranger's."""
+        """Take the API and the user; `is_checked` has writes validated like any other."""
         self._is_checked = is_checked
         self._api = api
         self._user = user

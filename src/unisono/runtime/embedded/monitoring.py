@@ -1,8 +1,7 @@
 """Metrics of an embedded cluster: figures of the scheduler, telemetry of its simulated GPUs.
 
 Two pages on loopback, as a Prometheus expects them: `/metrics` of Unisono, and `/metrics` of an
-exporter of GPU telemetry on a port of its own. The first is also a page of the API, for those who
-have a token.
+exporter of GPU telemetry on a port of its own. The first is also a page of the API, with a token.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ async def monitored(
 
     Yields the addresses of the pages.
 
-    Port 0 means no pages on loopback, None the usual ones if they are free. `reuse` is how long a
-    machine stays whose purchase did not come together.
+    Port 0 means no pages on loopback, None the usual ones if they are free. `reuse` is how long the
+    machines of an incomplete purchase are kept.
     """
     at_work = cluster.at_work
     figures = figures_of(
@@ -127,7 +126,7 @@ async def _exposed(
 async def _web(
     dashboard: Dashboard, instance: Instance, port: int | None, reuse: float
 ) -> AsyncIterator[str]:
-    """Serve the page while the block lasts; its address signs in whoever opens it."""
+    """Serve the page while the block lasts; its address holds the token that signs in."""
     token = instance.web_token()
     ledger = LedgerPast(instance.ledger)
     pages = WebPages(

@@ -72,7 +72,7 @@ class Choices:
 
     port: int | None = None
     listen: str = _HOST
-    users: Path | None = None  # more users than the one who owns it; roles count then
+    users: Path | None = None  # more users than the owner; roles count then
     pods: RunMode = "simulated"
     speed: float = 1.0  # of simulated pods
     is_power_safe: bool = True
@@ -88,7 +88,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """An API that answers, with nobody at work on it yet."""
+    """An API that answers, without controllers yet."""
 
     api: Api
     url: str
@@ -107,7 +107,7 @@ class Running:
 async def _put(
     api: Api, nodes: Iterable[dict[str, Any]], objects: Iterable[dict[str, Any]]
 ) -> None:
-    """Create what a cluster begins with; what somebody brought along may be wrong."""
+    """Create what a cluster begins with; nodes and objects of the user may be invalid."""
     try:
         await bootstrap(api, nodes)
         for obj in objects:
@@ -161,7 +161,7 @@ async def working(there: Answering, instance: Instance, choices: Choices) -> Asy
 def _hidden(instance: Instance, choices: Choices) -> dict[str, tuple[str, ...]]:
     """Return what process pods do not see, with the entries of each that they do.
 
-    The pods of the one who owns the instance act for the owner: `sbatch` in a batch script finds
+    The pods of the owner of the instance act for the owner: `sbatch` in a batch script finds
     the cluster by its kubeconfig.
     """
     seen = (instance.kubeconfig.name,) if choices.users is None else ()
@@ -170,7 +170,7 @@ def _hidden(instance: Instance, choices: Choices) -> dict[str, tuple[str, ...]]:
 
 
 def _accounts(instance: Instance, choices: Choices) -> SystemUsers | None:
-    """Return whom process pods run as; None if there is one person, whose processes they are."""
+    """Return the system users of process pods; None if all belong to the owner."""
     if choices.users is None:
         return None
     from unisono.runner.process.system_users import SystemUsers
@@ -303,13 +303,13 @@ def _socket(instance: Instance, choices: Choices) -> socket.socket:
 
 
 def _unmeasured(plural: str) -> list[dict[str, Any]]:
-    """Say what is used while nobody measures yet: nothing is known."""
+    """Return no usage, as long as it is not measured yet."""
     return []
 
 
 @contextlib.asynccontextmanager
 async def _tidying(api: Api, instance: Instance) -> AsyncIterator[None]:
-    """Keep the house while the block lasts; end it if the house is somebody else's."""
+    """Tidy the store while the block lasts; end if its file was replaced."""
 
     async def tidy() -> None:
         pause = _HOUSEKEEPING_SECONDS
@@ -329,5 +329,5 @@ async def _tidying(api: Api, instance: Instance) -> AsyncIterator[None]:
                 yield
             finally:
                 work.cancel()
-    except BaseExceptionGroup as several:  # whoever works here wants the one reason why it ended
+    except BaseExceptionGroup as several:  # callers expect the one reason why it ended
         raise several.exceptions[0] from several.exceptions[0].__cause__

@@ -1,6 +1,6 @@
 """A ledger as the web page reads it: what was, and reports of it.
 
-Read in a thread, from a connection of its own that cannot write: a long question holds nobody up.
+Read in a thread, from a connection of its own that cannot write: a long query delays nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unisono.runtime.usage.reports import file_name, read, written
 from unisono.web.pages import File
 from unisono.web.views.timeline import Past
 
-# So many rows are looked at for one page; a year of a large cluster has more than anybody sees.
+# So many rows are looked at for one page; a year of a large cluster has more.
 _MOST_ROWS = 50_000
 _TYPES = {
     "html": "text/html; charset=utf-8",

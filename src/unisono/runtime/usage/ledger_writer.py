@@ -62,7 +62,7 @@ async def bookkeeping(
                 yield
             finally:
                 work.cancel()
-    except BaseExceptionGroup as several:  # whoever works here wants the one reason why it ended
+    except BaseExceptionGroup as several:  # callers expect the one reason why it ended
         raise several.exceptions[0] from several.exceptions[0].__cause__
     finally:
         cache.close()
@@ -150,7 +150,7 @@ class _Bookkeeping:
 
     async def _measure(self, meter: Meter) -> None:
         """Add how busy devices were; what is in the store by then is whole."""
-        trouble_with = "nobody knows how busy GPUs are"
+        trouble_with = "GPU utilization is not measured"
         try:
             found = await meter.measure(self._store, has_pods=self._keeper.has_pods)
         except (PrometheusError, LedgerError) as trouble:

@@ -1,4 +1,4 @@
-"""Who knows how busy devices were: the simulated exporter, or the Prometheus of a real cluster."""
+"""Sources of device utilization: the simulated exporter, or the Prometheus of a real cluster."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class ExporterMeter:
 
 
 class PrometheusMeter:
-    """Asks a Prometheus, also about what was missed while nobody asked."""
+    """Asks a Prometheus, also about the time when no replica asked."""
 
     def __init__(self, prometheus: Asks) -> None:
-        """Begin now, or where the ledger says that somebody stopped."""
+        """Begin now, or where the ledger stops."""
         self._prometheus = prometheus
         self._begun = int(seconds_now())
 

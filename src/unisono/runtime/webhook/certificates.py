@@ -1,6 +1,6 @@
 """The webhooks' certificate: what a Secret holds of it, and when it is due for another.
 
-An authority is made for each certificate and its key forgotten at once: whoever reads the Secret
+An authority is made for each certificate and its key forgotten at once: a reader of the Secret
 can play the webhook until its certificate ends, and can never make another. A new certificate is
 trusted together with the one before it, so that replicas which still show the old one are believed.
 """

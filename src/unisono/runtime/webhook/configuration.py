@@ -1,8 +1,8 @@
-"""What an installation with webhooks has besides: who is asked about what, and how it is reached.
+"""The webhook configurations of an installation: what is sent to which path, and how.
 
 What carries the label of a queue is sent to us when it is created or changes its queue; of anything
-else only what its author may not write (`conditions`), and specs of jobs to be judged, without
-whose verdict the server goes on. So a cluster without a running replica refuses new jobs of queues,
+else only what its author may not write (`conditions`), and specs of jobs to be judged; without
+that verdict the server goes on. So a cluster without a running replica refuses new jobs of queues,
 what tenants may not write and priority classes named by hand, and nothing else. Nothing of the
 control plane's namespaces is sent, nor of our own.
 """
@@ -54,9 +54,9 @@ def objects(
     *,
     has_conditions: bool = True,
 ) -> Iterator[Json]:
-    """Yield them in the order in which they are applied; those who are asked come last.
+    """Yield them in the order in which they are applied; the webhook configurations come last.
 
-    `sources` are the addresses of API servers; without them, whoever speaks TLS may ask. A server
+    `sources` are the addresses of API servers; without them, any TLS client may ask. A server
     without `has_conditions` (before Kubernetes 1.28) would ask about every pod of the cluster, so
     it is not told about tenancy at all.
     """
@@ -104,8 +104,8 @@ _WRITES = ("CREATE", "UPDATE")
 def _judging(namespace: str) -> Iterator[Json]:
     moves = {"matchConditions": [{"name": "is-new-or-moves", "expression": _IS_NEW_OR_MOVES}]}
     yield _webhook("judge", namespace, JUDGE, _WRITES, _QUEUED, **_OF_QUEUES, **moves)
-    # The controller refuses the same when it reads it; so the author hears of it at once. Nobody
-    # but controllers writes Workloads.
+    # The controller refuses the same when it reads it; so the author gets the error at once. Only
+    # controllers write Workloads.
     jobs = [one for one in counted_resources() if one[2] != ("workloads",)]
     new_spec = {"matchConditions": [{"name": "spec-is-new", "expression": IS_NEW_SPEC}]}
     yield _webhook("intake", namespace, INTAKE, _WRITES, jobs, failurePolicy="Ignore", **new_spec)
@@ -124,7 +124,7 @@ def _tenancy(namespace: str) -> Iterator[Json]:
         )
 
 
-# Exactly our Secret, and exactly the two objects that say whom to trust.
+# Exactly our Secret, and exactly the two objects that hold the trusted authority.
 _SECRET = {
     "apiGroups": [""],
     "resources": ["secrets"],

@@ -1,11 +1,11 @@
 """The webhooks at work: a certificate that is trusted before it is shown, and a listener.
 
     read the Secret ──due?──▶ write a new one ──▶ have its authority trusted ──▶ show it
-          ▲   (somebody else was first: read again)                              │
+          ▲   (another replica was first: read)                                  │
           └───────────────────────────── a minute later ─────────────────────────┘
 
-Every replica goes through these steps by itself and in this order; whoever is first writes, and all
-others find it written. So it does not matter who leads, or whether anybody does.
+Every replica goes through these steps by itself and in this order; the first one writes, and all
+others find it written. So it does not matter which one leads, or whether any does.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Webhook:
         return Response(body=json.dumps(answered).encode())
 
     async def class_rules(self) -> Sequence[PriorityClassRule]:
-        """Return who may name which priority class, as whoever leads has written it."""
+        """Return the users of each priority class, as the leader has written them."""
         try:
             found = await self._client.get(CONFIG_MAP, CLASS_RULES, self._namespace)
         except NotFound:
