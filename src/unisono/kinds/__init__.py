@@ -7,7 +7,7 @@
     candidates  which objects stand for workloads: jobs, groups of pods, pods
     gangs       pods and the object that makes a gang of them
     doors       which queue each of them goes through
-    seats       which pods are on which nodes, and whose they are
+    seats       which pods are on which nodes, and which workload they belong to
     world       all documents -> one engine snapshot, with warnings
 
 Pure: no files, no clock, no logging. Bytes and the present time are handed in.

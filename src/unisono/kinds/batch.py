@@ -202,7 +202,7 @@ def _is_finished(job: Job) -> bool:
 
 
 def _reclaimable(job: Job) -> tuple[tuple[str, int], ...]:
-    """Pods whose places nobody will take again: what is left to do needs fewer than run at once."""
+    """Pods that are not replaced: what is left to do needs fewer than run at once."""
     count = pods_at_once(job.spec)
     completions = count if job.spec.completions is None else job.spec.completions
     done = job.status.succeeded

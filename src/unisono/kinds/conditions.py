@@ -27,7 +27,7 @@ class Condition(Schema, frozen=True, kw_only=True):
 
     @property
     def since(self) -> Instant | None:
-        """The instant of its last change, if somebody wrote it down."""
+        """The instant of its last change, if it was written down."""
         return self.last_transition_time.instant if self.last_transition_time else None
 
 

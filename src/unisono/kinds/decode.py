@@ -152,7 +152,7 @@ def _reader_for(info: shape.Type) -> _Read:
             raise TypeError(f"a manifest cannot have a field of type {info}")
 
 
-_MOST_DIGITS = 40  # that anybody reads; Python refuses to print numbers of thousands of them
+_MOST_DIGITS = 40  # that people read; Python refuses to print numbers of thousands of them
 
 
 def describe(raw: object) -> str:

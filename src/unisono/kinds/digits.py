@@ -1,6 +1,6 @@
 """Numbers that stand in a text: the one place where a text becomes a number.
 
-Labels, annotations, arguments and conditions are written by anybody, and Python is generous: `int`
+Labels, annotations, arguments and conditions come from any client, and Python is generous: `int`
 takes digits of all scripts, underscores and spaces, and breaks at 4,300 digits; `float` takes "nan"
 and "inf". Loads nothing, because commands use it that start quickly.
 """
@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # as type checkers read it, without loading `typing`
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-# Of a number that somebody wrote as a text: enough for 64 bits.
+# Of a number that was written as a text: enough for 64 bits.
 MAX_DIGITS = 18
 _FLOAT = re.compile(r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
 

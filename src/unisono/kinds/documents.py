@@ -27,7 +27,7 @@ class Document:
     """One Kubernetes object as it stands in a file."""
 
     file: str
-    number: int  # from 1; empty documents count, as they do for whoever counts the `---`
+    number: int  # from 1; empty documents count, as they do for a person who counts the `---`
     raw: dict[str, Any]
     prefix: str = ""  # `items[3]` for a member of a List
 
@@ -75,7 +75,7 @@ def read_documents(file: str, content: bytes) -> Documents:
 def _text(content: bytes, notes: Notes) -> str:
     """Decode a file, or note why that cannot be done and return nothing."""
     if len(content) > MAX_FILE_BYTES:
-        # Whoever reads the file may stop here, so its real size is not ours to tell.
+        # The caller may stop reading here, so its real size is not ours to tell.
         limit = MAX_FILE_BYTES // 2**20
         notes.problem("", f"is larger than {limit} MiB, the most that is read; split it")
         return ""

@@ -1,4 +1,4 @@
-"""What makes a gang of pods, in one form for everybody who can say it (spec placement §7).
+"""What makes a gang of pods, in one form for every API that can say it (spec placement §7).
 
     coscheduling PodGroup       minMember
     Volcano PodGroup            minMember, minTaskMember, networkTopology, subGroupPolicy
@@ -35,7 +35,7 @@ class GangRules(msgspec.Struct, frozen=True, kw_only=True):
     topology: TopologyRequest | None = None
     slices: tuple[Slices, ...] = ()
     priority_class: str = ""
-    priority: int | None = None  # worked out from the class by somebody who knew it
+    priority: int | None = None  # worked out from the class already
 
 
 def least_of_each(least: int, counts: Sequence[int]) -> tuple[int, ...]:

@@ -1,12 +1,12 @@
-"""One intake for every object, whoever stored it.
+"""One intake for every object, from any API.
 
 The embedded API asks it before it stores something, and the controller when it reads something from
-an API that asked nobody. What it lets pass has no negative amount, no count beyond 32 bits and no
+another API. What it lets pass has no negative amount, no count beyond 32 bits and no
 value of another type than the kind's; what it does not let pass never reaches the engine's state.
 
 Two sorts of rules: those of single fields stand in the structs and are read by `decode`, those of
 an object as a whole are the `check` of its kind (`registry`). Fields that we do not know are left
-to whoever knows them.
+to the controllers that know them.
 """
 
 from __future__ import annotations

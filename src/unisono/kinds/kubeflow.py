@@ -30,7 +30,7 @@ from unisono.kinds.scalar import Timestamp
 JOB_LABEL = "training.kubeflow.org/job-name"
 TYPE_LABEL = "training.kubeflow.org/replica-type"
 
-# Replica types in the order of their pod sets; who leads comes first.
+# Replica types in the order of their pod sets; the leader comes first.
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "PyTorchJob": ("Master", "Worker"),
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -80,7 +80,7 @@ class PyTorchJobSpec(Schema, frozen=True, kw_only=True):
 
 
 class TFJobSpec(Schema, frozen=True, kw_only=True):
-    """Workers, parameter servers and those who watch over them."""
+    """Workers, parameter servers and their launcher."""
 
     tf_replica_specs: Mapping[str, ReplicaSpec]
     run_policy: RunPolicy = RunPolicy()

@@ -1,4 +1,4 @@
-"""The hint for a name that nobody knows: which known name is nearest to it."""
+"""The hint for an unknown name: which known name is nearest to it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is said about documents: problems that stop a decision, warnings that do not.
 
-`Notes` is the collector that is handed to whoever reads one document; it knows the file and the
+`Notes` is the collector that is handed to the readers of one document; it knows the file and the
 number of the document, so readers only name a field path.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-# Keys and values of a manifest can be megabytes long; nobody reads more than this of them.
+# Keys and values of a manifest can be megabytes long; people read no more than this of them.
 _MAX_LENGTH = 1000
 
 # The stable name of everything that deserves a warning, and what it means.
@@ -18,8 +18,8 @@ WARNING_CODES = {
     "EmptySpec": "A job says nothing about itself; the smallest possible one is assumed.",
     "FieldIgnored": "A field is known, but has no effect here.",
     "KindIgnored": "No decision depends on objects of this kind.",
-    "LimitWithoutCohort": "A borrowing or lending limit where there is nobody to share with.",
-    "MissingNamespaceSelector": "A ClusterQueue does not say whose workloads it takes.",
+    "LimitWithoutCohort": "A borrowing or lending limit without a cohort to share with.",
+    "MissingNamespaceSelector": "A ClusterQueue does not say which namespaces it takes.",
     "NamespaceIgnored": "An object of a kind without namespaces names one.",
     "NetworkTopologyWithoutTier": "A hard network topology names no tier; taken as a wish.",
     "NodeSelectorAlias": "A ResourceFlavor says nodeSelector for nodeLabels.",

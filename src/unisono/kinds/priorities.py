@@ -1,4 +1,4 @@
-"""The priority of a workload: who gave it, in which order they are asked (spec quota §3).
+"""The priority of a workload: where it comes from, in order (spec quota §3).
 
     1. label kueue.x-k8s.io/priority-class          a WorkloadPriorityClass
     2. WorkloadPriorityClass `default`              if there is one and the label is absent

@@ -7,8 +7,8 @@
 
 A quantity is kept in nano-units, the finest step that Kubernetes knows; anything finer is rounded
 away from zero, and anything beyond 2^63-1 units is cut there, which the engine reads as "no limit".
-CPU is counted in millicores and everything else in whole units, again rounded away from zero: who
-asks for 0.1 of a device is charged one. This module alone knows what `64Gi` means.
+CPU is counted in millicores and everything else in whole units, again rounded away from zero: a
+pod that asks for 0.1 of a device is charged one. This module alone knows what `64Gi` means.
 """
 
 from __future__ import annotations

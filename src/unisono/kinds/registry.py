@@ -6,7 +6,7 @@ A module of an API group defines its structs and ends with a tuple `KINDS` of `K
 Four sorts of kinds:
 
     configuration   ClusterQueue, Namespace, LimitRange, PriorityClass, TrainingRuntime, …
-                    decoded, checked and kept; whoever needs one asks `context.find(…)`
+                    decoded, checked and kept; a reader that needs one calls `context.find(…)`
     job             one object is one workload: give `job=JobHooks(…)`
     member          several objects are one workload (pods of a group): `members=MemberHooks(…)`
     group           an object makes one workload of the pods that name it: `gang=GroupHooks(…)`
@@ -47,7 +47,7 @@ from unisono.kinds.nearest import nearest
 from unisono.kinds.notes import Notes
 from unisono.kinds.resource_rules import ResourceRules
 
-# Names of schedulers whose pods are ours to place, even if they are in no queue.
+# Names of schedulers whose pods are placed by us, even if they are in no queue.
 OUR_SCHEDULERS = frozenset(
     {"unisono", "volcano", "scheduler-plugins-scheduler", "coscheduling", "kai-scheduler"}
 )

@@ -1,4 +1,4 @@
-"""What a job or a Workload says of itself in words of ours: its turn, its times, whom it waits for.
+"""What a job or a Workload says of itself in annotations of ours: priority, times, dependencies.
 
 Both are read alike, so that a job and the Workload that stands for it ask for the same.
 """

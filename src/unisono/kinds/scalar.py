@@ -32,7 +32,7 @@ _DURATION_MS = {
     "h": Fraction(3_600_000),
 }
 _MAX_DURATION_LENGTH = 64  # enough for every unit twice; keeps the arithmetic cheap
-# Go's durations end near 292 years; nobody waits longer.
+# Go's durations end near 292 years; no timeout is longer.
 MAX_DURATION_MS = 2**63 // 10**6
 
 

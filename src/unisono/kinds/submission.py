@@ -2,7 +2,7 @@
 
 Nothing is decided here: the engine is asked what it would say of this one job in a cluster where
 nothing else runs and nodes do not matter. What it refuses even then will never start, as things
-are now. The API turns that into a warning, so that nobody waits in silence.
+are now. The API turns that into a warning, so that no workload waits unexplained.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_managed(settings: Settings, namespace_labels: Mapping[str, str]) -> bool:
 
 
 def is_selected(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say whether labels satisfy a selector; one that cannot be read refuses nobody."""
+    """Say whether labels satisfy a selector; one that cannot be read refuses none."""
     manifest, _ = decode(LabelSelector, selector, ignore_unknown=True)
     return manifest is None or selects(selector_of(manifest), dict(labels))
 

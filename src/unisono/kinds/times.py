@@ -7,7 +7,7 @@
     unisono.dev/default-time-limit    on a LocalQueue or a ClusterQueue, for jobs that do not say
     spec.activeDeadlineSeconds        of the job itself, wherever its kind has it
 
-Limits are for planning: nobody is stopped by one of ours (spec backfill §1).
+Limits are for planning: no workload is stopped by one of ours (spec backfill §1).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     nvidia.com/gpu-milli: 500                   the resource that all of them become
 
 Everything here is in nano-units, like the resource lists that it changes. A part can be had of one
-GPU only; whoever asks for parts of several is told so. Spec placement §8.15.
+GPU only; parts of several are refused with that reason. Spec placement §8.15.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _fraction(key: str, text: str) -> int:
     if _FRACTION.fullmatch(text) is None:  # 1e999999999 is a number, too, and takes all day
         raise ValueError(f'{key} is "{text[:40]}", which is no number like 0.5')
     milli = Fraction(text) * WHOLE_GPU
-    return -(-milli.numerator // milli.denominator)  # rounded up: nobody gets less
+    return -(-milli.numerator // milli.denominator)  # rounded up: no pod gets less
 
 
 def _number(key: str, annotations: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""What a pod demands of the pods around it: its ports, who must be near, who must not, how even.
+"""What a pod demands of the pods around it: its ports, pod affinity and anti-affinity, spread.
 
     hostPort (with hostNetwork: every port)         one such pod a node
     podAffinity, podAntiAffinity, required          same value of a node label as those pods, or not

@@ -6,7 +6,7 @@
                        MemoryPressure, DiskPressure,
                        PIDPressure, NetworkUnavailable  memory-pressure, …
                        spec.unschedulable               unschedulable
-    ready          its Ready condition is true, or nobody said anything about it; not while it is
+    ready          its Ready condition is true, or it has none; not while it is
                    being deleted, and not before Karpenter has registered it
 
 Spec placement §5.2 and §5.4.
@@ -40,12 +40,12 @@ UNREGISTERED = "karpenter.sh/unregistered"
 
 
 def node_of(node: Node, more_labels: Mapping[str, str]) -> engine.Node:
-    """Return the engine's form of a node, with labels that somebody else gives it on top."""
+    """Return the engine's form of a node, with more labels on top."""
     holder = node.metadata.annotations.get(HELD_FOR, "")
     return engine.Node(
         name=NodeName(node.metadata.name),
         labels=labels_of({**node.metadata.labels, **more_labels}),
-        # Whom it is held for is said by name; the taint says the same to other schedulers.
+        # The workload it is held for is named; the taint says the same to other schedulers.
         taints=tuple(one for one in _taints(node) if not holder or one.key != HELD_FOR),
         held_for=holder,
         allocatable=amounts(

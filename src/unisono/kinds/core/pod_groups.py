@@ -49,7 +49,7 @@ def check_pod(pod: Pod, notes: Notes) -> None:
 
 
 def _workload(pod: Pod) -> str:
-    """Name the workload: the group, or the pod itself if anybody is to decide about it."""
+    """Name the workload: the group, or the pod itself if it is to be scheduled here."""
     if group := group_of(pod):
         return group
     if pod.metadata.labels.get(QUEUE) or pod.spec.scheduler_name in OUR_SCHEDULERS:
@@ -117,7 +117,7 @@ def _priority_class(pods: tuple[Pod, ...]) -> str:
 
 
 def _is_finished(pods: tuple[Pod, ...]) -> bool:
-    """All have succeeded, or none can go on and somebody said not to try again."""
+    """All have succeeded, or none can go on and a retry was ruled out."""
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
     over = all(pod.status.phase in ("Succeeded", "Failed") for pod in pods)
     if not group_of(pods[0]):

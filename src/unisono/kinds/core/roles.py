@@ -28,7 +28,7 @@ def alike(
 ) -> list[list[Pod]]:
     """Return the pods in groups of equal ones, by first appearance.
 
-    `keys` are labels that somebody else looks at; `apart` keeps pods apart that differ in it.
+    `keys` are labels that rules of other pods look at; `apart` keeps pods apart that differ in it.
     """
     looked_at = sorted({*keys, *(key for pod in pods for key in label_keys(pod.spec))})
     groups: dict[object, list[Pod]] = {}

@@ -45,7 +45,7 @@ class PersistentVolumeSpec(Schema, frozen=True, kw_only=True):
 
 
 class PersistentVolume(Schema, frozen=True, kw_only=True):
-    """Storage that somebody made."""
+    """Storage that exists."""
 
     api_version: str = "v1"
     kind: str = "PersistentVolume"

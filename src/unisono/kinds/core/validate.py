@@ -1,6 +1,6 @@
 """What Kubernetes would refuse in a pod template, with the path of each fault.
 
-Only rules that touch what a decision reads; the rest of a pod is the business of whoever runs it.
+Only rules that touch what a decision reads; the rest of a pod is for its kubelet.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where the volumes of a pod are: only nodes that reach all of them can run it.
 
 A claim that has a volume is as far as that volume's node affinity reaches. One that waits for its
-first pod gets a volume where its class allows one. A claim that is not there, or whose volume is
-not, says nothing yet: the pod waits for it on its node.
+first pod gets a volume where its class allows one. A claim that is missing, or without its
+volume, says nothing yet: the pod waits for it on its node.
 """
 
 from __future__ import annotations

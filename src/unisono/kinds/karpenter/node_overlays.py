@@ -74,7 +74,7 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
         return all(meets(one, labels) for one in self.requirements)
 
     def priced(self, price_micro: int) -> int:
-        """Return what something costs, whose price was another; never less than nothing."""
+        """Return a price as the overlay changes it; never less than nothing."""
         if self.price_micro is not None:
             return self.price_micro
         return max(0, round(price_micro + self.more_micro + price_micro * self.more_share))

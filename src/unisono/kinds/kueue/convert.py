@@ -14,7 +14,7 @@
     AdmissionCheck       spec.retryDelayMinutes               -
     MultiKueueCluster    spec.kubeConfig, .clusterProfileRef  the same under spec.clusterSource
 
-What one side does not know is dropped here; whoever calls keeps it elsewhere
+What one side does not know is dropped here; the caller keeps it elsewhere
 (`apiserver.conversion`). `versions` does the same on typed manifests, for decisions.
 """
 

@@ -167,7 +167,7 @@ def check_topology(topology: Topology, notes: Notes) -> None:
 
 # ---- AdmissionCheck ----------------------------------------------------------------------------
 
-# Who asks an autoscaler for nodes, by the name that Kueue gave it.
+# The controller that asks an autoscaler for nodes, by the name that Kueue gave it.
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 
 
@@ -180,7 +180,7 @@ class AdmissionCheckParameters(Schema, frozen=True, kw_only=True):
 
 
 class AdmissionCheckSpec(Schema, frozen=True, kw_only=True):
-    """Who performs the check."""
+    """Which controller performs the check."""
 
     controller_name: str
     parameters: AdmissionCheckParameters | None = None
@@ -188,7 +188,7 @@ class AdmissionCheckSpec(Schema, frozen=True, kw_only=True):
 
 
 class AdmissionCheckStatus(Schema, frozen=True, kw_only=True):
-    """Whether somebody performs the check."""
+    """Whether a controller performs the check."""
 
     is_open: ClassVar[bool] = True
 

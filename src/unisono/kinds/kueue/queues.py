@@ -76,7 +76,7 @@ class BorrowWithinCohort(Schema, frozen=True, kw_only=True):
 
 
 class Preemption(Schema, frozen=True, kw_only=True):
-    """Whom the queue's workloads may make leave."""
+    """Which workloads those of the queue may preempt."""
 
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
@@ -84,7 +84,7 @@ class Preemption(Schema, frozen=True, kw_only=True):
     min_runtime_seconds: (
         Annotated[
             int,
-            Meta(ge=0, description="Workloads admitted less than this ago are nobody's victims."),
+            Meta(ge=0, description="Workloads admitted less than this ago are not preempted."),
         ]
         | None
     ) = None
@@ -112,7 +112,7 @@ class FlavorFungibility(Schema, frozen=True, kw_only=True):
 
 
 class AdmissionScope(Schema, frozen=True, kw_only=True):
-    """Whether recent usage of local queues decides who is next."""
+    """Whether recent usage of local queues decides the order."""
 
     admission_mode: Literal["UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing"]
 
@@ -124,7 +124,7 @@ class ClusterQueueSpec(Schema, frozen=True, kw_only=True):
     cohort_name: Annotated[str, Meta(description="The cohort it shares unused quota with.")] = ""
     queueing_strategy: Annotated[
         Literal["BestEffortFIFO", "StrictFIFO"],
-        Meta(description="StrictFIFO: nobody passes a workload that does not fit yet."),
+        Meta(description="StrictFIFO: a workload that does not fit yet blocks all behind it."),
     ] = "BestEffortFIFO"
     namespace_selector: Annotated[
         LabelSelector | None, Meta(description="Namespaces whose workloads it takes; {} is all.")
@@ -133,7 +133,7 @@ class ClusterQueueSpec(Schema, frozen=True, kw_only=True):
     preemption: Preemption | None = None
     admission_checks_strategy: AdmissionChecksStrategy | None = None
     stop_policy: Annotated[
-        StopPolicy, Meta(description="Hold admits nobody; HoldAndDrain also evicts everybody.")
+        StopPolicy, Meta(description="Hold admits no workload; HoldAndDrain also evicts all.")
     ] = "None"
     fair_sharing: FairSharing | None = None
     admission_scope: AdmissionScope | None = None

@@ -6,7 +6,7 @@ Conditions that are read (spec quota §11):
     Evicted=True                  while quota is held: it is leaving
                                   afterwards, if by PodsReadyTimeout or AdmissionCheck: its new
                                   place in the queue counts from then on
-    Requeued=False                on hold until somebody says otherwise
+    Requeued=False                on hold until it is requeued
     QuotaReserved, Admitted, PodsReady     since when it holds quota, and how far it is
 """
 
@@ -160,7 +160,7 @@ def result_of(workload: Workload, namespace: str) -> Result | None:
 
 
 def owner_of(workload: Workload) -> str:
-    """Return the name of the job that a Workload stands for; its own, if nobody owns it."""
+    """Return the name of the job that a Workload stands for; its own without an owner."""
     owners = workload.metadata.owner_references
     return owners[0].name if owners else workload.metadata.name
 

@@ -5,7 +5,7 @@
         start: 2026-02-01T08:00:00Z
         duration: 4h                       # or end: 2026-02-01T12:00:00Z
         nodes: [gpu-1, gpu-2]              # or all
-        maintenance: true                  # nobody may run there
+        maintenance: true                  # no workload may run there
       - name: course
         start: 2026-02-02T09:00:00Z
         duration: 2h
@@ -40,9 +40,9 @@ class Reservation(Schema, frozen=True, kw_only=True):
     end: Timestamp | None = None
     duration: Annotated[Duration | None, Meta(description="How long, instead of an end.")] = None
     nodes: Annotated[tuple[str, ...] | str, Meta(description="Names of nodes, or all.")]
-    maintenance: Annotated[bool, Meta(description="Nobody may run there.")] = False
+    maintenance: Annotated[bool, Meta(description="No workload may run there.")] = False
     local_queues: Annotated[
-        tuple[str, ...], Meta(description="namespace/name of those whose workloads may run there.")
+        tuple[str, ...], Meta(description="namespace/name of queues whose workloads may run there.")
     ] = ()
     namespaces: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -50,8 +50,8 @@ class Reservation(Schema, frozen=True, kw_only=True):
     repeat: Literal["Daily", "Weekly"] | None = None
 
     @property
-    def for_whom(self) -> tuple[str, ...]:
-        """Everybody who may use it."""
+    def allowed(self) -> tuple[str, ...]:
+        """All queues, namespaces, accounts and users that may use it."""
         return (*self.local_queues, *self.namespaces, *self.accounts, *self.users)
 
     @property
@@ -72,14 +72,15 @@ def check_reservations(reservations: tuple[Reservation, ...], notes: Notes) -> N
         seen.add(each.name)
         _check_times(each, path, notes)
         _check_nodes(each, path, notes)
-        if each.maintenance and each.for_whom:
-            message = "is for nobody; leave out localQueues, namespaces, accounts and users"
+        if each.maintenance and each.allowed:
+            message = "admits no workload; leave out localQueues, namespaces, accounts and users"
             notes.problem(f"{path}.maintenance", message)
-        if not each.maintenance and not each.for_whom:
+        if not each.maintenance and not each.allowed:
             message = (
-                "says nobody who may use it: name localQueues, namespaces, accounts or users, "
+                "does not say which workloads may use it: name localQueues, namespaces, accounts "
+                "or users, or say maintenance: true"
             )
-            notes.problem(path, message + "or say maintenance: true")
+            notes.problem(path, message)
         for number, queue in enumerate(each.local_queues):
             if queue.count("/") != 1 or "" in queue.split("/"):
                 message = f'must be namespace/name, not "{queue}"'

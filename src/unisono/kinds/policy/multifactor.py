@@ -1,6 +1,6 @@
 """A SchedulingPolicy as the engine reads it, and what a workload's labels say about its turn.
 
-Whoever wants the order by accounts makes a `SchedulingPolicy` first (a document, or an import of
+To order workloads by account, make a `SchedulingPolicy` first (a document, or an import of
 `slurm.conf`), so that there is one place where such a policy is checked and one that reads it.
 """
 

@@ -102,7 +102,7 @@ def provisioning_of(section: Provisioning) -> engine.Provisioning:
 
 
 def buying_times(section: Provisioning) -> BuyingTimes:
-    """Return what those who carry purchases out read."""
+    """Return the settings for carrying out purchases."""
     default = BuyingTimes()
 
     def seconds(written: Duration | None, otherwise: float) -> float:

@@ -79,7 +79,7 @@ class User(Schema, frozen=True, kw_only=True):
 
 
 class Account(Schema, frozen=True, kw_only=True):
-    """An account, and who is in it."""
+    """An account and its users."""
 
     name: str
     parent: str = ROOT
@@ -142,7 +142,7 @@ class Weights(Schema, frozen=True, kw_only=True):
 
 
 class Used(Schema, frozen=True, kw_only=True):
-    """What somebody had used at an instant: a way to start with a history."""
+    """What an account or user had used at an instant: a way to start with a history."""
 
     owner: Annotated[str, Meta(description="account/NAME, user/ACCOUNT/NAME or qos/NAME.")]
     what: str = "billing"
@@ -151,7 +151,7 @@ class Used(Schema, frozen=True, kw_only=True):
 
 
 class Spec(Schema, frozen=True, kw_only=True):
-    """Everything that decides whose turn it is."""
+    """Everything that decides the priority order."""
 
     order: Literal["multifactor", "priority"] = "multifactor"
     weights: Weights = Weights()
@@ -182,7 +182,7 @@ class Spec(Schema, frozen=True, kw_only=True):
 
 
 class SchedulingPolicy(Schema, frozen=True, kw_only=True):
-    """Whose turn it is (unisono.dev/v1alpha1)."""
+    """The priority order (unisono.dev/v1alpha1)."""
 
     api_version: str
     kind: str

@@ -12,7 +12,7 @@
     reservations: [{name, start, …}]               (ours only: spec backfill §8)
     provisioning: {packing, spot, …}               (ours only: spec provisioning §5.19)
     defaultQueues: [{namespaces, queue}]           (ours only: jobs that name no queue)
-    priorityClasses: [{names, users, …}]           (ours only: who may name which class)
+    priorityClasses: [{names, users, …}]           (ours only: which users may name which class)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -71,7 +71,7 @@ class FairSharing(Schema, frozen=True, kw_only=True):
 
 
 class AdmissionFairSharing(Schema, frozen=True, kw_only=True):
-    """Recent usage of local queues decides who is next."""
+    """Recent usage of local queues decides the order."""
 
     usage_half_life_time: Duration | None = None
     usage_sampling_interval: Duration | None = None
@@ -79,7 +79,7 @@ class AdmissionFairSharing(Schema, frozen=True, kw_only=True):
 
 
 class RequeuingStrategy(Schema, frozen=True, kw_only=True):
-    """When a workload comes back whose pods did not become ready."""
+    """When a workload is requeued after its pods did not become ready."""
 
     timestamp: Literal["Eviction", "Creation"] = "Eviction"
     backoff_limit_count: Annotated[int, Meta(ge=0)] | None = None
@@ -145,7 +145,7 @@ class Placement(Schema, frozen=True, kw_only=True):
 
 
 class Backfill(Schema, frozen=True, kw_only=True):
-    """Who has to wait gets a date; others may go first as long as no date moves."""
+    """Waiting workloads get reservations; others start first as long as none is delayed."""
 
     dates: Annotated[
         int,

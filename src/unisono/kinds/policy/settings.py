@@ -64,7 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         (engine_selection.Requirement(NAMESPACE_LABEL, "NotIn", _UNMANAGED),)
     )
     default_queues: tuple[QueueRule, ...] = ()  # of jobs that name none; the first that fits
-    priority_classes: tuple[PriorityClassRule, ...] = ()  # who may name which
+    priority_classes: tuple[PriorityClassRule, ...] = ()  # which users may name which
 
     def default_queue(self, namespace_labels: Mapping[str, str]) -> str:
         """Return the queue that jobs of a namespace are in without naming it; empty if none."""

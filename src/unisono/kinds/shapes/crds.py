@@ -11,8 +11,8 @@ as the typed manifests have them, and amounts that are not negative. So `kubectl
 Versions are listed if turning one into the other takes nothing but the new apiVersion: without a
 converter, an API server would lose every field that the stored version does not know. A status
 may differ: it is ours, and we write it in the stored version. Versions that only have more or fewer
-fields than each other are listed, too, if whoever runs the kind reads them as one: each then knows
-the fields of all, so that nothing is lost.
+fields than each other are listed, too, if the controller of the kind reads them as one: each then
+knows the fields of all, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _TEMPLATE_METADATA: Json = {
         "namespace": {"type": "string"},
     },
 }
-# Kinds whose versions mean the same by every name that they share; whoever reads one of them in the
-# stored version finds the other's fields there, too, and knows what they mean.
+# Kinds whose versions mean the same by every name that they share; a controller that reads one of
+# them in the stored version finds the other's fields there, too, and knows what they mean.
 _TOGETHER = frozenset({"mpijobs.kubeflow.org", "clusterqueues.kueue.x-k8s.io"})
 # Spellings of widely used manifests that no version has (`kinds.kueue.flavors`).
 _ALIASES: Mapping[str, Mapping[str, str]] = {

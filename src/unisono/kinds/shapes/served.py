@@ -27,7 +27,7 @@ from typing import Any
 
 from unisono.kinds.shapes.shape import Shape
 
-# The order in which discovery lists the groups; it decides whom a short name belongs to. Of
+# The order in which discovery lists the groups; it decides which kind a short name belongs to. Of
 # Kubernetes' own groups, scheduling.k8s.io comes last: its Workload and PodGroup are young, and
 # `kubectl get workloads` means Kueue's, `get podgroups` Volcano's.
 GROUPS = (

@@ -1,6 +1,6 @@
-"""Pods on nodes: whose they are, and what a job holds that runs although no Workload says so.
+"""Pods on nodes: their workloads, and what a job holds that runs although no Workload says so.
 
-Somebody who shows us a cluster in which Kueue never ran has jobs and pods, but no reservations. A
+A cluster in which Kueue never ran has jobs and pods, but no quota reservations. A
 job with bound pods holds the quota of its queue, with the flavors of the nodes that its pods are
 on: the first of a group whose node labels the node has, or the pod selects; else the first.
 
@@ -30,7 +30,7 @@ _OWNER_LABELS = (
     ("batch.kubernetes.io/job-name", ("Job",)),
     ("job-name", ("Job",)),
 )
-_MAX_OWNERS = 8  # a pod, a Job, a JobSet, a TrainJob: nobody nests deeper
+_MAX_OWNERS = 8  # a pod, a Job, a JobSet, a TrainJob: no kind nests deeper
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def holding_of_job(
     context: Context,
 ) -> Holding:
     """Return what a job with bound pods holds."""
-    pods: list[Pod] = [pod.manifest for pod in seats.everybody]
+    pods: list[Pod] = [pod.manifest for pod in seats.pods]
     starts = [pod.status.start_time.instant for pod in pods if pod.status.start_time]
     counts = _counts(workload, seats)
     assignments = tuple(
@@ -174,7 +174,7 @@ def _assignment(
     context: Context,
 ) -> PodSetAssignment:
     own: Sequence[Entry] = seats.of(pod_set.name)
-    labels = _node_labels((own or seats.everybody)[0].manifest, context)
+    labels = _node_labels((own or seats.pods)[0].manifest, context)
     chosen: dict[ResourceName, FlavorName] = {}
     for resource, _ in pod_set.requests:
         group = next((group for group in queue.groups if resource in group.covered), None)

@@ -79,7 +79,7 @@ def read_world(
     settings, usage = _settings(documents, registry, objects, now)
     rest = [pair for pair in documents if not _is_policy(pair[1])]
     read_objects(rest, registry, strict=settings.policy.strict, into=objects)
-    # Something that nobody could read may be what a reference looks for.
+    # An unreadable document may be what a reference looks for.
     is_complete = not any(found.problems for found in read)
     snapshot, unmanaged = _snapshot(objects, settings, now, registry, is_complete=is_complete)
     return World(

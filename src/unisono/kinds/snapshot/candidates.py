@@ -6,7 +6,7 @@
                                               a composite one are one together
     a pod by itself                           is one, `pod-NAME`
 
-Left out are objects that belong to a job which was given as well, jobs that are over, and those
+Left out are objects that belong to a job which was given as well, jobs that are over, and jobs
 whose Workload was given: that one knows more.
 """
 
@@ -77,12 +77,12 @@ class Candidate:
 
     @property
     def is_ours_to_place(self) -> bool:
-        """Whether somebody has to find nodes for it even if it is in no queue."""
+        """Whether nodes have to be found for it even if it is in no queue."""
         return self.hooks is None or self.hooks.scheduler(self.subject) in OUR_SCHEDULERS
 
     @property
     def is_plain_pod(self) -> bool:
-        """Whether it is a single pod in no group, which is nobody's business without a queue."""
+        """Whether it is a single pod in no group, which is not ours without a queue."""
         return isinstance(self.hooks, MemberHooks) and not group_of(self.subject[0])
 
 
@@ -206,7 +206,7 @@ def _composite(group: Entry, objects: Objects) -> tuple[Entry | None, str]:
     return top, below
 
 
-# ---- whose Workload is given -------------------------------------------------------------------
+# ---- jobs with a Workload ----------------------------------------------------------------------
 
 
 def _owners_of_workloads(objects: Objects) -> set[tuple[str, str, str, str]]:

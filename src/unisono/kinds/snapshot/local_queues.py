@@ -1,9 +1,9 @@
-"""Which local queue a job goes through, those included that nobody wrote (spec quota §16).
+"""Which local queue a job goes through, implicit ones included (spec quota §16).
 
     1. the label kueue.x-k8s.io/queue-name
     2. the LocalQueue that its kind names itself (a Volcano queue's name)
     3. the Volcano Queue of that name, as the cluster queue `volcano/NAME`; without nodes it needs
-       a capability, since nothing else could keep anybody waiting
+       a capability, since nothing else could keep a workload waiting
     4. the one that the policy gives jobs of its namespace (`defaultQueues`)
     5. the LocalQueue `default` of its namespace
     6. with `manageJobsWithoutQueueName`, none: it is held back
@@ -85,7 +85,7 @@ class Doors:
         return None
 
     def implicit_queues(self) -> list[ClusterQueue]:
-        """Return the cluster queues that nobody wrote as such."""
+        """Return the implicit cluster queues."""
         behind = {door.queue for door in self.opened.values()}
         return [*self.volcano.values(), *([UNLIMITED] if UNLIMITED.name in behind else [])]
 

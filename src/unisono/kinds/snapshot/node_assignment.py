@@ -1,8 +1,8 @@
-"""Who sits on which node: bound pods as parts of pod sets, or as somebody else's.
+"""Which pods are on which node: bound pods as parts of pod sets, or of other schedulers.
 
 A pod of a workload belongs to the set that its labels name, else to one that asks for the same,
-else to the only one. A set has as many seats as pods; who finds none (a replacement while the old
-pod still ends) counts as a stranger, so that nothing on a node is ever overlooked.
+else to the only one. A set has as many seats as pods; a pod without one (a replacement while the
+old pod still ends) counts as a stranger, so that nothing on a node is ever overlooked.
 
 A Workload may also say itself where its pods go (`topologyAssignment`). What is bound already is
 where it is; the rest goes where it was assigned. Spec placement §5.2 and §9.
@@ -47,7 +47,7 @@ _SET_LABELS = (
 class Seats:
     """The bound pods of a workload, by pod set."""
 
-    everybody: Sequence[Entry]
+    pods: Sequence[Entry]
     _by_set: dict[str, list[Entry]] = field(default_factory=dict)
 
     def of(self, name: str) -> Sequence[Entry]:

@@ -36,7 +36,7 @@ _OVER = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pods that name one group, and that group if somebody gave it."""
+    """Pods that name one group, and that group if it was given."""
 
     link: GroupLink
     pods: tuple[Pod, ...]

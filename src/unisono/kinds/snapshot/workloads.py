@@ -1,7 +1,7 @@
-"""The workloads of a world: who waits, who holds quota, who is none of our business.
+"""The workloads of a snapshot: pending, holding quota, or not ours.
 
-And with them, who sits on nodes: the pods of holdings are counted there, all other bound pods are
-strangers.
+And with them, the pods on nodes: those of admitted workloads are counted there, all other bound
+pods are strangers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Surroundings:
 
 @dataclass(slots=True)
 class Population:
-    """All workloads, in document order, and the pods on nodes that are nobody's of them."""
+    """All workloads, in document order, and the pods on nodes that belong to none of them."""
 
     waiting: list[Workload] = field(default_factory=list)
     holdings: list[Holding] = field(default_factory=list)

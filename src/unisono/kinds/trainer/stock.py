@@ -44,7 +44,7 @@ DEFAULT_RUNTIME = "torch-distributed"
 _IMAGES = "ghcr.io/kubeflow/trainer"
 _TORCH_IMAGE = "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
 _JAX_IMAGE = "nvcr.io/nvidia/jax:25.10-py3"
-# Whom the images of MPI runtimes are made for, and where its keys are.
+# The user that images of MPI runtimes are made for, and where its keys are.
 _MPI_USER = 1000
 _MPI_HOME = "/home/mpiuser"
 _SSH_PORT = 2222

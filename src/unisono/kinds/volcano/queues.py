@@ -6,7 +6,7 @@ A Queue `NAME` stands for the ClusterQueue `volcano/NAME`:
                            list is not limited
     weight                 the weight in fair sharing
     dequeueStrategy: fifo  StrictFIFO: a job that does not fit holds up those behind it
-    state Closed, Closing  nobody is admitted
+    state Closed, Closing  no workload is admitted
 
 Shares between queues (`deserved`, `guarantee`, `parent`, `priority`) and node groups (`affinity`)
 have no counterpart here and are ignored with a warning. Spec placement §1.2.
