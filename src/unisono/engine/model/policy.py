@@ -156,3 +156,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     # Switches off the deliberate differences from Kueue, except the one that keeps limits: nothing
     # starts on quota or nodes that victims still hold.
     strict: bool = False
+
+
+# The n-th preemption in a row keeps a workload from preempting for 60 s, 120 s, ... an hour.
+FIRST_BACKOFF_MS = 60_000
+LONGEST_BACKOFF_MS = 3_600_000
+
+
+def preemption_backoff_ms(times: int) -> int:
+    """Return how long a workload that was preempted so often in a row may not preempt others."""
+    # More doublings than these are beyond the bound and would only make a bigger number.
+    return min(FIRST_BACKOFF_MS << min(times - 1, 32), LONGEST_BACKOFF_MS)

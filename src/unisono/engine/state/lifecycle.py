@@ -12,15 +12,16 @@ import msgspec
 
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Stop
-from unisono.engine.model.policy import PodsReady, Policy
+from unisono.engine.model.policy import (
+    LONGEST_BACKOFF_MS,
+    PodsReady,
+    Policy,
+    preemption_backoff_ms,
+)
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.timers import Timers
-
-# The n-th preemption in a row keeps a workload from preempting for 60 s, 120 s, ... an hour.
-FIRST_BACKOFF_MS = 60_000
-LONGEST_BACKOFF_MS = 3_600_000
 
 
 def is_suspect(holding: Holding, policy: Policy, now: Instant) -> bool:
@@ -100,12 +101,6 @@ def after_preemption(holding: Holding, now: Instant, *, calm_ms: int = 0) -> Wor
         may_preempt_at=Instant(now + preemption_backoff_ms(times)),
         past_execution_ms=_executed(holding, now),
     )
-
-
-def preemption_backoff_ms(times: int) -> int:
-    """Return how long a workload that was preempted so often in a row may not preempt others."""
-    # More doublings than these are beyond the bound and would only make a bigger number.
-    return min(FIRST_BACKOFF_MS << min(times - 1, 32), LONGEST_BACKOFF_MS)
 
 
 def after_stop(holding: Holding, stop: Stop, policy: Policy, now: Instant) -> Workload:

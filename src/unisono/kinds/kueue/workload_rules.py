@@ -27,9 +27,8 @@ from unisono.engine.model.names import (
     ResourceName,
     WorkloadKey,
 )
-from unisono.engine.model.policy import Policy
+from unisono.engine.model.policy import Policy, preemption_backoff_ms
 from unisono.engine.model.resources import Amounts, amounts, bounded
-from unisono.engine.state.lifecycle import preemption_backoff_ms
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.decode import decode
