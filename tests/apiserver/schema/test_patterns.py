@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import cel
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unisono.apiserver.schema import patterns
 from unisono.apiserver.schema.patterns import finder, matcher, pattern_problem
 
 
@@ -30,6 +30,7 @@ from unisono.apiserver.schema.patterns import finder, matcher, pattern_problem
         ("^([0-9]+(s|m|h))+$", ["1h30m"], ["1", "h"]),
         (r"^(\+|-)?([0-9]+)$", ["+1", "-2", "3"], ["+"]),
         ("^$", [""], ["a"]),
+        ("(" * 60 + "a" + ")" * 60, ["a"], ["b"]),
     ],
 )
 def test_matching(pattern: str, yes: list[str], no: list[str]) -> None:
@@ -58,8 +59,6 @@ def test_matching(pattern: str, yes: list[str], no: list[str]) -> None:
         "*a",
         "[z-a]",
         "a" * 5000,
-        "(" * 60 + ")" * 60,
-        r"\Q",
         "(?P=a)",
         "(a{1000}){1000}",
         "a{2}{3}",
@@ -86,28 +85,18 @@ def test_what_re2_does_not_know_is_refused(pattern: str) -> None:
         r"^(\.[^/]*)*$",
     ],
 )
-def test_no_pattern_takes_long(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    matches, linear = matcher(pattern), patterns._search_linear
-    searched: list[int] = []
-
-    def count(pattern: str, text: str) -> bool:
-        searched.append(len(text))
-        return linear(pattern, text)
-
-    monkeypatch.setattr(patterns, "_search_linear", count)
+def test_no_pattern_takes_long(pattern: str) -> None:
+    matches = matcher(pattern)
     for size in (30, 128, 129, 20_000):
+        # Python's own engine would take for ever on any of these.
         assert not matches("a" * size + "!")
-    # Python's own engine would take for ever on any of these.
-    assert searched[-3:] == [129, 130, 20_001]
 
 
 def test_finding() -> None:
     assert finder("^([^/]+)")("karpenter.sh/x") == "karpenter.sh"
     assert finder("z")("a") == ""
-    with pytest.raises(ValueError, match="too long"):
-        finder("^(a+)+$")
-    with pytest.raises(ValueError, match="too long"):
-        finder("a")("a" * 2000)
+    assert finder("^(a+)+$")("a" * 2000) == "a" * 2000
+    assert finder("ä+")("xäöä") == "ä"
 
 
 _PIECES = st.sampled_from(
@@ -138,16 +127,15 @@ _PIECES = st.sampled_from(
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(_PIECES, max_size=12), st.text("ab-.1\n", max_size=8))
-def test_both_engines_agree(pieces: list[str], text: str) -> None:
-    """Whatever the reading makes of a pattern, it means what the linear engine says."""
+def test_patterns_mean_what_they_mean_in_python(pieces: list[str], text: str) -> None:
+    """On short texts and where both dialects have a pattern, Python's engine is the oracle."""
     pattern = "".join(pieces)
     if pattern_problem(pattern):
         return
     matches = matcher(pattern)(text)
     assert matcher(pattern)(text + "-" * 200) in (True, False), "long texts work, too"
     try:
-        wanted = cel.evaluate("t.matches(p)", {"t": text, "p": pattern})
-    except RuntimeError:  # it does not take a lone brace for itself
-        assert "{" in pattern
+        wanted = re.compile(pattern.replace("$", r"\Z"), re.ASCII).search(text) is not None
+    except re.error:  # Python has no repetition of an anchor
         return
     assert matches == wanted
