@@ -193,7 +193,7 @@ def test_tenants_write_no_decision_into_a_job(cluster: ControlPlane, kind: str) 
 def test_the_right_to_create_pods_is_no_right_to_choose_nodes(cluster: ControlPlane) -> None:
     assert tried(cluster, EDITOR, pod()) == ""
     chosen = with_(pod(), "spec/nodeName", "n1")
-    assert "chooses a node" in tried(cluster, EDITOR, chosen)
+    assert "choose a node" in tried(cluster, EDITOR, chosen)
     assert "controllers write" in tried(cluster, EDITOR, pod(annotations={WORD: "theirs"}))
     owner = {"apiVersion": "ray.io/v1alpha1", "kind": "RayCluster", "name": "theirs", "uid": "1"}
     owned = pod(ownerReferences=[{**owner, "controller": True}])
@@ -209,7 +209,7 @@ def test_the_right_to_create_pods_is_no_right_to_choose_nodes(cluster: ControlPl
             | {"spec": {"containers": [{"name": "c", "image": "x"}], "nodeName": "n1"}},
         },
     }
-    assert "chooses a node" in tried(cluster, EDITOR, deployment)
+    assert "choose a node" in tried(cluster, EDITOR, deployment)
 
 
 def test_a_queues_gate_stays_until_the_queue_lifts_it(cluster: ControlPlane) -> None:
@@ -376,7 +376,7 @@ def test_large_jobs_cost_no_more_than_a_server_allows(with_rules: ControlPlane) 
     many = vcjob(*({**some, "name": f"w{number}"} for number in range(MOST_TASKS)))
     assert tried(with_rules, TENANT, many) == ""
     last = with_(many, f"spec/tasks/{MOST_TASKS - 1}/template/spec/nodeName", "n1")
-    assert "chooses a node" in tried(with_rules, TENANT, last)
+    assert "choose a node" in tried(with_rules, TENANT, last)
 
 
 MOST_TASKS = 500
