@@ -52,11 +52,6 @@ from unisono.engine.state.transaction import Transaction
 NodesPending = Callable[[Assignment], bool]
 
 
-def _never_pending(assignment: Assignment) -> bool:
-    """Say that no admission check brings nodes: the gang needs those that are there."""
-    return False
-
-
 # Flavors and counts that one equivalence class gets in a queue vary little; a bound all the same.
 ADMISSIONS_KEPT = 64
 
@@ -139,93 +134,93 @@ def nominate(
     flavors of a second attempt. `start` is when it would start, if not now: it must not run into
     an advance reservation.
     """
-    workload, policy = waiting.workload, state.policy
+    workload = waiting.workload
     state.evaluating = workload.key
-    replaced = state.running.get(workload.replaces) if workload.replaces else None
-    kept = replaced.holding.admission if replaced is not None else None
     begin = now if start is None else start
-    node_search = None
-    if state.nodes.has_nodes:
-        node_search = NodeSearch(
-            placement_of(state), waiting, kept, state.reserved.excluded_nodes(workload, begin)
-        )
-    nodes_pending: NodesPending = _never_pending
-    if node_search is not None and cq.spec.checks:
-        nodes_pending = _pending_by_checks(state, cq, workload)
-    search = VictimSearch(
-        workload=workload,
-        cq=cq,
-        policy=policy,
-        now=now,
-        transaction=transaction,
-        queue_at=state.cohort_trees.queue_at,
-        usage_of=cq.pending.usage_of,
-        gone=evicted,
-        displaces=may_preempt,
-        find_place=_find_place(node_search, nodes_pending),
-        only_room_counts=node_search.only_room_counts
-        if node_search is not None and nodes_pending is _never_pending
-        else None,
-    )
+    replaced = state.running.get(workload.replaces) if workload.replaces else None
     mark = transaction.mark()
     if replaced is not None:
         transaction.remove(replaced.charges)  # its pods stay where they are
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
-    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
-    # With backfill it gets a reservation instead: that also counts on terminating pods.
-    may_wait = node_search is not None and policy.backfill is None
-    terminating = terminating_pods(state.nodes, transaction, now) if may_wait else None
-    can_buy = could_buy(state, workload, node_search, now)
-    starts_now = start is None and node_search is not None and kept is None
-    held = opportunistic_use(state, workload, transaction, now) if starts_now else None
-    has_market = node_search is not None and state.config.market is not None
-    assignments = _AssignmentSearch(
-        cq,
-        waiting.shape,
-        eligible,
-        search,
-        node_search,
-        allowed,
-        terminating,
-        nodes_pending,
-        can_buy,
-        held,
-        has_market,
+    nodes = None
+    if state.nodes.has_nodes:
+        kept = replaced.holding.admission if replaced is not None else None
+        excluded = state.reserved.excluded_nodes(workload, begin)
+        search = NodeSearch(placement_of(state), waiting, kept, excluded)
+        nodes = _node_options(state, cq, search, transaction, now, starts_now=start is None)
+    victims = _victim_search(
+        state, cq, workload, transaction, now, nodes=nodes, evicted=evicted, may_preempt=may_preempt
     )
-    best = assignments.best()
-    if nodes_pending(best.assignment):
-        node_search = None
-    if best.lacks_nodes and not best.works and node_search is not None:
-        if node_search.needs_excluded_nodes(best.assignment):
-            reserved = state.reserved.facts(workload, begin)
-            best.assignment.blockers = [*reserved, *best.assignment.blockers]
-        fact = held.too_long(node_search, best.assignment) if held is not None else None
-        if fact is not None:
-            best.assignment.blockers = [*best.assignment.blockers, fact]
+    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
+    best = _AssignmentSearch(cq, waiting.shape, eligible, victims, nodes, allowed).best()
+    if nodes is not None and nodes.come_later(best.assignment):
+        nodes = None  # then it gets quota, and no place yet
+    if not best.works:
+        if best.lacks_nodes and nodes is not None:
+            _add_kept_nodes(best.assignment, nodes, state, workload, begin)
+        _add_backoff(best.assignment, victims)
     transaction.rollback(mark)
-    assignment = best.assignment
-    if not best.targets and assignment.verdict < Verdict.FIT:
-        if search.backs_off and assignment.verdict is not Verdict.NO_FIT:
-            until = workload.may_preempt_at
-            assert until is not None, "only a preempted workload backs off"
-            backoff = PreemptionBackoff(until=until, preemptions=workload.preemptions)
-            assignment.blockers.insert(0, backoff)
     is_preemptor = cq.pending.preemptor == workload.key
     return Nominee(
         waiting,
         cq,
         eligible,
-        assignment,
+        best.assignment,
         best.targets,
-        goes_first=is_preemptor and policy.anti_thrash and not policy.strict,
+        goes_first=is_preemptor and state.policy.anti_thrash and not state.policy.strict,
         replaced=replaced,
-        node_search=node_search,
+        node_search=nodes.search if nodes is not None else None,
         placements=best.placements,
         lacks_nodes=best.lacks_nodes,
         waits_for_terminating=best.waits_for_terminating,
         affordable=best.affordable,
         buys=best.buys,
         opportunistic_on=best.opportunistic_on,
+    )
+
+
+@dataclass(slots=True)
+class _NodeOptions:
+    """The ways in which a candidate could come by nodes."""
+
+    search: NodeSearch  # for nodes that are free
+    pending: NodesPending | None  # None: its queue has no admission checks
+    terminating: TerminatingPods | None  # None: it does not wait for them
+    lent: OpportunisticUse | None  # by gangs that hold nodes until their machines come
+    can_buy: CouldBuy | None  # None: there is nothing to buy
+    has_market: bool  # whether machines can be bought at all
+
+    def come_later(self, assignment: Assignment) -> bool:
+        """Say whether an admission check will bring the nodes of an assignment."""
+        return self.pending is not None and self.pending(assignment)
+
+    def fits_or_comes_later(self, assignment: Assignment) -> bool:
+        """Say whether an assignment has a place, or needs none yet."""
+        return self.come_later(assignment) or self.search.fits(assignment)
+
+
+def _node_options(
+    state: ClusterState,
+    cq: ClusterQueueState,
+    search: NodeSearch,
+    transaction: Transaction,
+    now: Instant,
+    *,
+    starts_now: bool,
+) -> _NodeOptions:
+    """Return the ways to nodes that the policy leaves open to the workload of a search."""
+    workload, config = search.waiting.workload, state.config
+    # With backfill it gets a reservation instead: that also counts on terminating pods.
+    may_wait = state.policy.backfill is None
+    # What it replaces keeps its nodes: it grows beside them, not on nodes that it had to return.
+    may_borrow = starts_now and search.kept is None
+    return _NodeOptions(
+        search,
+        _pending_by_checks(state, cq, workload) if cq.spec.checks else None,
+        terminating_pods(state.nodes, transaction, now) if may_wait else None,
+        opportunistic_use(state, workload, transaction, now) if may_borrow else None,
+        could_buy(state, workload, search, now),
+        config.market is not None,
     )
 
 
@@ -237,13 +232,62 @@ def _pending_by_checks(
     return lambda found: config.nodes_come_later(cq.spec, found.flavors.values(), checks)
 
 
-def _find_place(
-    node_search: NodeSearch | None, nodes_pending: NodesPending
-) -> Callable[[Assignment], bool] | None:
-    """Return a test whether an assignment has a place, or needs none yet; None without nodes."""
-    if node_search is None or nodes_pending is _never_pending:
-        return None if node_search is None else node_search.fits
-    return lambda assignment: nodes_pending(assignment) or node_search.fits(assignment)
+def _victim_search(
+    state: ClusterState,
+    cq: ClusterQueueState,
+    workload: Workload,
+    transaction: Transaction,
+    now: Instant,
+    *,
+    nodes: _NodeOptions | None = None,
+    evicted: frozenset[WorkloadKey] = frozenset(),
+    may_preempt: bool = True,
+) -> VictimSearch:
+    """Return the search for victims that make room in the quota, and on nodes where there are."""
+    find_place = only_room_counts = None
+    if nodes is not None and nodes.pending is None:
+        find_place, only_room_counts = nodes.search.fits, nodes.search.only_room_counts
+    elif nodes is not None:
+        find_place = nodes.fits_or_comes_later
+    return VictimSearch(
+        workload=workload,
+        cq=cq,
+        policy=state.policy,
+        now=now,
+        transaction=transaction,
+        queue_at=state.cohort_trees.queue_at,
+        usage_of=cq.pending.usage_of,
+        gone=evicted,
+        displaces=may_preempt,
+        find_place=find_place,
+        only_room_counts=only_room_counts,
+    )
+
+
+def _add_kept_nodes(
+    assignment: Assignment,
+    nodes: _NodeOptions,
+    state: ClusterState,
+    workload: Workload,
+    begin: Instant,
+) -> None:
+    """Name what keeps nodes from a workload that has none: reservations first, lenders last."""
+    if nodes.search.needs_excluded_nodes(assignment):
+        reserved = state.reserved.facts(workload, begin)
+        assignment.blockers = [*reserved, *assignment.blockers]
+    fact = nodes.lent.too_long(nodes.search, assignment) if nodes.lent is not None else None
+    if fact is not None:
+        assignment.blockers = [*assignment.blockers, fact]
+
+
+def _add_backoff(assignment: Assignment, victims: VictimSearch) -> None:
+    """Name the back-off of a workload that could preempt if it had not been preempted lately."""
+    if victims.backs_off and assignment.verdict is not Verdict.NO_FIT:
+        workload = victims.workload
+        until = workload.may_preempt_at
+        assert until is not None, "only a preempted workload backs off"
+        backoff = PreemptionBackoff(until=until, preemptions=workload.preemptions)
+        assignment.blockers.insert(0, backoff)
 
 
 def affordable(
@@ -254,19 +298,9 @@ def affordable(
     now: Instant,
 ) -> Assignment:
     """Return what quota alone would give a workload, as things are on the transaction."""
-    search = VictimSearch(
-        workload=waiting.workload,
-        cq=cq,
-        policy=state.policy,
-        now=now,
-        transaction=transaction,
-        queue_at=state.cohort_trees.queue_at,
-        usage_of=cq.pending.usage_of,
-        displaces=False,
-        find_place=None,
-    )
+    victims = _victim_search(state, cq, waiting.workload, transaction, now, may_preempt=False)
     eligible = eligible_flavors_of(cq, waiting.shape, state.config)
-    assignments = _AssignmentSearch(cq, waiting.shape, eligible, search, None, None, None)
+    assignments = _AssignmentSearch(cq, waiting.shape, eligible, victims, None, None)
     return assignments.best().assignment
 
 
@@ -295,14 +329,9 @@ class _AssignmentSearch:
     cq: ClusterQueueState
     shape: Shape
     eligible: EligibleFlavors
-    search: VictimSearch
-    node_search: NodeSearch | None
-    allowed: Allowed | None
-    terminating: TerminatingPods | None  # None: it does not wait for them
-    nodes_pending: NodesPending = _never_pending  # whether nodes come with a check
-    can_buy: CouldBuy | None = None  # None: there is nothing to buy
-    held: OpportunisticUse | None = None  # of nodes that gangs hold until their machines come
-    has_market: bool = False  # whether machines can be bought at all
+    victims: VictimSearch
+    nodes: _NodeOptions | None  # None: the cluster has none, and quota alone decides
+    allowed: Allowed | None  # None: all flavors
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
@@ -311,7 +340,8 @@ class _AssignmentSearch:
             return full
         full.assignment.shortages = None  # a smaller count may fit long before the full one does
         found = self._largest(lambda one: one.works)
-        if found is None and self.has_market and not full.affordable:
+        for_sale = self.nodes is not None and self.nodes.has_market
+        if found is None and for_sale and not full.affordable:
             found = self._largest(lambda one: bool(one.affordable))  # there is quota for it
         return found or full
 
@@ -331,23 +361,26 @@ class _AssignmentSearch:
     def _attempt_count(self, counts: tuple[int, ...]) -> _Outcome:
         """Try a count; victims are preempted only for as many pods as then find a place."""
         found = self._attempt(counts)
-        while found.targets and self.node_search is not None and self.shape.shrinkable:
-            if found.buys or self.nodes_pending(found.assignment):
+        nodes = self.nodes
+        while found.targets and nodes is not None and self.shape.shrinkable:
+            if found.buys or nodes.come_later(found.assignment):
                 break
-            given = self._counts_without(found.targets, found.assignment)
+            given = self._counts_without(found.targets, found.assignment, nodes.search)
             if given == found.assignment.counts:
                 break
             found = self._attempt(given)  # always fewer, so this ends
         return found
 
-    def _counts_without(self, targets: list[Target], assignment: Assignment) -> tuple[int, ...]:
+    def _counts_without(
+        self, targets: list[Target], assignment: Assignment, node_search: NodeSearch
+    ) -> tuple[int, ...]:
         """Return how many pods of each set find a place once the targets are evicted."""
-        assert self.node_search is not None, "the caller asked"
-        mark = self.search.transaction.mark()
+        transaction = self.victims.transaction
+        mark = transaction.mark()
         for target in targets:
-            target.take(self.search.transaction)
-        answer = self.node_search.place(assignment)
-        self.search.transaction.rollback(mark)
+            target.take(transaction)
+        answer = node_search.place(assignment)
+        transaction.rollback(mark)
         assert not isinstance(answer, GangDoesNotFit), "victims that do not suffice are not targets"
         return placed_counts(answer, self.shape)
 
@@ -358,13 +391,14 @@ class _AssignmentSearch:
             return _Outcome(assignment)
         if assignment.verdict is not Verdict.FIT:
             return self._with_victims(assignment)
-        if self.node_search is None or self.nodes_pending(assignment):
+        nodes = self.nodes
+        if nodes is None or nodes.come_later(assignment):
             return _Outcome(assignment)
         others = [assignment]  # for which victims may be sought, in order of preference
         misfits: list[Blocker] = []
         banned: frozenset[Banned] = frozenset()
         while True:
-            answer = self.node_search.place(assignment)
+            answer = nodes.search.place(assignment)
             if not isinstance(answer, GangDoesNotFit):
                 return self._placed(assignment, answer)
             misfits.append(answer)
@@ -379,32 +413,34 @@ class _AssignmentSearch:
             if assignment.verdict is not Verdict.FIT:
                 break
         return (
-            self._opportunistic(others)
-            or self._after_terminating(others)
-            or self._without_place(others, misfits)
+            self._opportunistic(others, nodes)
+            or self._after_terminating(others, nodes)
+            or self._without_place(others, misfits, nodes)
         )
 
-    def _opportunistic(self, assignments: list[Assignment]) -> _Outcome | None:
+    def _opportunistic(self, assignments: list[Assignment], nodes: _NodeOptions) -> _Outcome | None:
         """Find a place on nodes that a gang holds, and needs only after this one has ended."""
-        if self.held is None or self.node_search is None:
+        if nodes.lent is None:
             return None
         for assignment in assignments:
             if assignment.verdict is Verdict.FIT:
-                placements = self.held.place(self.node_search, assignment)
+                placements = nodes.lent.place(nodes.search, assignment)
                 if placements is not None:
                     return replace(
-                        self._placed(assignment, placements), opportunistic_on=self.held.lenders
+                        self._placed(assignment, placements), opportunistic_on=nodes.lent.lenders
                     )
         return None
 
-    def _after_terminating(self, assignments: list[Assignment]) -> _Outcome | None:
+    def _after_terminating(
+        self, assignments: list[Assignment], nodes: _NodeOptions
+    ) -> _Outcome | None:
         """Find a place that terminating pods will leave: then nothing is preempted for it."""
-        if self.terminating is None or self.node_search is None:
+        if nodes.terminating is None:
             return None
         for assignment in assignments:
             if assignment.verdict is not Verdict.FIT:
                 continue
-            placements = self.terminating.place(self.node_search, assignment)
+            placements = nodes.terminating.place(nodes.search, assignment)
             if placements is not None:
                 placed = self._placed(assignment, placements)
                 return _Outcome(
@@ -426,39 +462,36 @@ class _AssignmentSearch:
         """Find victims for the quota; perhaps there is no place even then."""
         if assignment.verdict is Verdict.NO_VICTIMS and len(assignment.needs_victims) == 1:
             return _Outcome(assignment)  # none for the one short cell: none for all cells together
-        targets = self.search.victims_for(assignment)
-        no_place = self.node_search.last_refusal if self.node_search is not None else None
-        if targets or no_place is None:
+        targets, nodes = self.victims.victims_for(assignment), self.nodes
+        no_place = nodes.search.last_refusal if nodes is not None else None
+        if targets or nodes is None or no_place is None:
             return _Outcome(assignment, targets)
-        if self.can_buy is not None:
-            targets = self.search.victims_for(assignment, anywhere=True)
-            victims = [target.running.holding.workload.key for target in targets]
-            if self.can_buy(assignment, victims):
+        if nodes.can_buy is not None:
+            targets = self.victims.victims_for(assignment, anywhere=True)
+            evicted = [target.running.holding.workload.key for target in targets]
+            if nodes.can_buy(assignment, evicted):
                 return _Outcome(assignment, targets, buys=bool(targets))
         blocker = msgspec.structs.replace(no_place, tried_preemption=True)
         assignment.blockers = [*assignment.blockers, blocker]
         return _Outcome(assignment, lacks_nodes=True)
 
-    def _without_place(self, assignments: list[Assignment], misfits: list[Blocker]) -> _Outcome:
+    def _without_place(
+        self, assignments: list[Assignment], misfits: list[Blocker], nodes: _NodeOptions
+    ) -> _Outcome:
         """There is quota but no place: find victims for the place, if the rules allow it."""
         affordable = [replace(one) for one in assignments if one.verdict is Verdict.FIT]
-        for assignment in assignments if self.search.has_rules else ():
+        for assignment in assignments if self.victims.has_rules else ():
             if assignment.verdict is Verdict.FIT:  # quota fits: any user of it may be in the way
                 assignment.needs_victims = dict.fromkeys(assignment.charges)
-            targets = self.search.victims_for(assignment)
+            targets = self.victims.victims_for(assignment)
             if targets:
                 assignment.verdict = min(assignment.verdict, Verdict.PREEMPT)
                 return _Outcome(assignment, targets, affordable=affordable)
         assignment = assignments[0]
-        if (
-            self.search.has_rules
-            and self.node_search is not None
-            and self.node_search.last_refusal is not None
-        ):
+        refusal = nodes.search.last_refusal
+        if self.victims.has_rules and refusal is not None:
             # The last refusal was given with all candidates for preemption off their nodes.
-            misfits[0] = msgspec.structs.replace(
-                self.node_search.last_refusal, tried_preemption=True
-            )
+            misfits[0] = msgspec.structs.replace(refusal, tried_preemption=True)
         assignment.verdict = Verdict.NO_FIT
         assignment.blockers = misfits
         assignment.shortages = None
@@ -470,7 +503,7 @@ class _AssignmentSearch:
             self.eligible,
             counts,
             fungibility=self.cq.spec.fungibility,
-            preemption=self.search,
+            preemption=self.victims,
             queue=self.cq.spec.name,
             allowed=self.allowed,
             banned=banned,
