@@ -66,6 +66,12 @@ _LEAST_WAIT_S = 0.05
 _FINAL = (BadRequest, Forbidden, NotFound, Invalid)
 # So much of an exception is written into an event.
 _MOST_TOLD = 500
+# So many created objects are remembered; what was forgotten is created again without a question.
+_MOST_REMEMBERED = 4096
+
+
+class OwnerGone(KubeError):
+    """The owner of an object that was to be created again is gone: the view was behind."""
 
 
 @dataclass(slots=True)
@@ -105,6 +111,8 @@ class Driver:
         self.queue: WorkQueue[Task] = WorkQueue(lanes=3)
         self.on_outcome: Callable[[Outcome], None] = lambda outcome: None
         self.listeners: list[Callable[[Kind, Difference], None]] = []  # of whatever changes
+        # Created for an owner, the latest last, with the uid of that owner.
+        self._created: dict[tuple[Kind, str, str], str] = {}
         # With the seconds it took; only of what went well.
         self.on_attended: Callable[[Outcome, float], None] | None = None
 
@@ -193,6 +201,7 @@ class Driver:
                 await asyncio.sleep(0)
                 return None
             case Together(actions, tells):
+                await self._check_owners(actions)
                 answers = await self._all(actions, task)
                 self._tell_of_refusal(zip(actions, answers, strict=True))
                 failed = next((one for one in answers if isinstance(one, KubeError)), None)
@@ -200,6 +209,7 @@ class Driver:
                     raise failed
                 return answers
             case _:
+                await self._check_owners((action,))
                 try:
                     return await self._write(action, task)
                 except StatusError as refused:
@@ -232,6 +242,31 @@ class Driver:
         return list(results)
 
     # ---- writing -----------------------------------------------------------------------------
+
+    async def _check_owners(self, actions: Sequence[Write | Read]) -> None:
+        """Ask for the owner of an object that is to be created a second time, and raise if gone.
+
+        Deleting a job deletes what it owns. While the watch of jobs is behind, the view shows the
+        job and not its parts: its controller would create them as fast as the collector deletes
+        them, for as long as the watch is late. One question for each owner ends that: the answer
+        also takes the owner out of the view.
+        """
+        asked: set[str] = set()
+        for action in actions:
+            owner = _owner_of(action.obj) if isinstance(action, Create) else None
+            if owner is None or not isinstance(action, Create):
+                continue
+            ref = Ref.to(action.obj)
+            key = (ref.kind, ref.namespace, ref.name)
+            is_second = self._created.pop(key, "") == owner.uid
+            self._created[key] = owner.uid
+            if len(self._created) > _MOST_REMEMBERED:
+                del self._created[next(iter(self._created))]
+            if is_second and owner.uid not in asked:
+                asked.add(owner.uid)
+                there = await self._read(Read(owner.kind, owner.namespace, owner.name))
+                if there is None or there["metadata"]["uid"] != owner.uid:
+                    raise OwnerGone(f"{owner.kind.kind} {owner.name} is gone")
 
     async def _write(self, action: Write | Read, task: Task) -> Json | None:
         if isinstance(action, Delete):
