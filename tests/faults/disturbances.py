@@ -17,6 +17,8 @@ from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
 _MENDED_AFTER_S = (5.0, 20.0, 60.0)
+# When the user of bare pods replaces one that is gone: longer than a pod has to terminate.
+_REPLACED_AFTER_S = 60.0
 # How far the clock on the wall is ahead after it was set, in seconds.
 _AHEAD_S = (-3600.0, -60.0, -1.0, 1.0, 60.0, 3600.0)
 # How each kind is told to pause by hand.
@@ -77,6 +79,16 @@ class Disturbances:
         """Do what is to be done; what is refused or finds no target is left."""
         try:
             await self._deeds[trouble.what](trouble.draw)
+        except KubeError as refused:
+            self._cluster.note(f"  refused: {refused}")
+        if trouble.what.startswith("pod "):
+            # No controller replaces bare pods: a gang of them runs in part until its user does.
+            after = self._cluster.clock.time + _REPLACED_AFTER_S
+            self._cluster.at(after, "users replace lost pods", self._replace_lost_pods)
+
+    async def _replace_lost_pods(self, _: Cluster) -> None:
+        try:
+            await self.replace_lost_pods()
         except KubeError as refused:
             self._cluster.note(f"  refused: {refused}")
 
