@@ -305,7 +305,7 @@ class Scheduler:
     def _explain_others(self, view: View, now: Instant) -> Steps:
         """Explain what no cycle examined, and renew estimates."""
         try:
-            found = [*self._unevaluated.explanations()]
+            found = [*self._unevaluated.explanations(), *self._unevaluated.places(now)]
             renewed = self.estimates.refresh(now)
         except Exception as error:  # noqa: BLE001 (whatever it was about goes into quarantine)
             self._blame(error, view, self.state.evaluating)
@@ -535,7 +535,11 @@ class Scheduler:
             for finder in self._node_finders:
                 finder.update(workload, key)
             self._arrived(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
-        elif kind not in (names.NODE, names.POD):
+        elif kind == names.POD:
+            alone = WorkloadKey(f"{STRAY}{key.namespace}/{key.name}")
+            if alone in self.state.waiting:
+                self._unevaluated.arrived(alone)
+        elif kind != names.NODE:
             self._unevaluated.configured()
             for other in self._with_other_limits(kind, key):
                 self._read_object(other, view)
@@ -765,6 +769,7 @@ class Scheduler:
             return
         if key not in self.state.waiting or not conditions:
             self.explanations.pop(key, None)  # a new one of that name has not been told yet
+            self._unevaluated.forget(key)
         if key in self.state.waiting:
             self._unevaluated.arrived(key)
             if key not in self.explanations:
@@ -784,7 +789,13 @@ class Scheduler:
         doubt = Instant(int(sent * 1000) + 1) if sent is not None else None
         trial = self.quarantine.next_due()
         retry = Instant(int(trial * 1000) + 1) if trial is not None else None
-        found = (self.state.timers.next(), self.estimates.next_due(), doubt, retry)
+        found = (
+            self.state.timers.next(),
+            self.estimates.next_due(),
+            self._unevaluated.next_due(),
+            doubt,
+            retry,
+        )
         return min((due for due in found if due is not None), default=None)
 
 

@@ -3,6 +3,10 @@
 A plan explains what it evaluated. A workload in a closed LocalQueue (missing, or stopped) is not
 evaluated, nor is the second of two equal workloads when the first was refused. They are explained
 when they arrive, and again when their LocalQueue opens or closes.
+
+Behind the head of a StrictFIFO queue nothing is evaluated, for as long as the head waits. After
+some seconds such workloads are told which one is ahead; a place that has changed since is told
+again at most once a minute, and only to so many, because every explanation costs a write.
 """
 
 from __future__ import annotations
@@ -11,9 +15,16 @@ from collections.abc import Iterator
 
 from unisono.engine.explain.waiting import recorded_explanation
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
-from unisono.engine.model.names import LocalQueueKey, WorkloadKey
+from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import LocalQueueState
+
+# Most workloads are admitted or evaluated sooner than that, and need no explanation.
+_PATIENCE_MS = 3_000
+_PAUSE_MS = 60_000
+# How many places are told at once: to workloads that know none, and that know another one.
+_MOST_FIRST = 1000
+_MOST_CHANGED = 50
 
 
 class Unevaluated:
@@ -25,10 +36,17 @@ class Unevaluated:
         self._arrived: dict[WorkloadKey, None] = {}
         self._blockers: dict[LocalQueueKey, Blocker | None] = {}
         self._may_have_moved = False
+        # The workloads that no cycle has evaluated, and which place each was told.
+        self._places: dict[WorkloadKey, BehindInQueue | None] = {}
+        self._places_due: Instant | None = None
 
     def arrived(self, key: WorkloadKey) -> None:
         """Note that a workload is new or changed."""
         self._arrived[key] = None
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Note that a workload has been told nothing: it ended, or is a new one of that name."""
+        self._places.pop(key, None)
 
     def configured(self) -> None:
         """Note that LocalQueues may have opened or closed."""
@@ -58,6 +76,41 @@ class Unevaluated:
             found = recorded_explanation(self._state, key)
             if found is not None:
                 yield found
+            elif lq.cq is not None and key not in self._places:
+                self._places[key] = None
+                soon = Instant(self._state.now + _PATIENCE_MS)
+                self._places_due = min(self._places_due or soon, soon)
+
+    def next_due(self) -> Instant | None:
+        """Return when to tell places; None: there is no workload that none is known of."""
+        return self._places_due if self._places else None
+
+    def places(self, now: Instant) -> Iterator[Explanation]:
+        """Yield the places of workloads that no cycle evaluates, if it is time to."""
+        if not self._places or self._places_due is None or now < self._places_due:
+            return
+        self._places_due = Instant(now + _PAUSE_MS)
+        queues: dict[QueueName, None] = {}
+        for key in list(self._places):
+            waiting = self._state.waiting.get(key)
+            cq = None if waiting is None else self._state.local_queue(waiting.workload.queue).cq
+            if cq is None or recorded_explanation(self._state, key) is not None:
+                del self._places[key]
+            else:
+                queues[cq.spec.name] = None
+        left = {True: _MOST_FIRST, False: _MOST_CHANGED}
+        for name in queues:
+            order = self._state.queues[name].pending.in_order()
+            for position, waiting in enumerate(order):
+                key = waiting.workload.key
+                if key not in self._places:
+                    continue
+                behind = BehindInQueue(queue=name, head=order[0].workload.key, position=position)
+                told = self._places[key]
+                if told != behind and left[told is None]:
+                    left[told is None] -= 1
+                    self._places[key] = behind
+                    yield Explanation(workload=key, queue=name, blockers=(behind,))
 
     def _positions(self, lq: LocalQueueState) -> Iterator[Explanation]:
         """Tell workloads of an open LocalQueue their position, if nothing else is known of them."""
