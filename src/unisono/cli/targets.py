@@ -46,6 +46,17 @@ def read_targets(lookup: ApiResources, words: list[str]) -> list[Target]:
     return [Target(spoken, name) for name in names]
 
 
+def kind_words(words: list[str]) -> list[str]:
+    """Return the word for the kind of each target, where every target is one object.
+
+    >>> kind_words(["job", "a", "b"]), kind_words(["job/a", "pg/b"])
+    (['job', 'job'], ['job', 'pg'])
+    """
+    if any("/" in word for word in words):
+        return [word.partition("/")[0] for word in words]
+    return [words[0]] * max(1, len(words) - 1)
+
+
 def _pair(lookup: ApiResources, word: str) -> Target:
     kind, slash, name = word.partition("/")
     if not (kind and slash and name):

@@ -67,6 +67,18 @@ class ApiResources:
         hint = did_you_mean(name, sorted({known for each in there for known in each.names}))
         raise UnknownKind(f"the API serves no kind {word!r}{hint}")
 
+    def every(self) -> tuple[ApiResource, ...]:
+        """Return all kinds, in the order of the API."""
+        return self._spoken
+
+    def namesakes(self, word: str) -> list[ApiResource]:
+        """Return the kind that a word means and, if it names no group, those called the same."""
+        first = self.find(word)
+        if "." in word:
+            return [first]
+        kind = first.kind.kind
+        return [first, *(one for one in self._spoken if one is not first and one.kind.kind == kind)]
+
     def find_all(self, words: str) -> list[ApiResource]:
         """Return what a list of words and categories means: `pods,jobs`, `all`."""
         found: dict[str, ApiResource] = {}

@@ -267,3 +267,41 @@ def test_the_api_refusing_pods_of_a_part_is_said_of_the_whole() -> None:
         assert "pods of other" not in words
 
     play(story)
+
+
+def pod_group(name: str) -> Json:
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": 2},
+    }
+
+
+def test_a_name_alone_is_searched_among_all_kinds_of_jobs(shell: Shell) -> None:
+    next_job = job("next", queue_name="", suspend=True)
+    next_job["metadata"]["namespace"] = shell.namespace
+    shell.type("apply", "-f", shell.file(next_job)).ok()
+    assert shell.type("why", "next").ok().startswith(f"Job {shell.namespace}/next is in no queue")
+    shell.type("apply", "-f", shell.file(pod("next"))).ok()
+    said = shell.type("why", "next")
+    assert said.code == 1
+    assert "several objects are called next: pod/next, job.batch/next; say which one" in said.err
+
+
+def test_a_job_and_its_part_with_one_name_are_the_job(shell: Shell) -> None:
+    whole = job("train", queue_name="", suspend=True)
+    whole["metadata"]["namespace"] = shell.namespace
+    shell.type("apply", "-f", shell.file(whole)).ok()
+    uid = shell.json("job", "train")["metadata"]["uid"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid}
+    shell.type(
+        "apply", "-f", shell.file(pod("train", ownerReferences=[{**owner, "controller": True}]))
+    ).ok()
+    assert shell.type("why", "train").ok().startswith(f"Job {shell.namespace}/train")
+
+
+def test_a_kind_of_several_groups_is_searched_in_all_of_them(shell: Shell) -> None:
+    shell.type("apply", "-f", shell.file(pod_group("g1"))).ok()
+    assert shell.type("why", "podgroup/g1").ok().startswith(f"PodGroup {shell.namespace}/g1")
+    assert shell.type("why", "podgroups.scheduling.volcano.sh/g1").code == 1

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.cli.start_times import facts_of, limit_of, start_of, until
+from unisono.cli.why.lookup import is_job_kind
 from unisono.cli.why.read import Found
 from unisono.cli.why.surroundings import around, position
 from unisono.cli.workload_state import (
@@ -38,8 +39,6 @@ Json = dict[str, Any]
 _RESTARTS = ("restarts", "retryCount", "restartCount")
 _ATTEMPT = "unisono.dev/attempt"
 _INCIDENT = "unisono.dev/last-incident"
-# Kinds that run something and are not called a job.
-_OTHER_JOBS = ("Pod", "JobSet", "RayCluster", "PodGroup")
 # Conditions of jobs that tell of trouble.
 _TROUBLES = ("Failed", "FailureTarget", "Suspended")
 
@@ -230,7 +229,7 @@ def _without_workload(found: Found) -> Json:
     made: Json = {"state": "unmanaged"}
     if queue:
         made = {"state": "unknown", "queue": queue}
-    made["isJob"] = _is_job(job)
+    made["isJob"] = is_job_kind(job["kind"])
     if (job.get("spec") or {}).get("array"):
         return made | _array(job)
     wrong = wrong_with(job) if queue else ""
@@ -283,10 +282,6 @@ def _seats(pods: list[Json]) -> list[Json]:
         if node:
             counts[node] = counts.get(node, 0) + 1
     return [{"podSet": "", "node": node, "pods": count} for node, count in sorted(counts.items())]
-
-
-def _is_job(obj: Json) -> bool:
-    return obj["kind"].endswith("Job") or obj["kind"] in _OTHER_JOBS
 
 
 # ---- what happened -------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli.connection import asked, verb_parser
-from unisono.cli.targets import Target, namespace_of, read_targets
+from unisono.cli.targets import kind_words, namespace_of, read_targets
 
 if TYPE_CHECKING:
+    from unisono.kube.api_resources import ApiResource
     from unisono.kube.client import Client
 
 Json = dict[str, Any]
@@ -18,7 +19,7 @@ EXAMPLES = """\
 examples:
   unisono why trainjob/t5-large
   unisono why vcjob/train -n ml
-  unisono why job-train-3f1b2          (the name of a Workload)
+  unisono why train                    (a job, a pod or a Workload of that name)
   unisono why job/train -o json
 """
 
@@ -30,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="+",
         metavar="KIND/NAME",
-        help="a job of any kind, a pod, or a Workload by its name",
+        help="a job of any kind, a pod or a Workload; without a kind all of them are searched",
     )
     made.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
@@ -46,15 +47,22 @@ def run(arguments: argparse.Namespace) -> int:
 async def _why(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.objects import dump
     from unisono.cli.paint import is_colourful, paint_answer
+    from unisono.cli.why.lookup import kinds_of_jobs
     from unisono.cli.why.text import text
     from unisono.kube.api_resources import discover
     from unisono.runtime.clock import RealClock
 
-    words = arguments.what
-    if len(words) == 1 and "/" not in words[0]:
-        words = [f"workloads.kueue.x-k8s.io/{words[0]}"]
-    targets = read_targets(await discover(client), words)
-    answers = [await _answer(client, arguments, target) for target in targets]
+    lookup = await discover(client)
+    if len(arguments.what) == 1 and "/" not in arguments.what[0]:
+        targets = [(kinds_of_jobs(lookup), arguments.what[0])]
+    else:
+        targets = [
+            (lookup.namesakes(kind), one.name)
+            for kind, one in zip(
+                kind_words(arguments.what), read_targets(lookup, arguments.what), strict=True
+            )
+        ]
+    answers = [await _answer(client, arguments, kinds, name) for kinds, name in targets]
     if arguments.output == "text":
         now = RealClock().now()
         is_on = is_colourful()
@@ -65,33 +73,16 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _answer(client: Client, arguments: argparse.Namespace, target: Target) -> Json:
+async def _answer(
+    client: Client, arguments: argparse.Namespace, kinds: list[ApiResource], name: str
+) -> Json:
     from unisono.cli.why.answer import answer
+    from unisono.cli.why.lookup import find
     from unisono.cli.why.read import gather
-    from unisono.kube.errors import NotFound
-    from unisono.runtime.errors import AnswerIsNo
 
-    if not target.name:
+    if not name:
         from unisono.engine.model.errors import InvalidManifest
 
-        raise InvalidManifest("", f"which one? Say {target.spoken.resource.plural}/NAME")
-    namespace = namespace_of(client, arguments, target.spoken)
-    try:
-        obj = await client.get(target.spoken.kind, target.name, namespace)
-    except NotFound as trouble:
-        raise AnswerIsNo(await _elsewhere(client, target, str(trouble))) from trouble
-    return answer(await gather(client, obj))
-
-
-async def _elsewhere(client: Client, target: Target, told: str) -> str:
-    """Say that there is no such object, and where there is one of that name."""
-    from unisono.kube.errors import KubeError
-
-    try:
-        found = await client.list(target.spoken.kind, fields=f"metadata.name={target.name}")
-    except KubeError:  # not for us to see
-        return told
-    places = sorted(one["metadata"].get("namespace", "") for one in found.items)
-    if not places:
-        return f"{told}; `unisono workloads -A` lists what there is"
-    return f"{told}; there is one in {', '.join(places)}: add -n {places[0]}"
+        raise InvalidManifest("", f"which one? Say {kinds[0].resource.plural}/NAME")
+    namespace = namespace_of(client, arguments, kinds[0])
+    return answer(await gather(client, await find(client, kinds, name, namespace)))
