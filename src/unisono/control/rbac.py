@@ -138,7 +138,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
             names.SERVICE: "create",
         },
         "rayjob": {
-            ray.JOB: "status owner",
+            ray.JOB: "patch status owner",
             ray.CLUSTER: "create delete",
             names.JOB: "create delete",
             names.POD: "delete",

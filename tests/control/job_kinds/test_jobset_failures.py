@@ -22,6 +22,7 @@ from tests.control.training_world import (
     status,
 )
 from unisono.control import names
+from unisono.control.conditions import timestamp
 from unisono.control.gangs.recovery import Record
 from unisono.control.job_kinds.jobset.failure import Restarted, answer_to
 from unisono.control.job_kinds.jobset.rules import Jobs
@@ -326,6 +327,65 @@ def test_a_rule_may_restart_one_job_alone() -> None:
         assert len(places(world)) == 2
         await incident(world, 1)
         assert conditions(world, SET, "js")["Failed"] == ("True", "ReachedMaxRestarts")
+
+    play(story)
+
+
+def test_a_job_that_restarts_alone_backs_off_and_the_others_run_on() -> None:
+    async def story(world: World) -> None:
+        rule = {
+            "name": "r",
+            "action": "RestartJobAndIgnoreMaxRestarts",
+            "targetReplicatedJobs": ["w"],
+        }
+        await world.create(
+            node(),
+            job_set(
+                replicated(pods=1, replicas=2, backoffLimit=0),
+                failurePolicy={"maxRestarts": 0, "rules": [rule]},
+            ),
+        )
+        await world.settle()
+        first = world.get(names.JOB, "js-w-0")["metadata"]["uid"]
+        for number, delay in enumerate((0, 10, 20, 40), 1):
+            await crash(world, pods(world)[1])
+            await world.settle()
+            if delay:
+                due = timestamp(world.clock.now() + delay)
+                text = f"; starts again at {due} (back-off: restart {number} in a row)"
+                assert events(world, "RestartingJobSet")[-1].endswith(text)
+                await world.pass_time(delay - 1)
+                assert sorted(places(world)) == ["js-w-0-0"]
+            await world.pass_time(2)
+            assert sorted(places(world)) == ["js-w-0-0", "js-w-1-0"]
+        assert world.get(names.JOB, "js-w-0")["metadata"]["uid"] == first
+        await world.pass_time(700)
+        await crash(world, pods(world)[1])
+        await world.pass_time(1)
+        assert len(places(world)) == 2  # the run before was a long one
+
+    play(story)
+
+
+def test_restarts_that_no_limit_counts_back_off() -> None:
+    async def story(world: World) -> None:
+        rule = {
+            "name": "r",
+            "action": "RestartJobSetAndIgnoreMaxRestarts",
+            "targetReplicatedJobs": ["w"],
+        }
+        await world.create(
+            node(), job_set(replicated(pods=2), failurePolicy={"maxRestarts": 0, "rules": [rule]})
+        )
+        await world.settle()
+        for delay in (0, 10, 20, 40):
+            await crash(world, pods(world)[0])
+            await world.settle()
+            if delay:
+                await world.pass_time(delay - 1)
+                assert places(world) == {}
+            await world.pass_time(2)
+            assert len(places(world)) == 2
 
     play(story)
 

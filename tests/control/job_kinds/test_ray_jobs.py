@@ -8,6 +8,7 @@ import pytest
 
 from tests.control.stories import conditions, gpu_node, nodes_of, phases, queue_of, told
 from tests.support.control_world import World
+from unisono.control.conditions import timestamp
 from unisono.control.job_kinds.ray import api
 from unisono.control.names import JOB, POD, WORKLOAD
 
@@ -92,6 +93,29 @@ def test_a_program_that_fails_gets_a_new_cluster_for_every_retry() -> None:
         assert row(world) == ("FAILED", "Failed")
         assert world.get(api.JOB, "train")["status"]["failed"] == 2
         assert world.every(api.CLUSTER) == []
+
+    told(story)
+
+
+def test_retries_after_short_runs_back_off() -> None:
+    async def story(world: World) -> None:
+        job = ray_job("sleep 5", backoffLimit=100, submitterConfig={"backoffLimit": 0})
+        job["metadata"]["annotations"] = {"unisono.dev/exit-code": "1"}
+        await world.create(gpu_node("n1", 4), job)
+        for failures, delay in ((1, 0), (2, 10), (3, 20), (4, 40)):
+            while world.get(api.JOB, "train").get("status", {}).get("failed", 0) < failures:
+                await world.pass_time(1)
+            if delay:
+                due = timestamp(world.clock.now() + delay)
+                status = world.get(api.JOB, "train")["status"]
+                assert status["message"] == (
+                    f"The program failed; starts again at {due} "
+                    f"(back-off: restart {failures} in a row)"
+                )
+                await world.pass_time(delay - 1)
+                assert world.every(api.CLUSTER) == []
+            await world.pass_time(1)
+            assert len(world.every(api.CLUSTER)) == 1
 
     told(story)
 

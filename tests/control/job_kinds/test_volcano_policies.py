@@ -358,3 +358,124 @@ def test_a_queue_counts_its_groups_and_can_be_closed() -> None:
         assert pods(world) == {}
 
     told(story)
+
+
+# ---- back-off ------------------------------------------------------------------------------------
+
+
+def restless(**spec: Any) -> Json:
+    """Return a job that restarts whenever its pod is through, after two seconds."""
+    pod = task("w", 1, run_seconds="2")
+    return vcjob(pod, policies=[on("TaskCompleted", "RestartJob")], maxRetry=1_000_000, **spec)
+
+
+def retries(world: World) -> int:
+    """Return how often the job was restarted."""
+    return int((world.get(api.JOB, "j").get("status") or {}).get("retryCount", 0))
+
+
+def test_restarts_after_short_runs_back_off() -> None:
+    async def story(world: World) -> None:
+        await world.create(gpu_node("n1", 4), *queue_of(4), restless(labels=QUEUED))
+        await world.settle()
+        gaps, last = [], world.clock.now()
+        for number in range(1, 11):
+            while retries(world) < number:
+                await world.pass_time(1)
+            gaps.append(world.clock.now() - last)
+            last = world.clock.now()
+        # Two seconds of a run, and the delay of the restart before it.
+        delays = [0, 0, 10, 20, 40, 80, 160, 320, 600, 600]
+        assert all(delay <= gap <= delay + 5 for gap, delay in zip(gaps, delays, strict=True)), gaps
+        held = conditions(world)
+        assert held["Admitted"] == "True Admitted"
+        assert "Evicted" not in held
+
+    told(story)
+
+
+QUEUED = {"kueue.x-k8s.io/queue-name": "lq-cq"}
+
+
+def test_a_back_off_says_until_when() -> None:
+    async def story(world: World) -> None:
+        await world.create(gpu_node("n1", 4), restless())
+        while retries(world) < 3:
+            await world.pass_time(1)
+        due = timestamp(world.clock.now() + 20)
+        state = world.get(api.JOB, "j")["status"]["state"]
+        assert (state["phase"], state["reason"]) == ("Pending", "BackOff")
+        assert state["message"] == f"starts again at {due}"
+        (*_, note) = [one.message for one in world.notes if one.reason == "ExecuteAction"]
+        assert note.endswith(f"; starts again at {due} (back-off: restart 3 in a row)")
+        assert pods(world) == {}
+        world.restart()  # what is stored says when it goes on
+        await world.pass_time(19)
+        assert pods(world) == {}
+        await world.pass_time(2)
+        assert list(pods(world)) == ["j-w-0"]
+
+    told(story)
+
+
+def test_a_long_run_ends_a_back_off() -> None:
+    async def story(world: World) -> None:
+        pod = task("w", 1, run_seconds="700")
+        job = vcjob(pod, policies=[on("TaskCompleted", "RestartJob")], maxRetry=1_000_000)
+        await world.create(gpu_node("n1", 4), job)
+        await world.settle()
+        for number in (1, 2, 3):
+            await world.pass_time(705)
+            assert retries(world) == number
+            assert world.get(api.JOB, "j")["status"]["state"]["phase"] == "Running"
+
+    told(story)
+
+
+def test_a_job_that_backs_off_obeys_commands() -> None:
+    async def story(world: World) -> None:
+        await world.create(gpu_node("n1", 4), restless())
+        while retries(world) < 4:
+            await world.pass_time(1)
+        uid = world.get(api.JOB, "j")["metadata"]["uid"]
+        target = {"apiVersion": api.JOB.api_version, "kind": "Job", "name": "j", "uid": uid}
+        await world.create(
+            {
+                "apiVersion": "bus.volcano.sh/v1alpha1",
+                "kind": "Command",
+                "metadata": {"name": "stop", "namespace": "default"},
+                "action": "AbortJob",
+                "target": target,
+            }
+        )
+        await world.pass_time(1)
+        assert world.get(api.JOB, "j")["status"]["state"]["phase"] == "Aborted"
+        await world.pass_time(100)
+        assert pods(world) == {}
+
+    told(story)
+
+
+def test_one_pod_backs_off_and_the_others_run_on() -> None:
+    async def story(world: World) -> None:
+        job = vcjob(
+            task("w", 1, fail_after="2"),
+            SERVERS,
+            policies=[on("PodFailed", "RestartPod")],
+            maxRetry=1_000_000,
+            minAvailable=1,
+        )
+        await world.create(gpu_node("n1", 4), job)
+        await world.settle()
+        server = pods(world)["j-s-0"]["metadata"]["uid"]
+        while retries(world) < 4:
+            await world.pass_time(1)
+        assert world.get(api.JOB, "j")["status"]["state"]["phase"] == "Running"
+        assert list(pods(world)) == ["j-s-0"]
+        await world.pass_time(39)
+        assert list(pods(world)) == ["j-s-0"]
+        await world.pass_time(2)
+        assert sorted(pods(world)) == ["j-s-0", "j-w-0"]
+        assert pods(world)["j-s-0"]["metadata"]["uid"] == server
+
+    told(story)

@@ -13,6 +13,10 @@ count. Its class says what that means:
 | infra      | its node is gone, not ready, or has a broken device  | no     | none             |
 | hang       | no pod made progress for a while                     | yes    | none             |
 
+Restarts that are ordered, not decided here (the policy of a Volcano job, a rule of a JobSet that
+restarts one Job or ignores the limit, the retries of a Ray job), come at once the first time; those
+that follow short runs wait 10 s, 20 s, …
+
 Pure: dictionaries in, values out; shared by every kind of job that restarts as a whole.
 """
 
@@ -116,7 +120,7 @@ class Record:
         """Write it as an annotation."""
         names = {"cause": "class", "restart_at": "restartAt", "lost_seconds": "lostSeconds"}
         written = {names.get(key, key): value for key, value in asdict(self).items() if value}
-        return json.dumps(written, separators=(",", ":"))
+        return json.dumps({"attempt": self.attempt} | written, separators=(",", ":"))
 
     @staticmethod
     def of(annotations: Mapping[str, str] | None) -> Record | None:
@@ -167,7 +171,7 @@ def decide(
     `before` is the incident before this one; `ready_at` says since when the gang had been ready,
     0 if it never was since then.
     """
-    was_sound = 0 < ready_at <= incident.at - _SOUND_SECONDS
+    was_sound = ready_at > 0 and ran_soundly(ready_at, incident.at)
     follows = before is not None and not was_sound
     if not incident.counts:
         # It says nothing about the job, so a row of failures continues after it.
@@ -181,8 +185,49 @@ def decide(
         return GiveUp("ReachedMaxRestarts", message + incident.message)
     if incident.cause == "hang":  # waiting was what it did all the time
         return Restart(now, row, counts=True)
-    delay = min(budget.first_delay * (1 << min(row - 1, 16)), _LONGEST_DELAY_SECONDS)
-    return Restart(max(now, incident.at + delay), row, counts=True)
+    return Restart(max(now, incident.at + _delay(row, budget.first_delay)), row, counts=True)
+
+
+def ran_soundly(since: float, until: float) -> bool:
+    """Say whether a run was so long that a failure after it is the first of a row."""
+    return until - since >= _SOUND_SECONDS
+
+
+def quick_restart_delay(row: int, first_delay: float) -> float:
+    """Return how long the restart of this number in a row waits: the first one not at all.
+
+    >>> [quick_restart_delay(row, 10.0) for row in (1, 2, 3, 8, 99)]
+    [0.0, 10.0, 20.0, 600.0, 600.0]
+    """
+    return _delay(row - 1, first_delay) if row > 1 else 0.0
+
+
+def without_limit(
+    incident: Incident,
+    before: Record | None,
+    first_delay: float,
+    *,
+    ready_at: float,
+    now: float,
+) -> Restart:
+    """Return the restart after an incident that no limit counts."""
+    was_sound = ready_at > 0 and ran_soundly(ready_at, incident.at)
+    row = before.row if before is not None and not was_sound else 0
+    if not incident.counts:
+        return Restart(now, row, counts=False)
+    at = incident.at + quick_restart_delay(row + 1, first_delay)
+    return Restart(max(now, at), row + 1, counts=False)
+
+
+def starts_again(at: float, row: int, now: float) -> str:
+    """Say when it starts again, as the end of a sentence; empty if it need not wait."""
+    return (
+        f"; starts again at {timestamp(at)} (back-off: restart {row} in a row)" if at > now else ""
+    )
+
+
+def _delay(row: int, first_delay: float) -> float:
+    return min(first_delay * (1 << min(row - 1, 16)), _LONGEST_DELAY_SECONDS)
 
 
 def record_of(incident: Incident, restart: Restart, attempt: int) -> Record:

@@ -13,12 +13,13 @@ from unisono.control.gangs.recovery import (
     GiveUp,
     Incident,
     Record,
-    Restart,
     decide,
     first_cause,
     first_delay_of,
     limit_of,
     record_of,
+    starts_again,
+    without_limit,
 )
 from unisono.control.job_kinds.jobset.child_jobs import runs_at_once
 from unisono.control.job_kinds.jobset.rules import (
@@ -52,7 +53,7 @@ class Restarted:
     reason: str
     message: str
     counts: bool
-    record: Record | None = None
+    record: Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Redone:
     reason: str
     message: str
     counts: bool
+    record: Record
 
 
 def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Restarted | Redone:
@@ -74,7 +76,7 @@ def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Res
         message = f"jobset failed: job {name} matched failure policy rule {ruled.rule}"
         return Failed("FailJobSetFailurePolicyAction", message)
     if ruled.action in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
-        return _alone(job_set, ruled)
+        return _alone(job_set, ruled, now)
     if is_gang(job_set):
         return _gang(job_set, jobs, ruled, view, now)
     if not has_policy:
@@ -85,10 +87,12 @@ def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Res
     if counts and int(status.get("restartsCountTowardsMax") or 0) >= most:
         message = f"jobset failed due to reaching max number of restarts ({most}): job {name}"
         return Failed("ReachedMaxRestarts", message)
-    return Restarted(_reason(ruled), f"restarting because job {name} failed", counts)
+    record = _record(job_set, ruled, restarts_of(job_set) + 1, f"job {name} failed", now)
+    message = f"restarting because {record.message}{_waiting(record, now)}"
+    return Restarted(_reason(ruled), message, counts, record)
 
 
-def _alone(job_set: Json, ruled: Ruling) -> Failed | Redone:
+def _alone(job_set: Json, ruled: Ruling, now: float) -> Failed | Redone:
     """A rule says that the others need not know."""
     metadata = ruled.job["metadata"]
     counts = not ruled.action.endswith("IgnoreMaxRestarts")
@@ -96,11 +100,35 @@ def _alone(job_set: Json, ruled: Ruling) -> Failed | Redone:
     most = int((job_set["spec"].get("failurePolicy") or {}).get("maxRestarts") or 0)
     # The uid tells whether this very failure was counted already.
     message = f"job {metadata['name']} ({metadata['uid']}) failed and restarts alone"
-    is_counted = message == _last_message(job_set)
+    is_counted = _last_message(job_set).startswith(message)
     if counts and not is_counted and used >= most:
         reached = f"jobset failed due to reaching max number of restarts ({most})"
         return Failed("ReachedMaxRestarts", f"{reached}: job {metadata['name']}")
-    return Redone(ruled.job, _reason(ruled), message, counts and not is_counted)
+    record = _record(job_set, ruled, restarts_of(job_set), message, now)
+    text = _last_message(job_set) if is_counted else message + _waiting(record, now)
+    return Redone(ruled.job, _reason(ruled), text, counts and not is_counted, record)
+
+
+def _record(job_set: Json, ruled: Ruling, attempt: int, message: str, now: float) -> Record:
+    """Return the incident to write down before a restart that is not a gang's.
+
+    If it was written down and the process died before the restart, that one holds.
+    """
+    annotations = job_set["metadata"].get("annotations")
+    written = Record.of(annotations)
+    if written is not None and (written.attempt, written.message) == (attempt, message):
+        return written
+    reason = (failure_of(ruled.job) or {}).get("reason", "Failed")
+    incident = Incident("app", reason, message, at=failed_at(ruled.job) or now)
+    ready_at = _ready_at(job_set.get("status") or {})
+    restart = without_limit(
+        incident, written, first_delay_of(annotations), ready_at=ready_at, now=now
+    )
+    return record_of(incident, restart, attempt)
+
+
+def _waiting(record: Record, now: float) -> str:
+    return starts_again(seconds(record.restart_at), record.row, now)
 
 
 def _last_message(job_set: Json) -> str:
@@ -128,24 +156,24 @@ def _gang(job_set: Json, jobs: Jobs, ruled: Ruling, view: View, now: float) -> F
     if written is not None and written.attempt == following:
         # The decision was made and the process died before the restart was counted.
         counts = written.cause in COUNTED and not ignores
-        message = _sentence(written, budget, counts=counts)
+        message = _sentence(written, budget, now, counts=counts)
         return Restarted(_reason(ruled), message, counts, written)
     incident = _incident(jobs, ruled, view, now)
     decision = (
-        Restart(now, written.row if written is not None else 0, counts=False)
+        without_limit(incident, written, budget.first_delay, ready_at=_ready_at(status), now=now)
         if ignores
         else decide(incident, budget, written, ready_at=_ready_at(status), now=now)
     )
     if isinstance(decision, GiveUp):
         return Failed(decision.reason, decision.message)
     record = record_of(incident, decision, following)
-    message = _sentence(record, budget, counts=decision.counts)
+    message = _sentence(record, budget, now, counts=decision.counts)
     return Restarted(_reason(ruled), message, decision.counts, record)
 
 
-def _sentence(record: Record, budget: Budget, *, counts: bool) -> str:
+def _sentence(record: Record, budget: Budget, now: float, *, counts: bool) -> str:
     counted = f"{budget.used + 1} of {budget.limit} that count" if counts else "does not count"
-    return f"restart {record.attempt} ({counted}): {record.message}"
+    return f"restart {record.attempt} ({counted}): {record.message}{_waiting(record, now)}"
 
 
 def _incident(jobs: Jobs, ruled: Ruling, view: View, now: float) -> Incident:

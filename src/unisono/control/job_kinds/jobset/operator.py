@@ -123,9 +123,9 @@ def _make(job_set: Json, jobs: Jobs, now: float, *, suspends: bool) -> Steps:
     """Create missing Jobs, and suspend or resume existing ones."""
     restarts = restarts_of(job_set)
     last = Record.of(job_set["metadata"].get("annotations"))
-    if last is not None and last.attempt == restarts and now < seconds(last.restart_at):
+    waits = last is not None and last.attempt == restarts and now < seconds(last.restart_at)
+    if last is not None and waits:
         yield Again(seconds(last.restart_at))
-        return
     counts = counts_of(job_set, jobs)
     there = {job["metadata"]["name"]: job for job in (*jobs.current, *jobs.previous)}
     replicated = {one["name"]: one for one in job_set["spec"].get("replicatedJobs") or ()}
@@ -139,7 +139,7 @@ def _make(job_set: Json, jobs: Jobs, now: float, *, suspends: bool) -> Steps:
     for child in islice(children, HELD) if suspends else children:
         job = there.get(child.name)
         if job is None:
-            if may_start(job_set, replicated[child.replicated], counts):
+            if not waits and may_start(job_set, replicated[child.replicated], counts):
                 child.obj["spec"]["suspend"] = suspends
                 writes.append(Create(child.obj))
         elif not suspends and child.name in active and job["spec"].get("suspend"):
@@ -282,7 +282,8 @@ def _fail(job_set: Json, jobs: Jobs, view: View, now: float) -> Steps:
 
 
 def _redo(job_set: Json, jobs: Jobs, answer: Redone, now: float) -> Steps:
-    """Count the restart of one Job, then delete it: a missing Job is made again."""
+    """Count the restart of one Job, then delete it: a missing Job is made again, in time."""
+    job_set = yield from _write_down(job_set, answer.record)
     status = job_set.get("status") or {}
     conditions = with_condition(
         status.get("conditions"), RESTARTING, "True", answer.reason, answer.message, now=now
@@ -304,9 +305,7 @@ def _redo(job_set: Json, jobs: Jobs, answer: Redone, now: float) -> Steps:
 def _restart(job_set: Json, jobs: Jobs, answer: Restarted, now: float) -> Steps:
     """Count a restart. The incident is written first, so a restarted operator decides the same."""
     restarts = restarts_of(job_set) + 1
-    if answer.record is not None:
-        texts = {ATTEMPT: str(restarts), LAST_INCIDENT: answer.record.text()}
-        job_set = yield Patch(Ref.to(job_set), {"metadata": {"annotations": texts}})
+    job_set = yield from _write_down(job_set, answer.record)
     status = job_set.get("status") or {}
     conditions = with_condition(
         status.get("conditions"), RESTARTING, "True", answer.reason, answer.message, now=now
@@ -321,6 +320,16 @@ def _restart(job_set: Json, jobs: Jobs, answer: Restarted, now: float) -> Steps:
     }
     written = yield Patch(Ref.to(job_set), {"status": new}, "status")
     yield Note(Ref.to(written), RESTARTING, answer.message, "Warning")
+
+
+def _write_down(job_set: Json, record: Record) -> Generator[Action, Any, Json]:
+    """Write an incident into the annotations, unless it is there."""
+    texts = {ATTEMPT: str(record.attempt), LAST_INCIDENT: record.text()}
+    there = job_set["metadata"].get("annotations") or {}
+    if all(there.get(key) == text for key, text in texts.items()):
+        return job_set
+    written: Json = yield Patch(Ref.to(job_set), {"metadata": {"annotations": texts}})
+    return written
 
 
 def _end(job_set: Json, jobs: Jobs, how: str, reason: str, message: str, now: float) -> Steps:

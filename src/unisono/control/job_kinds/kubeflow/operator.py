@@ -28,7 +28,7 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import find, is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
-from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT, Record, record_of
+from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT, Record, record_of, starts_again
 from unisono.control.job_kinds.kubeflow import api, mpi
 from unisono.control.job_kinds.kubeflow.api import ENDS, MPI, Sort
 from unisono.control.job_kinds.kubeflow.failure import Failed, answer_to
@@ -204,6 +204,7 @@ class KubeflowOperator:
         job = yield Patch(Ref.to(job), {"metadata": {"annotations": annotations}})
         kind, name = self._sort.kind.kind, job["metadata"]["name"]
         message = f"{kind} {name} is restarting (attempt {record.attempt}): {record.message}"
+        message += starts_again(seconds(record.restart_at), record.row, now)
         conditions = with_state(
             (job.get("status") or {}).get("conditions"),
             "Restarting",

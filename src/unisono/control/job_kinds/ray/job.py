@@ -1,7 +1,7 @@
 """The operator of Ray jobs: brings up a cluster, submits the program, follows it, tidies up.
 
     "" ──▶ Initializing ──cluster ready──▶ Running ──▶ Complete
-              ▲                              ├──failed──▶ Retrying ──all gone──▶ ""
+              ▲                              ├──failed──▶ Retrying ──all gone──▶ "" (back-off)
               │                              └──no retry left──▶ Failed
               └── "" ◀──resume── Suspended ◀──all gone── Suspending ◀── (suspend)
 
@@ -28,6 +28,16 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
+from unisono.control.gangs.recovery import (
+    ATTEMPT,
+    LAST_INCIDENT,
+    Incident,
+    Record,
+    first_delay_of,
+    record_of,
+    starts_again,
+    without_limit,
+)
 from unisono.control.job_kinds.ray import api
 from unisono.control.job_kinds.ray.submitter import NAME, job_name, submitter_job
 from unisono.control.jobs.adapter import Injection
@@ -104,6 +114,10 @@ class RayJobOperator:
 
     def _begin(self, job: Json, now: float) -> Steps:
         metadata = job["metadata"]
+        last = Record.of(metadata.get("annotations"))
+        if last is not None and now < seconds(last.restart_at):
+            yield Again(seconds(last.restart_at))
+            return
         letters = suffix(metadata["uid"], (job.get("status") or {}).get("failed", 0))
         selector = job["spec"].get("clusterSelector") or {}
         named = selector.get(api.CLUSTER_LABEL)
@@ -196,8 +210,10 @@ class RayJobOperator:
         }
         if not retries:
             changes["endTime"] = timestamp(now)
+        else:
+            job, changes["message"] = yield from _back_off(job, failed, reason, message, now)
         yield from _write(job, changes)
-        yield Note(Ref.to(job), reason, message, "Warning")
+        yield Note(Ref.to(job), reason, changes["message"], "Warning")
 
     # ---- away with it ------------------------------------------------------------------------
 
@@ -231,6 +247,25 @@ class RayJobOperator:
             yield from _delete(clusters)
         else:
             yield Again(at)
+
+
+def _back_off(
+    job: Json, failed: int, reason: str, message: str, now: float
+) -> Generator[Action, Any, tuple[Json, str]]:
+    """Write down when the next try begins; return the job as it then is, and say so.
+
+    Upstream retries at once, always. If the process died after this, the record holds.
+    """
+    annotations = job["metadata"].get("annotations")
+    last = Record.of(annotations)
+    if last is None or last.attempt != failed:
+        incident = Incident("app", reason, message, at=now)
+        delay = first_delay_of(annotations)
+        restart = without_limit(incident, last, delay, ready_at=_started(job), now=now)
+        last = record_of(incident, restart, failed)
+        texts = {ATTEMPT: str(failed), LAST_INCIDENT: last.text()}
+        job = yield Patch(Ref.to(job), {"metadata": {"annotations": texts}})
+    return job, message + starts_again(seconds(last.restart_at), last.row, now)
 
 
 def deployment_of(job: Json) -> str:

@@ -26,6 +26,9 @@ LOST_AT = "unisono.dev/lost-at"
 # In status.controlledResources: what is being restarted, if not everything; and the last command.
 TARGET = "unisono.dev/target"
 LAST_COMMAND = "unisono.dev/command"
+# There, too: how many restarts in a row followed short runs, and when the last one makes its pods.
+RESTARTS_IN_A_ROW = "unisono.dev/restarts-in-a-row"
+RESTART_AT = "unisono.dev/restart-at"
 
 DEFAULT_QUEUE = "default"
 DEFAULT_RETRIES = 3

@@ -32,6 +32,7 @@ from unisono.control.job_kinds.volcano.phases import (
     ordered,
     phase_of,
     reaction_move,
+    restart_at,
 )
 from unisono.control.job_kinds.volcano.pods import new_claims, new_pod
 from unisono.control.job_kinds.volcano.policies import is_lost_with_node, reactions
@@ -173,7 +174,7 @@ class VolcanoJobOperator:
 
         found = reactions(job, pods, node, now)
         for reaction in found:
-            move = reaction_move(job, reaction) if reaction.at <= now else None
+            move = reaction_move(job, reaction, now) if reaction.at <= now else None
             if move is not None:
                 yield from _write(job, pods, now, move)
                 message = f"Start to execute action {move.reason}: {move.message}"
@@ -193,10 +194,10 @@ class VolcanoJobOperator:
         yield from _delete(useless)
         if not pods.old and not admission and pods.wanted > most_pods(job, pods.wanted, (), view):
             yield from too_many(job, pods.wanted, view, now)
-        elif not pods.old:
+        elif not pods.old and restart_at(job) <= now:
             yield from _create(job, pods, admission, now)
         yield from _write(job, pods, now, move)
-        later = [reaction.at for reaction in found if reaction.at > now]
+        later = [at for at in (*(one.at for one in found), restart_at(job)) if at > now]
         if later:
             yield Again(min(later))
 
@@ -284,6 +285,12 @@ def _apply(status: Json, job: Json, move: Move, now: float) -> None:
     resources.pop(api.TARGET, None)
     if move.target:
         resources[api.TARGET] = move.target
+    if move.row is not None:
+        resources[api.RESTARTS_IN_A_ROW] = str(move.row)
+    if move.phase == "Restarting":
+        resources.pop(api.RESTART_AT, None)
+    if move.restart_at:
+        resources[api.RESTART_AT] = timestamp(move.restart_at)
     status["controlledResources"] = resources
     if move.is_whole:
         status["version"] = status.get("version", 0) + 1

@@ -10,6 +10,9 @@
 
 A job leaves a phase that ends in -ing when no pod of it runs any more: quota is free from then on,
 and no old rank answers new peers.
+
+Restarts by a policy that follow each other quickly back off: such a job is Pending without the pods
+that restart until its time has come, so that commands, and policies about its other pods, hold.
 """
 
 from __future__ import annotations
@@ -17,9 +20,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from unisono.control.actions import Json
+from unisono.control.conditions import seconds, timestamp
+from unisono.control.gangs.recovery import (
+    first_delay_of,
+    quick_restart_delay,
+    ran_soundly,
+    starts_again,
+)
 from unisono.control.job_kinds.volcano import api
 from unisono.control.job_kinds.volcano.policies import Reaction
 from unisono.control.job_kinds.volcano.tasks import Tally, least_pods, max_retries, pod_name
+from unisono.kinds.digits import whole_number
 
 LIVE = ("", "Pending", "Running")
 ENDED = ("Completed", "Failed", "Terminated", "Aborted")
@@ -38,6 +49,8 @@ class Move:
     is_retry: bool = False
     is_whole: bool = False  # all pods start anew: the job gets a new version
     target: str = ""  # a task, or a task and a number, if not all pods start anew
+    row: int | None = None  # how many restarts there were in a row then, if that changes
+    restart_at: float = 0.0  # not before then are pods made, if it has to wait
 
 
 def phase_of(job: Json) -> str:
@@ -69,7 +82,7 @@ def ordered(job: Json, action: str, message: str, target: str = "") -> Move | No
     return None
 
 
-def reaction_move(job: Json, reaction: Reaction) -> Move | None:
+def reaction_move(job: Json, reaction: Reaction, now: float) -> Move | None:
     """Return where a policy leads."""
     event = reaction.event
     task = event.task.task.name
@@ -77,9 +90,37 @@ def reaction_move(job: Json, reaction: Reaction) -> Move | None:
     what = f"pod {pod_name(job, task, event.index)}" if event.index is not None else f"task {task}"
     code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
     move = ordered(job, reaction.action, f"{event.name} of {what}{code}", target)
-    if move is None or event.is_own_fault:
-        return move
-    return replace(move, is_retry=False, message=f"{move.message} and its node is lost")
+    if move is None:
+        return None
+    if not event.is_own_fault:
+        return replace(move, is_retry=False, message=f"{move.message} and its node is lost")
+    is_failure = move.phase == "Restarting" and event.name != "PodEvicted"
+    return _backing_off(job, move, now) if is_failure else move
+
+
+def _backing_off(job: Json, move: Move, now: float) -> Move:
+    """Return a restart that waits if it is not the first in a row after short runs.
+
+    Upstream restarts at once, always. With a large maxRetry and pods that fail (or succeed) in no
+    time, that is dozens of gangs made and deleted in a second.
+    """
+    resources = (job.get("status") or {}).get("controlledResources") or {}
+    row = (whole_number(resources.get(api.RESTARTS_IN_A_ROW)) or 0) + 1
+    changed_at = seconds(job["status"]["state"].get("lastTransitionTime") or "")
+    if phase_of(job) == "Running" and ran_soundly(max(changed_at, restart_at(job)), now):
+        row = 1
+    delay = quick_restart_delay(row, first_delay_of(job["metadata"].get("annotations")))
+    is_over = (job["status"].get("retryCount") or 0) + 1 >= max_retries(job)
+    if is_over or not delay:
+        return replace(move, row=row)
+    message = move.message + starts_again(now + delay, row, now)
+    return replace(move, row=row, restart_at=now + delay, message=message)
+
+
+def restart_at(job: Json) -> float:
+    """Return before when no pods are made since the last restart has to wait; else 0."""
+    resources = (job.get("status") or {}).get("controlledResources") or {}
+    return seconds(resources[api.RESTART_AT]) if resources.get(api.RESTART_AT) else 0.0
 
 
 def is_last(job: Json) -> bool:
@@ -120,7 +161,9 @@ def moved_by_itself(job: Json, tally: Tally) -> Move | None:
         if is_last(job):
             message = f"retried {job['status']['retryCount'] - 1} times; maxRetry is "
             return Move(phase="Failed", reason="MaxRetry", message=message + str(max_retries(job)))
-        return Move(phase="Pending")
+        if not (at := restart_at(job)):
+            return Move(phase="Pending")
+        return Move(phase="Pending", reason="BackOff", message=f"starts again at {timestamp(at)}")
     if phase in ENDED:
         return None
     return _synced(job, tally)
