@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from unisono.runtime.collector import calm_collector
+from unisono.runtime.memory import calm_collector
 
 # full: what the figures are quoted from. quick: the same in seconds. tiny: for the tests.
 Scale = Literal["full", "quick", "tiny"]

@@ -34,7 +34,7 @@ import uvloop
 from bench.harness import Finding, Note, Scale, figures, row, target
 from unisono.kube import Access, Delta, Dicts, Informer, Kind, Meta, Structs, connected
 from unisono.runtime.clock import RealClock
-from unisono.runtime.collector import calm_collector
+from unisono.runtime.memory import calm_collector
 
 SIZES: dict[Scale, tuple[int, ...]] = {"full": (1_000, 10_000), "quick": (1_000,), "tiny": (20,)}
 SAMPLES: dict[Scale, int] = {"full": 5, "quick": 1, "tiny": 1}

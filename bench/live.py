@@ -25,9 +25,9 @@ from unisono.control.view import View
 from unisono.kube.client import Client
 from unisono.kube.form import Key
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
-from unisono.runtime.collector import calm_collector
 from unisono.runtime.embedded.server import Choices, running
 from unisono.runtime.instance import Instance
+from unisono.runtime.memory import calm_collector
 
 NODES: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 4}
 JOBS: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 2}

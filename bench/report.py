@@ -18,7 +18,7 @@ from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, Workload
 from unisono.monitor.ledger.store import LedgerStore
 from unisono.monitor.report.formats import as_csv, as_json
 from unisono.monitor.report.html import html
-from unisono.runtime.usage.reports import read
+from unisono.runtime.usage_reports import read
 
 SIZES: dict[Scale, tuple[int, ...]] = {
     "full": (1_000, 10_000, 100_000),

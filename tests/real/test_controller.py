@@ -32,7 +32,7 @@ from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore
 from unisono.runtime.cluster.preconditions import DEPLOYMENT
-from unisono.runtime.usage.reports import read
+from unisono.runtime.usage_reports import read
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

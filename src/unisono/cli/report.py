@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.errors import InvalidManifest
-from unisono.runtime.collector import calm_collector
 from unisono.runtime.instance import Instance, default_directory
+from unisono.runtime.memory import calm_collector
 
 if TYPE_CHECKING:
     from unisono.monitor.ledger.accounts import Period
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidManifest("--out", f"these are {len(formats)} files; say where: --out DIR")
     calm_collector()
     from unisono.monitor.report.build import Only
-    from unisono.runtime.usage.reports import FormatOptions, read, write, written
+    from unisono.runtime.usage_reports import FormatOptions, read, write, written
 
     period = _period(arguments)
     only = Only(arguments.queue, arguments.team, arguments.user)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unisono import __version__
 from unisono.control.gangs.controller import GangController
 from unisono.control.reconciling.driver import Driver
@@ -17,16 +20,18 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.kube.cache.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
+from unisono.monitor.metrics.nodes import SIZES
+from unisono.monitor.metrics.placement import Largest
 from unisono.monitor.metrics.provisioning import Offering
 from unisono.monitor.metrics.registry import Compat, MetricsRegistry
 from unisono.monitor.metrics.scheduler import SchedulerHealth
+from unisono.monitor.records import NodeRecord
+from unisono.provision.catalog.instance_types import machine_types, region_of
 from unisono.provision.keys import SYSTEM
 from unisono.provision.offerings import OfferingsReader
 from unisono.provision.refusals import refusals
 from unisono.runtime.clock import seconds_now
-from unisono.runtime.largest_gangs import largest_gangs
 from unisono.runtime.phase_timing import Timed
-from unisono.runtime.prices import catalogue_price
 
 
 def figures_of(
@@ -153,3 +158,60 @@ def _offerings(view: View, home: str) -> Iterator[Offering]:
         if (offer.machine, offer.capacity_type) in refused:
             key = offer.machine, offer.zone, offer.capacity_type
             yield Offering(*key, is_unavailable=key in out)
+
+
+# ---- how large a gang would fit ------------------------------------------------------------------
+
+_EVERYWHERE = "cluster"
+
+
+def largest_gangs(state: ClusterState | None) -> Iterator[Largest]:
+    """Yield how many pods of one, two, four and eight GPUs fit; nothing before the first look."""
+    if state is None:
+        return
+    table = state.nodes.table
+    rows = np.flatnonzero(table.usable)
+    free = [np.maximum(table.free_of(column)[rows], 0) for column in table.gpu_columns()]
+    levels = dict(_levels(state, rows))
+    for size in SIZES:
+        pods = sum((one // size for one in free), np.zeros(len(rows), np.int64))
+        yield Largest(_EVERYWHERE, size, int(pods.sum()))
+        for level, domains in levels.items():
+            in_domain = np.bincount(domains, weights=pods, minlength=1)
+            yield Largest(level, size, int(in_domain.max()))
+
+
+def _levels(state: ClusterState, rows: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Yield every level with the number of each row's domain in it.
+
+    A rack of one block is another than the rack of the same name in the next: a domain is what has
+    the same labels at its own level and at all above.
+    """
+    seen: set[str] = set()
+    for _, topology in sorted(state.config.topologies.items()):
+        domains = np.zeros(len(rows), np.int64)
+        for level in topology.levels:
+            codes = state.nodes.table.label_codes(level)[0][rows].astype(np.int64)
+            pairs = domains * (int(codes.max(initial=0)) + 1) + codes
+            domains = np.unique(pairs, return_inverse=True)[1].astype(np.int64).reshape(-1)
+            if level not in seen:
+                seen.add(level)
+                yield level, domains
+
+
+# ---- what nodes cost -----------------------------------------------------------------------------
+
+
+def catalogue_price(node: NodeRecord) -> float:
+    """Return the price of a node by its instance type, region and capacity type; 0 if unknown.
+
+    A type that is not sold in a region that we know costs what it costs where it is cheapest.
+    """
+    machine = machine_types().get(node.instance_type)
+    if machine is None:
+        return 0.0
+    here = machine.price.get(region_of(node.zone))
+    sold = [here] if here is not None else list(machine.price.values())
+    is_spot = node.capacity_type == "spot"
+    prices = [one.spot if is_spot else one.on_demand for one in sold]
+    return min((one for one in prices if one), default=0.0)

@@ -16,10 +16,9 @@ from unisono.kube.errors import Conflict, NotFound, Status
 from unisono.kube.mapping import Kind
 from unisono.net.http.pages import PageRequest
 from unisono.runtime.log import Journal
-from unisono.runtime.webhook.certificates import read
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, objects
 from unisono.runtime.webhook.rules import TENANCY
-from unisono.runtime.webhook.serving import Webhook
+from unisono.runtime.webhook.serving import Webhook, proof_in
 
 Json = dict[str, Any]
 DAY = 86_400.0
@@ -95,16 +94,16 @@ def test_it_is_renewed_in_time_and_the_old_one_is_trusted_meanwhile() -> None:
         stored = Stored()
         one = webhook(stored)
         await one.step(START)
-        before = read(stored.secret)
+        before = proof_in(stored.secret)
         assert before is not None
         await one.step(START + 260 * DAY)
-        after = read(stored.secret)
+        after = proof_in(stored.secret)
         assert after is not None
         assert after.certificate != before.certificate
         assert after.trusted.endswith(before.trusted)
         assert stored.trusted == after.trusted
         await one.step(START + 520 * DAY)
-        last = read(stored.secret)
+        last = proof_in(stored.secret)
         assert last is not None
         assert before.trusted not in last.trusted
 
@@ -134,7 +133,7 @@ def test_what_is_not_a_certificate_is_replaced(wrong: str | None) -> None:
         else:
             stored.secret["data"]["tls.crt"] = wrong
         await one.step(START)
-        found = read(stored.secret)
+        found = proof_in(stored.secret)
         assert found is not None
         assert found.certificate.startswith(b"-----BEGIN")
         assert stored.trusted == found.trusted

@@ -25,8 +25,8 @@ from unisono.kinds.notes import Finding
 from unisono.kinds.snapshot.build import World, read_world
 from unisono.provision.catalog.offers import with_market
 from unisono.runtime import clock
-from unisono.runtime.collector import calm_collector
 from unisono.runtime.manifest_files import files_of
+from unisono.runtime.memory import calm_collector
 from unisono.runtime.recording import recorder
 
 EPILOG = """\

@@ -62,7 +62,7 @@ def _tell_of_a_week() -> None:
     from unisono.cli.sim.usage import write_ledger
     from unisono.monitor.ledger.accounts import Period
     from unisono.monitor.report.formats import headline_lines
-    from unisono.runtime.usage import reports
+    from unisono.runtime import usage_reports
 
     sys.stdout.write("\nThe usage report of a simulated week: three teams on eight nodes\n\n")
     now = int(seconds_now())
@@ -70,7 +70,7 @@ def _tell_of_a_week() -> None:
     with tempfile.TemporaryDirectory(prefix="unisono-report-") as folder:
         ledger = Path(folder) / "ledger.db"
         write_ledger(outcome, nodes, ledger, now)
-        made = reports.read(ledger, Period(now - 7 * 86_400, now))
+        made = usage_reports.read(ledger, Period(now - 7 * 86_400, now))
     lines = [(name, value, note) for name, value, note in headline_lines(made)]
     sys.stdout.write(table(["", "", ""], lines).lstrip("\n"))
     if made.waste:

@@ -89,7 +89,7 @@ def _files(name: str) -> list[File]:
 def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) -> int:
     from unisono.engine.model.errors import InvalidManifest
     from unisono.runtime.clock import RealClock
-    from unisono.runtime.collector import calm_collector
+    from unisono.runtime.memory import calm_collector
     from unisono.sim.what_if import what_if
 
     if arguments.samples < 1:

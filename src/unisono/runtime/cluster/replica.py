@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import signal
 import socket
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +39,12 @@ from unisono.kube.access.config import Access
 from unisono.kube.client import Client
 from unisono.kube.clock import guarded, within
 from unisono.kube.connect import connected
-from unisono.kube.errors import KubeError
+from unisono.kube.errors import Forbidden, KubeError
 from unisono.kube.leader_election import Candidate
 from unisono.kube.requests.priority_lanes import Lanes
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runtime.clock import RealClock
-from unisono.runtime.cluster.denials import Denials
 from unisono.runtime.cluster.health import Observed
 from unisono.runtime.cluster.preconditions import (
     check_kinds,
@@ -54,9 +54,9 @@ from unisono.runtime.cluster.preconditions import (
     operators_to_run,
     others,
 )
-from unisono.runtime.collector import calm_collector
 from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.log import Journal
+from unisono.runtime.memory import calm_collector
 from unisono.runtime.phase_timing import Timed
 from unisono.runtime.probes import probes
 
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from unisono.monitor.metrics.registry import MetricsRegistry
     from unisono.monitor.prometheus import Prometheus
     from unisono.runtime.cluster.web import ClusterWeb, WebChoices
+
 
 # Shorter than the 30 seconds that Kubernetes gives a pod to end.
 _GRACE_S = 20.0
@@ -315,8 +316,7 @@ class _Replica:
         ledger, prometheus = self._choices.ledger, self._choices.prometheus
         if ledger is None:
             return contextlib.nullcontext()
-        from unisono.runtime.usage.ledger_writer import bookkeeping
-        from unisono.runtime.usage.utilization import PrometheusMeter
+        from unisono.runtime.usage_ledger import PrometheusMeter, bookkeeping
 
         meter = None if prometheus is None else PrometheusMeter(prometheus)
         self._journal.info("recording usage", ledger=str(ledger), measured=prometheus is not None)
@@ -355,3 +355,51 @@ class _Replica:
         self._journal.error(
             "a step failed", controller=task.controller, key=place, trace="".join(lines)
         )
+
+
+# ---- missing rights ------------------------------------------------------------------------------
+
+# What is still so after this time is told again.
+_AGAIN_S = 300.0
+# A role has some hundred rights; the log of a replica that is denied more says enough.
+_MOST_KEPT = 256
+_CANNOT = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+
+
+class Denials:
+    """Logs which verb on which resource is missing, once in a while and not at every try.
+
+    Rights can be taken away while we run. Work that needs them is tried again anyway.
+    """
+
+    def __init__(self, journal: Journal, monotonic: Callable[[], float]) -> None:
+        """Write to a journal; `monotonic` is in seconds."""
+        self._journal = journal
+        self._monotonic = monotonic
+        self._told: dict[tuple[str, str], float] = {}
+
+    def hear(self, trouble: KubeError | None) -> None:
+        """Look at what stopped a task."""
+        if not isinstance(trouble, Forbidden):
+            return
+        verb, resource = _right_of(str(trouble))
+        now = self._monotonic()
+        if now - self._told.get((verb, resource), -_AGAIN_S) < _AGAIN_S:
+            return
+        if len(self._told) >= _MOST_KEPT:
+            self._told.clear()
+        self._told[verb, resource] = now
+        self._journal.error("not allowed", verb=verb, resource=resource, reason=str(trouble))
+
+
+def _right_of(message: str) -> tuple[str, str]:
+    """Read the right that an API server misses.
+
+    >>> _right_of('pods "a" is forbidden: User "u" cannot patch resource "pods" in API group "x.y"')
+    ('patch', 'pods.x.y')
+    """
+    found = _CANNOT.search(message)
+    if found is None:
+        return "", ""  # another reason to refuse: a policy, a quota
+    verb, resource, group = found.groups()
+    return verb, f"{resource}.{group}" if group else resource

@@ -25,7 +25,7 @@ from unisono.monitor.cache import FOLLOWED, ClusterCache
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.log import Journal
-from unisono.runtime.usage.history import LedgerPast
+from unisono.runtime.usage_reports import LedgerPast
 from unisono.web.cluster_auth import ClusterAuthenticator
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages

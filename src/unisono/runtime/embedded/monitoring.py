@@ -11,24 +11,23 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
+from unisono.monitor.alerting.conditions import Observation
 from unisono.monitor.alerting.evaluator import AlertEvaluator
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.fields import Extent
 from unisono.monitor.exposition import classic, negotiated
+from unisono.monitor.metrics.nodes import IdleNodes
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.cluster.health import process_families
 from unisono.runtime.embedded.server import Running
-from unisono.runtime.embedded.watching import watching
 from unisono.runtime.instance import Instance
 from unisono.runtime.log import warn
 from unisono.runtime.phase_timing import Timed
 from unisono.runtime.probes import Asked, CannotListen, Page, Pages, probes
 from unisono.runtime.scheduler_metrics import figures_of
-from unisono.runtime.usage.history import LedgerPast
-from unisono.runtime.usage.ledger_writer import bookkeeping
-from unisono.runtime.usage.reports import weekly_reports
-from unisono.runtime.usage.utilization import ExporterMeter
+from unisono.runtime.usage_ledger import ExporterMeter, bookkeeping
+from unisono.runtime.usage_reports import LedgerPast, weekly_reports
 from unisono.web.auth import TokenAuthenticator
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages as WebPages
@@ -154,3 +153,28 @@ async def _listening(port: int | None, usual: int, pages: Pages) -> AsyncIterato
                 raise
             address = await stack.enter_async_context(probes(_HOST, 0, pages))
         yield address
+
+
+# ---- alerts --------------------------------------------------------------------------------------
+
+_EVERY_SECONDS = 15.0
+
+
+@contextlib.asynccontextmanager
+async def watching(figures: MetricsRegistry, exporter: Exporter) -> AsyncIterator[AlertEvaluator]:
+    """Evaluate the alerts every quarter of a minute while the block lasts."""
+    watch, idle, cache = AlertEvaluator(), IdleNodes(), figures.cache
+
+    async def look() -> None:
+        while True:
+            frame = exporter.frame()
+            now = seconds_now()
+            watch.look(Observation(cache, frame, idle.of(cache, now), now, figures.health()))
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(look())
+        try:
+            yield watch
+        finally:
+            work.cancel()

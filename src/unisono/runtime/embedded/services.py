@@ -12,15 +12,14 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 
 from unisono.engine.cycle import plan
-from unisono.runtime.collector import calm_collector
 from unisono.runtime.embedded.monitoring import monitored
 from unisono.runtime.embedded.server import Answering, Choices, working
 from unisono.runtime.instance import Instance, InstanceError
 from unisono.runtime.log import warn
+from unisono.runtime.memory import calm_collector, give_back, give_back_when_idle
 from unisono.runtime.phase_timing import Timed
 from unisono.runtime.preload import preload
 from unisono.runtime.recording import recorder
-from unisono.runtime.spare_memory import give_back, give_back_when_idle
 
 
 @contextlib.asynccontextmanager

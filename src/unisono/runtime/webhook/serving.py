@@ -16,7 +16,10 @@ import contextlib
 import json
 import ssl
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
+from unisono.apiserver.access.tls import fresh_certificate, life_left, same_names
 from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP, SECRET
 from unisono.kinds.policy.schema import PriorityClassRule
@@ -31,7 +34,6 @@ from unisono.net.http.server import serving
 from unisono.net.listener import bound
 from unisono.runtime.log import Journal
 from unisono.runtime.probes import CannotListen
-from unisono.runtime.webhook.certificates import Json, Proof, is_due, read, renewed, written
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
 from unisono.runtime.webhook.rules import PATHS, TENANCY, answer
 
@@ -108,10 +110,10 @@ class Webhook:
         """Have a certificate that is good, trusted and shown; nothing is written if it is."""
         hosts = host_names(self._namespace)
         secret = await self._client.get(SECRET, WEBHOOK, self._namespace)
-        proof = read(secret)
+        proof = proof_in(secret)
         if proof is None or is_due(proof, hosts, now):
             proof = renewed(proof, hosts, now)
-            await self._client.update({**secret, "data": written(proof)})
+            await self._client.update({**secret, "data": secret_data(proof)})
             self._journal.info("a new certificate for the webhooks")
         for kind in KINDS.values():
             await self._have_trusted(kind, proof)
@@ -149,3 +151,66 @@ async def _listening(
     application = PageApplication(review, _LIMITS, answer_seconds=_ANSWER_S)
     async with serving(application, sock, context):
         yield f"https://{host}:{sock.getsockname()[1]}"
+
+
+# ---- what the Secret holds -----------------------------------------------------------------------
+#
+# The webhooks' certificate: what a Secret holds of it, and when it is due for another.
+#
+# An authority is made for each certificate and its key forgotten at once: a reader of the Secret
+# can play the webhook until its certificate ends, and can never make another. A new certificate is
+# trusted together with the one before it, so that replicas which still show the old one are
+# believed.
+
+Json = dict[str, Any]
+# Renewed when less than a third of its year is left: months to notice that it does not work.
+_RENEW_SHARE = 1 / 3
+
+
+class Proof(NamedTuple):
+    """A certificate with its key, and the authorities to be trusted: its own first."""
+
+    certificate: bytes
+    key: bytes
+    trusted: bytes
+
+
+def proof_in(secret: Json) -> Proof | None:
+    """Return what a Secret holds; None if it is empty, or not whole."""
+    data = secret.get("data") or {}
+    try:
+        found = Proof(*(base64.b64decode(data[name], validate=True) for name in _NAMES))
+    except (KeyError, ValueError):
+        return None
+    return found
+
+
+_NAMES = ("tls.crt", "tls.key", "ca.crt")
+
+
+def secret_data(proof: Proof) -> dict[str, str]:
+    """Return the data of a Secret."""
+    packed = (base64.b64encode(one).decode() for one in proof)
+    return dict(zip(_NAMES, packed, strict=True))
+
+
+def is_due(proof: Proof | None, hosts: Sequence[str], now: float) -> bool:
+    """Say whether it is time for another certificate."""
+    if proof is None or not same_names(proof.certificate, hosts):
+        return True
+    return life_left(proof.certificate, datetime.fromtimestamp(now, UTC)) < _RENEW_SHARE
+
+
+def renewed(before: Proof | None, hosts: Sequence[str], now: float) -> Proof:
+    """Return a new one that is trusted together with the one before."""
+    made = fresh_certificate(now=now, hosts=hosts)
+    previous = b"" if before is None else _first(before.trusted)
+    return Proof(made.certificate, made.key, made.authority + previous)
+
+
+_END = b"-----END CERTIFICATE-----\n"
+
+
+def _first(bundle: bytes) -> bytes:
+    head, end, _ = bundle.partition(_END)
+    return head + end

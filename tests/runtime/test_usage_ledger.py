@@ -17,10 +17,8 @@ from unisono.monitor.ledger.rows import PodRow
 from unisono.monitor.ledger.store import LedgerStore
 from unisono.monitor.metrics.registry import MetricsRegistry
 from unisono.monitor.series import PrometheusError, Series
-from unisono.runtime.usage import ledger_writer as module
-from unisono.runtime.usage import utilization as meters
-from unisono.runtime.usage.ledger_writer import bookkeeping
-from unisono.runtime.usage.utilization import Measured, PrometheusMeter
+from unisono.runtime import usage_ledger as module
+from unisono.runtime.usage_ledger import Measured, PrometheusMeter, bookkeeping
 
 TEN = "2026-01-01T10:00:00Z"
 
@@ -149,7 +147,7 @@ def test_what_was_missed_is_asked_for_piece_by_piece(
             return []
 
     clock = [100_000.0]
-    monkeypatch.setattr(meters, "seconds_now", lambda: clock[0])
+    monkeypatch.setattr(module, "seconds_now", lambda: clock[0])
     store = LedgerStore(tmp_path / "ledger.db")
     meter = PrometheusMeter(Asks())
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from unisono.runtime.spare_memory import give_back_when_idle
+from unisono.runtime.memory import give_back_when_idle
 
 
 class Ended(Exception):

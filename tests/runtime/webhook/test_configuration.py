@@ -12,8 +12,12 @@ from tests.runtime.admission.test_tenancy import PLACES, at, is_refused
 from unisono.apiserver.access.reserved_fields import RESERVED
 from unisono.kinds.shapes.served import Served
 from unisono.runtime.admission.tenancy import Path, searched_kinds
-from unisono.runtime.webhook.conditions import owner_conditions, undecided
-from unisono.runtime.webhook.configuration import CLASSES_JUDGED, objects
+from unisono.runtime.webhook.configuration import (
+    CLASSES_JUDGED,
+    objects,
+    owner_conditions,
+    undecided,
+)
 
 Json = dict[str, Any]
 # One by one: together they are longer than what our own reader of expressions takes.

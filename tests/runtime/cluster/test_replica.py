@@ -6,7 +6,7 @@ import io
 import json
 
 from unisono.kube.errors import Conflict, Forbidden, Status
-from unisono.runtime.cluster.denials import Denials
+from unisono.runtime.cluster.replica import Denials
 from unisono.runtime.log import Journal
 
 

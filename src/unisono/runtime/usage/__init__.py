@@ -1,1 +1,0 @@
-"""The usage ledger: written while a cluster runs, read by the page and by reports."""
