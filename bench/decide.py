@@ -32,7 +32,7 @@ Manifest = dict[str, object]
 
 def measure(scale: Scale) -> Iterator[Finding]:
     """Decide on more and more manifests."""
-    if importlib.util.find_spec("unisono.cli.decide.command") is None:
+    if importlib.util.find_spec("unisono.cli.decide") is None:
         yield Note("there is no `unisono decide` yet")
         return
     with tempfile.TemporaryDirectory() as folder:

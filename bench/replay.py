@@ -19,7 +19,7 @@ from time import process_time
 
 from bench.harness import Finding, Note, Row, Scale, figures, row, target
 from bench.traces import NO_TRACES, openb_folder, pod_list
-from unisono.cli.sim.cluster import cluster_nodes
+from unisono.cli.sim.inputs import cluster_nodes
 from unisono.engine.model.node import Node
 from unisono.sim.clusters import read_cluster
 from unisono.sim.generate.gpu import gpu

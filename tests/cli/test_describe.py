@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cli.conftest import Shell, config_map, pod
-from unisono.cli.sections import described
+from unisono.cli.describe import described
 from unisono.kube.tables import Column, Row, Table
 
 

@@ -104,13 +104,13 @@ def test_what_makes_no_sense_is_said_in_one_line(
 
 
 def test_a_watch_goes_on_with_what_changes(two: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unisono.cli import columns
+    from unisono.cli.tables import Columns
 
     maps = two.cluster.api.of("v1", "configmaps", two.namespace)
     printed: list[str] = []
-    text = columns.Columns.text
+    text = Columns.text
 
-    def recorded(self: columns.Columns, rows: list[Row], *, with_head: bool) -> str:
+    def recorded(self: Columns, rows: list[Row], *, with_head: bool) -> str:
         printed.append(text(self, rows, with_head=with_head))
         if with_head:
             threading.Timer(0.05, lambda: maps.create(config_map("new")).ok(201)).start()
@@ -118,14 +118,14 @@ def test_a_watch_goes_on_with_what_changes(two: Shell, monkeypatch: pytest.Monke
             raise BrokenPipeError  # `| head` has seen enough
         return printed[-1]
 
-    monkeypatch.setattr(columns.Columns, "text", recorded)
+    monkeypatch.setattr(Columns, "text", recorded)
     assert two.type("get", "cm", "-w").code == 0
     assert printed[0].splitlines()[0].startswith("NAME")
     assert [line.split()[0] for line in printed[1].splitlines()] == ["new"]
 
 
 def test_columns_stay_aligned_while_rows_come() -> None:
-    from unisono.cli.columns import Columns
+    from unisono.cli.tables import Columns
 
     def row(name: str) -> Row:
         return Row([name, True, None], RowObject(RowMeta(name, "ns")))

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from unisono.cli.completion.command import bash, fish, zsh
-from unisono.cli.completion.command_tree import Entry, surface
+from unisono.cli.completion import Entry, bash, fish, surface, zsh
 from unisono.cli.main import main
-from unisono.cli.paint import is_colourful, paint_answer, paint_table
+from unisono.cli.tables import is_colourful, paint_answer, paint_table
 from unisono.kinds.overriding import override
 
 

@@ -44,7 +44,7 @@ def commands() -> Iterator[Callable[[Run], tuple[Command, ...]]]:
 
 
 class _FakeCommand(ModuleType):
-    """A command module with `parser` and `run`, as `cli/decide/command.py` has."""
+    """A command module with `parser` and `run`, as `cli/decide.py` has."""
 
     def __init__(self, name: str, run: Run) -> None:
         super().__init__(name)

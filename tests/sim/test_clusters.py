@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.simulations import published
-from unisono.cli.sim.cluster import cluster_nodes
+from unisono.cli.sim.inputs import cluster_nodes
 from unisono.engine.model.errors import InvalidManifest
 from unisono.sim.clusters import MODEL, capacity_of, read_cluster
 from unisono.sim.outcome import Capacity

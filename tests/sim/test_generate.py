@@ -127,7 +127,7 @@ def test_traces_do_not_depend_on_the_hash_seed() -> None:
 
 _SIMULATE = """
 import hashlib
-from unisono.cli.sim.cluster import cluster_nodes
+from unisono.cli.sim.inputs import cluster_nodes
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES
 from unisono.sim.sources import open_trace

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from unisono.cli.sim.cluster import cluster_nodes
+from unisono.cli.sim.inputs import cluster_nodes
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan

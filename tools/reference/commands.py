@@ -6,8 +6,8 @@ import argparse
 import re
 from collections.abc import Iterator
 
-from unisono.cli.completion.command_tree import Entry, Option, surface
-from unisono.cli.slurm_programs.examples import EXAMPLES
+from unisono.cli.completion import Entry, Option, surface
+from unisono.cli.slurm_programs import EXAMPLES
 
 _HEAD = """\
 # Every command

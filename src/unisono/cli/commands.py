@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from unisono import __version__
-from unisono.cli.slurm_programs.names import PROGRAMS
+from unisono.cli.slurm_programs import PROGRAMS
 from unisono.runtime.engine_build import engine_kind
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ COMMANDS = (
     Command("queues", "unisono.cli.queues", "list queues: pending, running, quota in use"),
     Command("workloads", "unisono.cli.workloads", "list running and pending workloads, in order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and how much of them is requested"),
-    Command("top", "unisono.cli.top.command", "watch GPUs, queues and workloads on one screen"),
+    Command("top", "unisono.cli.top", "watch GPUs, queues and workloads on one screen"),
     Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break and repair them"),
     Command("alerts", "unisono.cli.alerts", "list firing alerts of the embedded cluster"),
     Command("report", "unisono.cli.report", "report GPU usage by team, user and job, with costs"),
@@ -64,12 +64,12 @@ COMMANDS = (
     ),
     Command(
         "decide",
-        "unisono.cli.decide.command",
+        "unisono.cli.decide",
         "say what would be admitted, evicted and left waiting",
     ),
     Command("replay", "unisono.cli.replay", "repeat recorded decisions, and explain one of them"),
     Command("sim", "unisono.cli.sim.command", "replay traces in virtual time, compare policies"),
-    Command("fix", "unisono.cli.fix.command", "rewrite manifests into their current API versions"),
+    Command("fix", "unisono.cli.fix", "rewrite manifests into their current API versions"),
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
     Command(
@@ -82,7 +82,7 @@ COMMANDS = (
     ),
     *(Command(name, BY_NAME, help_) for name, help_ in PROGRAMS.items()),
     Command("demo", "unisono.cli.demo.command", "run guided stories on throw-away clusters"),
-    Command("completion", "unisono.cli.completion.command", "print completions for a shell"),
+    Command("completion", "unisono.cli.completion", "print completions for a shell"),
 )
 
 EXAMPLES = """\

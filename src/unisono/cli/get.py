@@ -76,7 +76,7 @@ def _check(targets: list[Target], arguments: argparse.Namespace) -> None:
 async def _print_tables(
     client: Client, targets: list[Target], arguments: argparse.Namespace
 ) -> None:
-    from unisono.cli.columns import Columns
+    from unisono.cli.tables import Columns
     from unisono.kube.tables import read_table
 
     is_mixed = len({target.spoken.full_name for target in targets}) > 1

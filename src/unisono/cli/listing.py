@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
-    from unisono.cli.columns import Columns
+    from unisono.cli.tables import Columns
     from unisono.kube.client import Client
 
 Json = dict[str, Any]
@@ -99,7 +99,7 @@ async def _pause() -> None:
 
 
 def _columns(sheet: Sheet) -> Columns:
-    from unisono.cli.columns import Columns
+    from unisono.cli.tables import Columns
     from unisono.kube.tables import Column
 
     heads = [Column(name=title) for title in sheet.headings]
@@ -107,7 +107,7 @@ def _columns(sheet: Sheet) -> Columns:
 
 
 def _print_first(sheets: list[Sheet], printed: list[Columns]) -> None:
-    from unisono.cli.paint import is_colourful, paint_table
+    from unisono.cli.tables import is_colourful, paint_table
 
     texts = [
         paint_table(columns.text(_rows(sheet.rows), with_head=True), on=is_colourful())
@@ -126,7 +126,7 @@ def _print_changed(old: Sheet, new: Sheet, columns: Columns) -> None:
         row for row, value in zip(new.rows, new.values, strict=True) if value not in old.values
     ]
     if changed:
-        from unisono.cli.paint import is_colourful, paint_table
+        from unisono.cli.tables import is_colourful, paint_table
 
         is_new = not old.rows
         text = columns.text(_rows(changed), with_head=is_new)

@@ -18,7 +18,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from unisono.cli.slurm_programs.names import PROGRAMS
+from unisono.cli.slurm_programs import PROGRAMS
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 from unisono.runtime.errors import AnswerIsNo
 

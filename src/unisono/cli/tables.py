@@ -1,10 +1,20 @@
-"""Tables for people: aligned columns, nothing that a pipe or a small terminal would break."""
+"""Text for people: aligned columns, wrapped words, and colours where they can be shown.
+
+Nothing here breaks in a pipe or a small terminal. `table` takes all of its rows at once; `Columns`
+stays aligned while rows keep coming.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from unisono.kube.tables import Column, Row
 
 _NUMBER = re.compile(r"-?[0-9]+[a-zA-Z]{0,2}")  # 12, 500m, 64Gi
 WIDTH = 100  # what most terminals show without wrapping
@@ -58,3 +68,129 @@ def paragraph(text: str, *, indent: str = "  ") -> str:
 
 def _text(value: object) -> str:
     return _NOTHING if value is None or value == "" else str(value)
+
+
+# ---- rows that keep coming -----------------------------------------------------------------------
+
+_GAP = "   "
+
+
+class Columns:
+    """Prints rows of one table; a column that has once been wide stays so."""
+
+    def __init__(
+        self, columns: list[Column], *, is_wide: bool, has_namespace: bool, prefix: str = ""
+    ) -> None:
+        """Take what the API says about its columns; `prefix` stands before every name."""
+        self._shown = [
+            index for index, column in enumerate(columns) if is_wide or not column.priority
+        ]
+        self._has_namespace = has_namespace
+        self._prefix = prefix
+        self._name = next(
+            (index for index, column in enumerate(columns) if column.format == "name"), 0
+        )
+        head = [columns[index].name.upper() for index in self._shown]
+        self._head = ["NAMESPACE", *head] if has_namespace else head
+        self._widths = [len(title) for title in self._head]
+
+    def text(self, rows: list[Row], *, with_head: bool) -> str:
+        """Return the rows as lines."""
+        lines = [self._cells(row) for row in rows]
+        if with_head:
+            lines.insert(0, self._head)
+        for line in lines:
+            for index, cell in enumerate(line):
+                self._widths[index] = max(self._widths[index], len(cell))
+        return "\n".join(
+            _GAP.join(
+                cell.ljust(width) for cell, width in zip(line, self._widths, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    def _cells(self, row: Row) -> list[str]:
+        cells = [
+            (self._prefix if index == self._name else "") + cell_text(row.cells[index])
+            for index in self._shown
+        ]
+        return [row.object.metadata.namespace, *cells] if self._has_namespace else cells
+
+
+def cell_text(cell: Any) -> str:
+    """Write one cell on one line.
+
+    >>> cell_text(True), cell_text(None), cell_text(2.0), cell_text("a" + chr(10) + "b")
+    ('true', '', '2', 'a...')
+    """
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return str(cell).lower()
+        case float() if cell.is_integer():
+            return str(int(cell))
+        case _:
+            first, newline, _ = str(cell).partition("\n")
+            return f"{first}..." if newline else first
+
+
+# ---- colours -------------------------------------------------------------------------------------
+# Never in a pipe, never with NO_COLOR, never the only sign.
+
+BOLD, FAINT, RED, GREEN, YELLOW, BLUE = "1", "2", "31", "32", "33", "34"
+_END = "\x1b[0m"
+
+# Words of tables that say how something stands, and nothing else.
+_STANDING = {
+    GREEN: ("running", "Ready", "Running", "Succeeded"),
+    BLUE: ("starting", "buying", "checked"),
+    YELLOW: ("waiting", "repairing", "leaving", "Pending", "Suspect"),
+    RED: ("NotReady", "Failed", "Quarantine", "Stopped"),
+    FAINT: ("finished", "deactivated"),
+}
+_COLOURS = {word: colour for colour, words in _STANDING.items() for word in words}
+_WORD = re.compile(
+    r"(?<=\s)(" + "|".join(sorted(_COLOURS, key=len, reverse=True)) + r")(?=[\s:,]|$)"
+)
+
+
+def is_colourful(stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Say whether to use colours: at a terminal that has them, without NO_COLOR."""
+    there = sys.stdout if stream is None else stream
+    if there is None or environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
+        return False
+    return there.isatty()
+
+
+def paint(text: str, colour: str, *, on: bool) -> str:
+    """Return text in a colour.
+
+    >>> paint("n1", RED, on=False)
+    'n1'
+    """
+    return f"\x1b[{colour}m{text}{_END}" if on and text else text
+
+
+def paint_table(text: str, *, on: bool, with_head: bool = True) -> str:
+    """Return a table with its headings bold, and words in colour that say how something stands."""
+    if not on or not text:
+        return text
+    lines = text.split("\n")
+    first = 1 if with_head else 0
+    body = [
+        _WORD.sub(lambda found: paint(found[1], _COLOURS[found[1]], on=True), line)
+        for line in lines[first:]
+    ]
+    return "\n".join([*(paint(line, BOLD, on=True) for line in lines[:first]), *body])
+
+
+def paint_answer(text: str, *, on: bool) -> str:
+    """Return an answer in words with its first line and its titles bold."""
+    if not on:
+        return text
+    lines = text.split("\n")
+    return "\n".join(
+        paint(line, BOLD, on=True) if number == 0 or re.fullmatch(r"[a-z ]+:", line) else line
+        for number, line in enumerate(lines)
+    )

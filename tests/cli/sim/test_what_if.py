@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from unisono.cli.decide.command import instant
+from unisono.cli.decide import instant
 from unisono.cli.main import main
 from unisono.cli.sim.what_if import _with_job, text
 from unisono.engine.model.names import WorkloadKey

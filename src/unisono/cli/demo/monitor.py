@@ -83,7 +83,7 @@ def _tell_of_a_week() -> None:
 
 
 def _simulated_week() -> tuple[Any, Any]:
-    from unisono.cli.sim.cluster import cluster_nodes
+    from unisono.cli.sim.inputs import cluster_nodes
     from unisono.sim.loop import simulate
     from unisono.sim.setup import POLICIES
     from unisono.sim.sources import open_trace

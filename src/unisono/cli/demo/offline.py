@@ -10,17 +10,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from unisono.cli.decide.decision import decision
-from unisono.cli.decide.text import render
-from unisono.cli.tables import paragraph
-from unisono.cli.usage_text import usage_table
+from unisono.cli.decide import decision, render
+from unisono.cli.tables import paragraph, table
 from unisono.engine.cluster import new_cluster
 from unisono.engine.dry_run import dry_run
 from unisono.engine.model.errors import UnisonoError
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.changes import Change, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.quota_tree import available
 from unisono.engine.state.snapshots import as_changes
+from unisono.kinds.quantity import format_amount
 from unisono.kinds.snapshot.build import read_world
 
 
@@ -132,3 +133,27 @@ def _is_known(state: ClusterState, change: Change) -> bool:
         return False
     key = change.workload.key
     return key in state.waiting or key in state.running
+
+
+# ---- quota and usage -----------------------------------------------------------------------------
+
+
+def usage_table(state: ClusterState) -> str:
+    """Return one row a queue and flavor-resource that has quota or usage."""
+    rows = []
+    for name in sorted(state.queues):
+        node = state.queues[name].node
+        for flavor_resource, cell in sorted(node.cells.items()):
+            if not cell.nominal and not cell.usage and available(cell) <= 0:
+                continue
+            borrowed = max(0, cell.usage - cell.nominal)
+            numbers = (cell.nominal, cell.usage, borrowed, max(0, available(cell)))
+            shown = [format_amount(number, flavor_resource.resource) for number in numbers]
+            cohort = node.parent.name if node.parent else None
+            rows.append([name, cohort, _label(flavor_resource), *shown])
+    headings = ["QUEUE", "COHORT", "FLAVOR/RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE"]
+    return table(headings, rows)
+
+
+def _label(flavor_resource: FlavorResource) -> str:
+    return f"{flavor_resource.flavor.removeprefix('pool:')}/{flavor_resource.resource}"

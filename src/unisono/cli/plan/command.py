@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _offline(arguments: argparse.Namespace) -> int:
-    from unisono.cli.decide.command import instant
+    from unisono.cli.decide import instant
     from unisono.cli.scripts import with_scripts
     from unisono.kinds.snapshot.build import read_world
     from unisono.provision.catalog.offers import with_market

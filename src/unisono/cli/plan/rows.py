@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unisono.cli.decide.decision import MOST_ESTIMATES
+from unisono.cli.decide import MOST_ESTIMATES
 from unisono.cli.start_times import facts_of, limit_of, start_of
 from unisono.cli.workload_state import condition, job_of, pods_of, state_of
 from unisono.engine.dry_run import dry_run

@@ -4,10 +4,11 @@ replay     `sim run`: traces through the engine, under one or several policies
 compare    `sim compare`: policies of one's own, over several seeds
 what_if    `sim what-if`: what would become of a job on the running cluster
 living     the running cluster as manifests
-policies   which policies: by name, or by file
 trace      `sim trace`: what a trace holds, and traces to files
-source     options that say which trace to take
-cluster    where to simulate: shapes, inventories, manifests
+show       `sim show`: saved outcomes as a table, as JSON, or as a page
+inputs     which trace, nodes and policies
+renting    machines that a simulation may buy
+usage      a ledger of the run, for `unisono report`
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from unisono.cli.sim.policies import POLICY_WORDS, policies_of
+from unisono.cli.sim.inputs import POLICY_WORDS, TRACES, policies_of
 from unisono.cli.sim.replay import add_replaying, replay
-from unisono.cli.sim.source import TRACES
 
 NAME = "compare"
 HELP = "compare policies of your own, over several seeds"

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.cli.sim.policies import POLICY_WORDS, policies_of
-from unisono.cli.sim.progress import progress
+from unisono.cli.sim.inputs import (
+    POLICY_WORDS,
+    TRACES,
+    add_reading,
+    policies_of,
+    trace_of,
+    traces_of,
+)
 from unisono.cli.sim.renting import add_renting
 from unisono.cli.sim.show import add_showing, show
-from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
 
 if TYPE_CHECKING:
     from unisono.engine.model.node import Node
+    from unisono.sim.faults import Faults
     from unisono.sim.outcome import Outcome
     from unisono.sim.provisioning import ProvisioningRules
     from unisono.sim.setup import Rules
     from unisono.sim.trace import Trace
+
 
 NAME = "run"
 HELP = "replay a trace under policies, side by side"
@@ -135,7 +143,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
     """Replay the trace under every policy, and show what came of it."""
-    from unisono.cli.sim.unsteady import check_options
     from unisono.engine.model.errors import InvalidManifest
 
     if not arguments.trace:
@@ -171,7 +178,7 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
 def _traces(arguments: argparse.Namespace) -> list[tuple[int, Trace]]:
     capacity = None
     if arguments.fill:  # as many pods as the cluster is large
-        from unisono.cli.sim.cluster import cluster_nodes
+        from unisono.cli.sim.inputs import cluster_nodes
         from unisono.sim.clusters import capacity_of
 
         capacity = capacity_of(cluster_nodes(arguments.nodes))
@@ -228,7 +235,7 @@ def _tell_dropped(trace: Trace, arguments: argparse.Namespace) -> None:
 
 
 def _nodes(arguments: argparse.Namespace, trace: Trace) -> tuple[Node, ...]:
-    from unisono.cli.sim.cluster import cluster_nodes
+    from unisono.cli.sim.inputs import cluster_nodes
     from unisono.engine.model.errors import InvalidManifest
 
     if arguments.nodes:
@@ -250,7 +257,7 @@ class Ground:
 
 def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:
     """Return the cluster; with pools also, or only, machines that are bought."""
-    from unisono.cli.sim.cluster import cluster_nodes
+    from unisono.cli.sim.inputs import cluster_nodes
     from unisono.cli.sim.renting import BOUGHT, terms_of
     from unisono.engine.model.errors import InvalidManifest
 
@@ -287,7 +294,6 @@ def _replay(
     is_one: bool,
 ) -> Outcome:
     from unisono.cli.sim.renting import prices_of
-    from unisono.cli.sim.unsteady import faults_of
     from unisono.engine.cycle import plan
     from unisono.runtime.clock import RealClock, cpu_seconds
     from unisono.sim.loop import simulate
@@ -327,3 +333,96 @@ def _save(outcomes: list[Outcome], directory: Path) -> None:
     for outcome in outcomes:
         name = outcome.policy if is_one else f"{outcome.policy}-{outcome.seed}"
         save_outcome(outcome, directory / f"{name}.npz")
+
+
+# ---- options -------------------------------------------------------------------------------------
+
+
+def faults_of(text: str | None, nodes: tuple[Node, ...], seed: int) -> Faults | None:
+    """Return when nodes fail, by settings or by a file."""
+    if text is None:
+        return None
+    from unisono.sim.faults import random_faults, scheduled_faults
+    from unisono.sim.traces.files import read_bytes
+
+    names = [node.name for node in nodes]
+    if "=" in text and not Path(text).exists():
+        return random_faults(text, names, seed)
+    lines = read_bytes(Path(text)).decode("utf-8", errors="replace").splitlines()
+    return scheduled_faults(lines, names, text)
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """Refuse numbers that mean nothing, before anything is read."""
+    from unisono.engine.model.errors import InvalidManifest
+
+    least = {"seeds": 1, "jobs": 1, "procs": 0, "checkpoint": 0, "restore": 0}
+    for name, value in least.items():
+        given = getattr(arguments, name)
+        if given is not None and not given >= value:
+            raise InvalidManifest(f"--{name}", f"must be at least {value}, and is {given}")
+    for name in ("html", "ledger"):  # before minutes of simulation are lost
+        path = getattr(arguments, name)
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise InvalidManifest(f"--{name}", f"there is no folder {Path(path).parent}")
+    if arguments.restore and not (arguments.checkpoint or arguments.suspend):
+        message = "is what going on costs; give --checkpoint or --suspend, too"
+        raise InvalidManifest("--restore", message)
+    if arguments.faults is not None and (arguments.pools is not None or arguments.fill):
+        raise InvalidManifest(
+            "--faults", "is of nodes that are there; leave out --pools and --fill"
+        )
+
+
+# ---- progress ------------------------------------------------------------------------------------
+
+WIDTH = 24
+# Before so much is done, the remaining time cannot be estimated.
+LEAST_PERCENT = 3
+
+
+def progress(policy: str) -> Callable[[int, int], None] | None:
+    """Return a function that redraws one line of progress, if stderr is a terminal."""
+    from unisono.runtime.clock import RealClock
+
+    if not sys.stderr.isatty():
+        return None
+    clock = RealClock()
+    began = clock.monotonic()
+    is_plain = not (sys.stderr.encoding or "").lower().startswith("utf")
+    shown = -1
+
+    def tell(done: int, count: int) -> None:
+        nonlocal shown
+        percent = done * 100 // max(1, count)
+        if percent == shown:
+            return
+        shown = percent
+        text = line(policy, done, count, clock.monotonic() - began, is_plain=is_plain)
+        # To the end of the line: what stood there before may have been longer.
+        end = "\033[K\n" if done == count else "\033[K"
+        print(f"\r{text}", end=end, file=sys.stderr, flush=True)
+
+    return tell
+
+
+def line(policy: str, done: int, count: int, seconds: float, *, is_plain: bool = False) -> str:
+    """Say how far a simulation is, and how long it still takes if it goes on like that.
+
+    >>> line("easy", 250, 1000, 3.0, is_plain=True)
+    'easy          ######------------------  25 % of 1,000 jobs, 9s left'
+    >>> line("fifo", 1000, 1000, 62.0, is_plain=True)
+    'fifo          ######################## 100 % of 1,000 jobs in 1m2s'
+    """
+    from unisono.engine.explain.formatting import format_duration
+
+    percent = done * 100 // max(1, count)
+    full = WIDTH * done // max(1, count)
+    some, none = ("#", "-") if is_plain else ("━", "─")
+    told = f"{policy:13} {some * full}{none * (WIDTH - full)} {percent:3} % of {count:,} jobs"
+    if done == count:
+        return f"{told} in {format_duration(round(seconds) * 1000)}"
+    if percent < LEAST_PERCENT:
+        return told
+    left = seconds * (count - done) / done
+    return f"{told}, {format_duration(round(left) * 1000)} left"

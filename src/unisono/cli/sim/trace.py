@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.cli.sim.source import TRACES, add_reading, trace_of
+from unisono.cli.sim.inputs import TRACES, add_reading, trace_of
 
 if TYPE_CHECKING:
     from unisono.sim.measures import Spread
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     capacity = None
     if arguments.cluster:
-        from unisono.cli.sim.cluster import cluster_nodes
+        from unisono.cli.sim.inputs import cluster_nodes
         from unisono.sim.clusters import capacity_of
 
         capacity = capacity_of(cluster_nodes(arguments.cluster))

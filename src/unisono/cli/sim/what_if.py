@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the answer."""
     if not arguments.on:
         return asked(arguments, _living)
-    from unisono.cli.decide.command import instant
+    from unisono.cli.decide import instant
     from unisono.runtime import clock
 
     now = clock.now() if arguments.now is None else instant(arguments.now)

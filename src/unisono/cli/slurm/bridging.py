@@ -8,15 +8,18 @@ import contextlib
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.cli.slurm.sides import add_sides, programs_of, settings_of
 
-if TYPE_CHECKING:  # loading them takes longer than answering --help
+if TYPE_CHECKING:  # loading the client takes longer than answering --help
     from unisono.kube.access.config import Access
+    from unisono.monitor.exposition import Family
     from unisono.runtime.clock import RealClock
     from unisono.runtime.log import Journal
+    from unisono.slurm.bridge.daemon import BridgeCounters
     from unisono.slurm.bridge.slurm_commands import SlurmCommands
 
 SOCKET = Path("/run/unisono/slurm.sock")
@@ -118,7 +121,6 @@ class _Stopped(Exception):
 async def _bridge(
     arguments: argparse.Namespace, access: Access, clock: RealClock, journal: Journal
 ) -> None:
-    from unisono.cli.slurm.figures import families_of
     from unisono.kube.clock import guarded
     from unisono.kube.connect import connected
     from unisono.monitor.exposition import negotiated
@@ -170,3 +172,38 @@ async def _slurm_user(programs: SlurmCommands) -> int | None:
 async def _end_on(stop: asyncio.Event) -> None:
     await stop.wait()
     raise _Stopped
+
+
+# ---- metrics -------------------------------------------------------------------------------------
+
+
+def families_of(counters: BridgeCounters) -> Iterator[Family]:
+    """Yield the bridge's counters as Prometheus metrics."""
+    from unisono.monitor.exposition import Family, Sample, single
+    from unisono.runtime.cluster.health import process_families
+
+    prefix = "unisono_slurm"
+    yield single(f"{prefix}_up", "gauge", "1 while Slurm answers.", int(counters.is_slurm_there))
+    yield single(f"{prefix}_gangs", "gauge", "Slurm jobs with a gang.", counters.gangs)
+    reserved = "Gangs with a node for every pod."
+    yield single(f"{prefix}_gangs_reserved", "gauge", reserved, counters.whole)
+    for name, text, value in (
+        ("looks_total", "Reconciliations of both sides.", counters.cycles),
+        ("jobs_started_total", "Jobs released to their nodes.", counters.started),
+        ("jobs_taken_back_total", "Jobs whose nodes were revoked.", counters.taken_back),
+        ("hooks_refused_total", "Hooks that were refused.", counters.refused),
+        ("actions_failed_total", "Actions to be tried again.", counters.failures),
+        (
+            "deadlocks_resolved_total",
+            "Jobs that held nodes for a gang that could not start.",
+            counters.deadlocks_resolved,
+        ),
+    ):
+        yield single(f"{prefix}_{name}", "counter", text, value)
+    yield Family(
+        f"{prefix}_mismatches",
+        "gauge",
+        "Where Slurm and Kubernetes disagree, by class.",
+        [Sample({"class": sort}, count) for sort, count in counters.mismatches.items()],
+    )
+    yield from process_families()

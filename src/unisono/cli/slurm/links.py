@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from unisono.cli.slurm_programs.names import PROGRAMS
+from unisono.cli.slurm_programs import PROGRAMS
 
 NAME = "links"
 HELP = "make a folder of Slurm's programs to put in front of PATH"

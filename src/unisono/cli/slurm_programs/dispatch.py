@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from unisono.cli.slurm_programs import examples_of
 from unisono.slurm.client import ApiAccess, ApiClient, ClientError, access_of
 from unisono.slurm.commands.context import Context, Outcome, PlannedStart, PrintAndEnd, Refused
 from unisono.slurm.lite_typing import Any
@@ -44,8 +45,6 @@ def _call(name: str, arguments: Sequence[str]) -> int:
         sys.stderr.write(outcome.trouble)
     sys.stdout.write(outcome.text)
     if "--help" in arguments and outcome.code == 0:
-        from unisono.cli.slurm_programs.examples import examples_of
-
         sys.stdout.write(examples_of(name))
     return outcome.code
 

@@ -41,7 +41,7 @@ _LISTS = (
 
 def planned_start(api: ApiClient, job: Json, now: float) -> PlannedStart:
     """Return when a job would start, and where; or why it would not."""
-    from unisono.cli.decide.command import decide
+    from unisono.cli.decide import decide
     from unisono.kinds.snapshot.build import read_world
 
     instant = Instant(round(now * 1000))

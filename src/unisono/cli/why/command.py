@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _why(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.objects import dump
-    from unisono.cli.paint import is_colourful, paint_answer
+    from unisono.cli.tables import is_colourful, paint_answer
     from unisono.cli.why.lookup import kinds_of_jobs
     from unisono.cli.why.text import text
     from unisono.kube.api_resources import discover

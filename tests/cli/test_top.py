@@ -15,8 +15,8 @@ from tests.cli.conftest import Cluster, Shell
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
-from unisono.cli.top.command import read
-from unisono.cli.top.frame import Picture, frame
+from unisono.cli.top import read
+from unisono.cli.top_frame import Picture, frame
 
 SCREEN = """\
 unisono top  here  2023-11-14 22:14:29 UTC

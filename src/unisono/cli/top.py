@@ -19,7 +19,7 @@ from unisono.cli.tables import WIDTH
 if TYPE_CHECKING:
     import asyncio
 
-    from unisono.cli.top.frame import Picture
+    from unisono.cli.top_frame import Picture
     from unisono.kube.client import Client
 
 Json = dict[str, Any]
@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _once(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.paint import is_colourful
-    from unisono.cli.top.frame import frame
+    from unisono.cli.tables import is_colourful
+    from unisono.cli.top_frame import frame
     from unisono.runtime.clock import RealClock
 
     width = shutil.get_terminal_size((WIDTH, _PIPE_LINES)).columns if sys.stdout.isatty() else WIDTH
@@ -83,8 +83,8 @@ async def _once(client: Client, arguments: argparse.Namespace) -> int:
 async def _live(client: Client, arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from unisono.cli.paint import is_colourful
-    from unisono.cli.top.frame import frame
+    from unisono.cli.tables import is_colourful
+    from unisono.cli.top_frame import frame
     from unisono.runtime.clock import RealClock
 
     leave, clock = asyncio.Event(), RealClock()
@@ -118,7 +118,7 @@ async def read(client: Client, namespace: str = "", cluster: str = "") -> Pictur
     from unisono.cli.nodes import listed as nodes_listed
     from unisono.cli.plan.rows import living_rows
     from unisono.cli.queues import cluster_queue
-    from unisono.cli.top.frame import Picture
+    from unisono.cli.top_frame import Picture
     from unisono.cli.workloads import listed
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unisono.cli.fix.command import in_place
+from unisono.cli.fix import in_place
 from unisono.cli.main import main
 from unisono.engine.model.names import Instant
 from unisono.kinds.snapshot.build import read_world

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from unisono.apiserver.tables.age import age
-from unisono.cli.paint import BOLD, FAINT, paint, paint_table
-from unisono.cli.tables import table
+from unisono.cli.tables import BOLD, FAINT, paint, paint_table, table
 from unisono.cli.workload_state import NO_QUEUE
 from unisono.engine.explain.formatting import format_duration
 from unisono.engine.model.resources import is_gpu

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from unisono.cli.completion.candidates import offered
+from unisono.cli.completion import offered
 from unisono.cli.slurm_programs import dispatch as programs
 from unisono.slurm.client import ClientError
 

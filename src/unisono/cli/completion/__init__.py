@@ -1,1 +1,0 @@
-"""`unisono completion`: shell completion of commands, options and object names."""

@@ -1,1 +1,0 @@
-"""`unisono decide`: a dry run of the engine on manifests."""

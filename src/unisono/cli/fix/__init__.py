@@ -1,1 +1,0 @@
-"""`unisono fix`: rewrite manifests into the current spelling of their projects."""

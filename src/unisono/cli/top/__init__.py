@@ -1,1 +1,0 @@
-"""`unisono top`: a screen of GPUs, queues and workloads that refreshes."""
