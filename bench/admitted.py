@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.harness import Finding, Scale, repeated, row, seconds
-from bench.worlds import Layout, cycle, empty_cluster, holding, pods, settle, submit, workload
+from bench.worlds import (
+    Layout,
+    admitted_workload,
+    cycle,
+    empty_cluster,
+    pods,
+    settle,
+    submit,
+    workload,
+)
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -52,7 +61,7 @@ def _cluster(admitted: int, sizes: Sizes) -> ClusterState:
     state = empty_cluster(Layout(sizes.queues, gpus=admitted // sizes.queues))
     for number in range(admitted):
         held = workload(number, number % sizes.queues, pods(1, 1), prefix="held")
-        state.apply(changes.WorkloadHolds(holding(held, number % sizes.queues)))
+        state.apply(changes.WorkloadHolds(admitted_workload(held, number % sizes.queues)))
     submit(
         state,
         (workload(number, number % sizes.queues, pods(1, 1)) for number in range(sizes.pending)),

@@ -88,11 +88,11 @@ def _after_small_releases(state: ClusterState, samples: int) -> tuple[list[float
 
     def once() -> float:
         key = small_holder(next(queues))
-        holding = state.running[key].holding
+        admitted = state.running[key].admitted
         state.apply(changes.WorkloadGone(key))
         first.append(seconds(lambda: cycle(state)))
         taken = first[-1] + seconds(lambda: settle(state))
-        state.apply(changes.WorkloadHolds(holding))
+        state.apply(changes.WorkloadHolds(admitted))
         settle(state)
         return taken
 

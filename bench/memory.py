@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from bench.harness import Finding, Row, Scale, figures, target
 from bench.worlds import (
     Layout,
+    admitted_workload,
     backlog,
     empty_cluster,
     fill,
-    holding,
     pods,
     settle,
     submit,
@@ -84,7 +84,7 @@ def _admitted(count: int) -> Row:
     before = _allocated()
     for number in range(count):
         held = workload(number, number % queues, pods(1, 1), prefix="held")
-        state.apply(changes.WorkloadHolds(holding(held, number % queues)))
+        state.apply(changes.WorkloadHolds(admitted_workload(held, number % queues)))
     return _row("an admitted workload", count, "admitted", _allocated() - before)
 
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.harness import Finding, Row, Scale, growth_target, repeated, row, seconds, series, target
-from bench.worlds import PREEMPTION, Layout, empty_cluster, holding, pods, submit, workload
+from bench.worlds import (
+    PREEMPTION,
+    Layout,
+    admitted_workload,
+    empty_cluster,
+    pods,
+    submit,
+    workload,
+)
 from unisono.engine.cycle import plan
 from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import PreemptionRules
@@ -93,7 +101,7 @@ def _crowded(
     for number in range(many):
         queue = first_queue + number % (layout.queues - first_queue)
         held = workload(number, queue, pods(1, 1), prefix="held")
-        state.apply(changes.WorkloadHolds(holding(held, queue)))
+        state.apply(changes.WorkloadHolds(admitted_workload(held, queue)))
     return state
 
 

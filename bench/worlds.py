@@ -44,7 +44,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.workload import (
     Admission,
-    Holding,
+    AdmittedWorkload,
     PodSet,
     PodSetAssignment,
     Workload,
@@ -204,9 +204,9 @@ def backlog(
     ]
 
 
-def holding(held: Workload, queue: int, now: Instant = Instant(0)) -> Holding:
+def admitted_workload(held: Workload, queue: int, now: Instant = Instant(0)) -> AdmittedWorkload:
     """Let a workload hold what it asks for."""
-    return Holding(
+    return AdmittedWorkload(
         workload=held,
         admission=Admission(
             queue=queue_name(queue),
@@ -233,7 +233,7 @@ def fill(state: ClusterState, queues: Iterable[int]) -> None:
     for queue in queues:
         for place, pod_set in enumerate((pods(1, 1), pods(4, 8), pods(4, 8))):
             held = workload(3 * queue + place, queue, pod_set, HELD_PRIORITY, prefix="held")
-            state.apply(changes.WorkloadHolds(holding(held, queue)))
+            state.apply(changes.WorkloadHolds(admitted_workload(held, queue)))
 
 
 def submit(state: ClusterState, workloads: Iterable[Workload]) -> None:

@@ -182,8 +182,9 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "depends_on_any:any_dependency",
     workload.PodSetAssignment: "name count flavors nodes devices",
     workload.Admission: "queue:cluster_queue pod_sets",
-    workload.Holding: "workload admission reserved_at:quota_reserved_at evicting admitted "
-    "admitted_at ready:pods_ready unready_since keeps:shrinks_to ready_by:nodes_ready_by",
+    workload.AdmittedWorkload: "workload admission reserved_at:quota_reserved_at evicting "
+    "may_start:admitted admitted_at ready:pods_ready unready_since keeps:shrinks_to "
+    "ready_by:nodes_ready_by",
     # decisions
     Admit: "workload admission charges:quota_charges borrow_level checks_pass:admitted "
     "replaces:replaces_slice purchase lent_by:nodes_lent_by limit_ms:time_limit_ms",
@@ -304,7 +305,7 @@ class World:
 
     def holding(self) -> dict[str, Json]:
         """Return the workloads with quota and what they hold, by name."""
-        return {key: dump(self._state.running[key].holding) for key in sorted(self._state.running)}
+        return {key: dump(self._state.running[key].admitted) for key in sorted(self._state.running)}
 
     def purchased(self) -> dict[str, Json]:
         """Return the purchases that have not arrived, by workload."""
@@ -324,14 +325,14 @@ class World:
     def _shrunk(self, key: WorkloadKey) -> None:
         """The pods are gone that a workload had to give up."""
         running = self._state.running.get(key)
-        if running is not None and running.holding.keeps is not None:
+        if running is not None and running.admitted.keeps is not None:
             give_up(self._state, key)
 
     def _status(self, key: WorkloadKey, patch: Json) -> None:
         """Something changes about a workload with quota."""
         running = self._state.running.get(key)
         if running is not None:
-            patched = replace(running.holding, **_load_fields(workload.Holding, patch))
+            patched = replace(running.admitted, **_load_fields(workload.AdmittedWorkload, patch))
             self._state.apply(changes.WorkloadHolds(patched))
 
     def _edit(self, key: WorkloadKey, patch: Json) -> None:
@@ -339,8 +340,8 @@ class World:
         fields = _load_fields(workload.Workload, patch)
         running = self._state.running.get(key)
         if running is not None:
-            edited = replace(running.holding.workload, **fields)
-            self._state.apply(changes.WorkloadHolds(replace(running.holding, workload=edited)))
+            edited = replace(running.admitted.workload, **fields)
+            self._state.apply(changes.WorkloadHolds(replace(running.admitted, workload=edited)))
         elif key in self._state.waiting:
             edited = replace(self._state.waiting[key].workload, **fields)
             self._state.apply(changes.WorkloadWaits(edited))
@@ -368,8 +369,8 @@ class World:
         """A purchase is on its way: its workload lends the nodes that it holds already."""
         purchase, running = self._purchases.get(key), self._state.running.get(key)
         if purchase is not None and running is not None:
-            holding = replace(running.holding, ready_by=purchase.ready_by)
-            self._state.apply(changes.WorkloadHolds(holding))
+            admitted = replace(running.admitted, ready_by=purchase.ready_by)
+            self._state.apply(changes.WorkloadHolds(admitted))
 
     def _arrived(self, key: WorkloadKey) -> None:
         """All nodes of a purchase have joined: its workload starts."""
@@ -380,20 +381,20 @@ class World:
         self._state.apply(changes.MarketSet(after_arrival(now, purchase)))
         for claim in purchase.lots:
             self._join(claim, now)
-        holding = running.holding
+        admitted = running.admitted
         admission = replace(
-            holding.admission,
+            admitted.admission,
             pod_sets=tuple(
                 replace(
                     one, nodes=tuple((self._aliases.named(name), pods) for name, pods in one.nodes)
                 )
-                for one in holding.admission.pod_sets
+                for one in admitted.admission.pod_sets
             ),
         )
         started = replace(
-            holding,
+            admitted,
             admission=admission,
-            admitted=True,
+            may_start=True,
             admitted_at=self._state.now,
             ready_by=None,
         )

@@ -58,7 +58,7 @@ def test_an_idle_cluster_grants_the_longest_limit(rules: Backfill | None) -> Non
     state = _state(rules)
     state.apply(WorkloadWaits(_job("a", 1, limit=600, least=10)))
     assert _admitted(_decided(state), "a").limit_ms == 600 * MINUTE
-    held = state.running[WorkloadKey("ns/a")].holding.workload
+    held = state.running[WorkloadKey("ns/a")].admitted.workload
     assert held.longest_ms == 600 * MINUTE
 
 

@@ -63,7 +63,7 @@ def test_only_whom_it_concerns_is_looked_at_when_somebody_ends(
     state, plans = at_rest(
         snapshot(
             queue("a", groups=both),
-            holdings=(running(holder), running(other, "g")),
+            admitted_workloads=(running(holder), running(other, "g")),
             waiting=waiting,
         )
     )

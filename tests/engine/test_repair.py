@@ -17,7 +17,7 @@ from unisono.engine.model.node import Topology
 from unisono.engine.model.queue import Flavor
 from unisono.engine.model.workload import (
     Admission,
-    Holding,
+    AdmittedWorkload,
     PodSetAssignment,
     TopologyRequest,
 )
@@ -28,18 +28,20 @@ from unisono.engine.state import changes
 Mode = Literal["required", "preferred", "unconstrained"]
 
 
-def holding(name: str, on: str, **options: Any) -> Holding:
+def admitted(name: str, on: str, **options: Any) -> AdmittedWorkload:
     """Return a workload with one pod of eight GPUs on each of these nodes."""
     nodes = on.split()
     pod_set = pods(len(nodes), {GPU: 8}, **options)
     workload = job(name, "q", pod_sets=(pod_set,))
     places = tuple((NodeName(node), 1) for node in nodes)
     placed = msgspec.structs.replace(assignment(pod_set), nodes=places)
-    return Holding(workload=workload, admission=Admission(queue=QueueName("q"), pod_sets=(placed,)))
+    return AdmittedWorkload(
+        workload=workload, admission=Admission(queue=QueueName("q"), pod_sets=(placed,))
+    )
 
 
-def after_losing(lost: str, *holdings: Holding, stays: str = "") -> str:
-    """Return the nodes of the first holding when some nodes of cluster T are lost."""
+def after_losing(lost: str, *admitted_workloads: AdmittedWorkload, stays: str = "") -> str:
+    """Return the nodes of the first admitted workload when some nodes of cluster T are lost."""
     state = new_cluster()
     for node in cluster_t():
         ready = node.name not in lost.split()
@@ -47,15 +49,15 @@ def after_losing(lost: str, *holdings: Holding, stays: str = "") -> str:
     state.apply(changes.TopologySet(Topology("t", (BLOCK, RACK))))
     state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"), topology="t")))
     state.apply(changes.QueueSet(queue("q", "64")))
-    for one in holdings:
+    for one in admitted_workloads:
         state.apply(changes.WorkloadHolds(one))
     gone = [NodeName(name) for name in lost.split()]
-    pod_set = holdings[0].workload.pod_sets[0].name
+    pod_set = admitted_workloads[0].workload.pod_sets[0].name
     who = {(pod_set, NodeName(name)): (-1,) for name in stays.split()}
-    answer = repair(state, holdings[0].workload.key, gone, who)
+    answer = repair(state, admitted_workloads[0].workload.key, gone, who)
     if isinstance(answer, GangDoesNotFit):
         return f"{answer.pods_placeable} of {answer.pods}"
-    refuse_broken_repair(state, holdings[0].workload.key, answer)
+    refuse_broken_repair(state, admitted_workloads[0].workload.key, answer)
     return " ".join(node for node, _ in answer.pod_sets[0].nodes)
 
 
@@ -79,29 +81,29 @@ def wish(mode: Mode, level: str) -> TopologyRequest:
 def test_new_nodes_are_near_the_others(
     lost: str, others: tuple[str, ...], topology: TopologyRequest | None, expected: str
 ) -> None:
-    neighbours = [holding(f"o{number}", on) for number, on in enumerate(others)]
-    mine = holding("mine", "b0r0n0 b0r0n1", topology=topology)
+    neighbours = [admitted(f"o{number}", on) for number, on in enumerate(others)]
+    mine = admitted("mine", "b0r0n0 b0r0n1", topology=topology)
     assert after_losing(lost, mine, *neighbours) == expected
 
 
 def test_a_gang_in_two_racks_stays_in_its_block() -> None:
-    mine = holding("mine", "b1r0n0 b1r1n0 b1r1n1", topology=wish("preferred", RACK))
+    mine = admitted("mine", "b1r0n0 b1r1n0 b1r1n1", topology=wish("preferred", RACK))
     assert after_losing("b1r1n1", mine) == "b1r0n0 b1r1n0 b1r0n1"
 
 
 def test_nobody_moves_in_where_others_are() -> None:
-    full = holding("o", "b0r0n1 b0r1n0 b0r1n1 b1r0n0 b1r0n1 b1r1n0 b1r1n1")
-    assert after_losing("b0r0n0", holding("mine", "b0r0n0"), full) == "0 of 1"
+    full = admitted("o", "b0r0n1 b0r1n0 b0r1n1 b1r0n0 b1r0n1 b1r1n0 b1r1n1")
+    assert after_losing("b0r0n0", admitted("mine", "b0r0n0"), full) == "0 of 1"
 
 
 def test_who_still_runs_on_a_lost_node_stays_there() -> None:
-    mine = holding("mine", "b0r0n0 b0r0n1", topology=wish("required", BLOCK))
+    mine = admitted("mine", "b0r0n0 b0r0n1", topology=wish("required", BLOCK))
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n1") == "b0r1n0 b0r0n1"
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n0 b0r0n1") == "b0r0n0 b0r0n1"
 
 
 def test_pods_that_are_done_need_no_place() -> None:
-    mine = holding("mine", "b0r0n0 b0r0n1", topology=wish("preferred", RACK))
+    mine = admitted("mine", "b0r0n0 b0r0n1", topology=wish("preferred", RACK))
     (placed,) = mine.admission.pod_sets
     left = msgspec.structs.replace(placed, nodes=placed.nodes[:1])
     admission = msgspec.structs.replace(mine.admission, pod_sets=(left,))
@@ -122,7 +124,7 @@ def test_a_node_that_is_reserved_for_the_gang_may_replace_a_lost_one() -> None:
     state.apply(changes.NodeSet(spare))
     state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"))))
     state.apply(changes.QueueSet(queue("q", "64")))
-    gang = holding("gang", "lost")
+    gang = admitted("gang", "lost")
     state.apply(changes.WorkloadHolds(gang))
     answer = repair(state, gang.workload.key, [NodeName("lost")])
     assert not isinstance(answer, GangDoesNotFit)
@@ -136,10 +138,10 @@ def test_the_auditor_refuses_a_repair_onto_a_full_node() -> None:
         state.apply(changes.NodeSet(node))
     state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"))))
     state.apply(changes.QueueSet(queue("q", "64")))
-    mine, other = holding("mine", "b0r0n0 b0r0n1"), holding("other", "b0r0n2")
+    mine, other = admitted("mine", "b0r0n0 b0r0n1"), admitted("other", "b0r0n2")
     for one in (mine, other):
         state.apply(changes.WorkloadHolds(one))
-    elsewhere = holding("mine", "b0r0n0 b0r0n2").admission
+    elsewhere = admitted("mine", "b0r0n0 b0r0n2").admission
     with pytest.raises(BrokenPlan, match="b0r0n2"):
         refuse_broken_repair(state, mine.workload.key, elsewhere)
-    refuse_broken_repair(state, mine.workload.key, holding("mine", "b0r0n0 b0r1n0").admission)
+    refuse_broken_repair(state, mine.workload.key, admitted("mine", "b0r0n0 b0r1n0").admission)

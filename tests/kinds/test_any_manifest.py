@@ -149,7 +149,7 @@ GANGS = {
 def test_the_worlds_are_without_fault(name: str) -> None:
     made = world(NODE, *GANGS[name])
     assert made.problems == ()
-    assert made.snapshot.waiting or made.snapshot.holdings
+    assert made.snapshot.waiting or made.snapshot.admitted_workloads
 
 
 @pytest.mark.parametrize("name", GANGS)
@@ -165,7 +165,10 @@ def test_one_thing_is_wrong_in_a_world(name: str, data: st.DataObject) -> None:
     made = world(NODE, *(json.dumps(raw) for raw in raws))
     assert all(one.message for one in made.problems)
     if not made.problems:
-        workloads = [*made.snapshot.waiting, *(one.workload for one in made.snapshot.holdings)]
+        workloads = [
+            *made.snapshot.waiting,
+            *(one.workload for one in made.snapshot.admitted_workloads),
+        ]
         assert len({one.uid for one in workloads}) == len(workloads)
         assert len({one.key for one in workloads}) == len(workloads)
         for one in workloads:

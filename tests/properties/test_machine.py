@@ -126,7 +126,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(number=PICKS, more=st.integers(1, 3))
     def grow(self, number: int, more: int) -> None:
         """An elastic job wants more pods: a new slice that replaces the old one."""
-        old = pick(self.state.running, number).holding.workload
+        old = pick(self.state.running, number).admitted.workload
         name = f"w{len(self.submitted)}"
         first, *rest = old.pod_sets
         workload = replace(
@@ -143,7 +143,7 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS)
     def finish(self, number: int) -> None:
-        self._end(pick(self.state.running, number).holding.workload.key)
+        self._end(pick(self.state.running, number).admitted.workload.key)
 
     @precondition(lambda self: self.state.waiting)
     @rule(number=PICKS)
@@ -172,39 +172,39 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS, priority=st.integers(0, 2))
     def reprioritise(self, number: int, priority: int) -> None:
-        holding = pick(self.state.running, number).holding
-        workload = replace(holding.workload, priority=priority)
-        self.hear(changes.WorkloadHolds(replace(holding, workload=workload)))
+        admitted = pick(self.state.running, number).admitted
+        workload = replace(admitted.workload, priority=priority)
+        self.hear(changes.WorkloadHolds(replace(admitted, workload=workload)))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS)
     def lose_a_pod(self, number: int) -> None:
         """One more pod of the first set is done for good."""
-        holding = pick(self.state.running, number).holding
-        first = holding.admission.pod_sets[0]
-        done = dict(holding.workload.reclaimable)
+        admitted = pick(self.state.running, number).admitted
+        first = admitted.admission.pod_sets[0]
+        done = dict(admitted.workload.reclaimable)
         done[first.name] = min(first.count, done.get(first.name, 0) + 1)
-        workload = replace(holding.workload, reclaimable=tuple(sorted(done.items())))
-        self.hear(changes.WorkloadHolds(replace(holding, workload=workload)))
+        workload = replace(admitted.workload, reclaimable=tuple(sorted(done.items())))
+        self.hear(changes.WorkloadHolds(replace(admitted, workload=workload)))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS, ready=mostly(True, False))
     def report_readiness(self, number: int, ready: bool) -> None:
-        holding = pick(self.state.running, number).holding
-        self.hear(changes.WorkloadHolds(replace(holding, ready=ready, admitted=True)))
+        admitted = pick(self.state.running, number).admitted
+        self.hear(changes.WorkloadHolds(replace(admitted, ready=ready, may_start=True)))
 
     def _evicting(self) -> dict[WorkloadKey, Running]:
-        return {key: each for key, each in self.state.running.items() if each.holding.evicting}
+        return {key: each for key, each in self.state.running.items() if each.admitted.evicting}
 
     @precondition(lambda self: self._evicting())
     @rule(number=PICKS)
     def one_leaves(self, number: int) -> None:
-        leave(self.state, pick(self._evicting(), number).holding.workload.key, self.now)
+        leave(self.state, pick(self._evicting(), number).admitted.workload.key, self.now)
         self.is_settled = False
 
     @rule()
     def those_told_give_up_pods(self) -> None:
-        for key in sorted(k for k, each in self.state.running.items() if each.holding.keeps):
+        for key in sorted(k for k, each in self.state.running.items() if each.admitted.keeps):
             give_up(self.state, key)
             self.is_settled = False
 
@@ -335,9 +335,9 @@ class EngineMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_workload_is_lost(self) -> None:
-        waiting, holding = set(self.state.waiting), set(self.state.running)
-        assert not waiting & holding
-        assert waiting | holding == self.submitted - self.gone
+        waiting, admitted = set(self.state.waiting), set(self.state.running)
+        assert not waiting & admitted
+        assert waiting | admitted == self.submitted - self.gone
 
     @invariant()
     def nobody_waits_without_a_reason(self) -> None:

@@ -38,7 +38,7 @@ from unisono.engine.model.plan import evictions
 from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Admission, Holding, PodSetAssignment, Workload
+from unisono.engine.model.workload import Admission, AdmittedWorkload, PodSetAssignment, Workload
 from unisono.engine.preemption import classical
 from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, own_candidates
 from unisono.engine.state.changes import WorkloadWaits
@@ -73,21 +73,21 @@ def in_use(
         world, now=NOW, queues=tuple(replace(queue, checks=()) for queue in world.queues)
     )
     doors = tuple(each.key for each in world.local_queues)
-    usage, holdings = SnapshotIndex(world).usage, []
+    usage, admitted_workloads = SnapshotIndex(world).usage, []
     for number in range(draw(st.integers(3, 6))):
         workload = draw(workloads(f"r{number}", local_queues=doors, simple=True))
         small = replace(workload.pod_sets[0], count=draw(st.sampled_from((1, 1, 2))))
         small = replace(small, min_count=None)
         workload = replace(workload, pod_sets=(small,), priority=draw(st.integers(0, 1)))
         reserved_at = Instant(draw(st.integers(0, 20)) * SECOND)
-        holding = _placed(workload, "f" if simple else draw(st.sampled_from("ffg")), reserved_at)
-        charge = SnapshotIndex(world).held(holding)
+        admitted = _placed(workload, "f" if simple else draw(st.sampled_from("ffg")), reserved_at)
+        charge = SnapshotIndex(world).held(admitted)
         if charge.amounts and usage.fits(charge):
             usage = usage.after(charged=[charge])
-            holdings.append(holding)
+            admitted_workloads.append(admitted)
     return replace(
         world,
-        holdings=tuple(holdings),
+        admitted_workloads=tuple(admitted_workloads),
         waiting=tuple(
             draw(workloads(f"w{number}", local_queues=doors, simple=simple))
             for number in range(draw(st.integers(1, waiting)))
@@ -95,7 +95,7 @@ def in_use(
     )
 
 
-def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> Holding:
+def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> AdmittedWorkload:
     """Let a simple workload hold all its GPUs of one flavor."""
     assigned = tuple(
         PodSetAssignment(
@@ -105,7 +105,7 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> Holding:
         )
         for each in workload.pod_sets
     )
-    return Holding(
+    return AdmittedWorkload(
         workload=workload,
         admission=Admission(queue=QueueName(workload.queue[3]), pod_sets=assigned),
         reserved_at=reserved_at,
@@ -184,15 +184,20 @@ def test_victims_are_found_whenever_all_of_lower_priority_would_do(
     """In a single queue the question has a plain answer."""
     total = max(12, sum(size for size, _ in running))
     rules = PreemptionRules(within_queue="LowerPriority")
-    holdings = tuple(
+    admitted_workloads = tuple(
         _placed(job(f"r{index}", "q", size, priority=prio), "f", Instant(index))
         for index, (size, prio) in enumerate(running)
     )
-    holdings = tuple(
-        replace(each, admission=replace(each.admission, queue=QueueName("q"))) for each in holdings
+    admitted_workloads = tuple(
+        replace(each, admission=replace(each.admission, queue=QueueName("q")))
+        for each in admitted_workloads
     )
     mine = job("w", "q", wanted, priority=priority)
-    world = world_of(queue("q", str(total), preemption=rules), holdings=holdings, waiting=(mine,))
+    world = world_of(
+        queue("q", str(total), preemption=rules),
+        admitted_workloads=admitted_workloads,
+        waiting=(mine,),
+    )
     made = plan(restore(world), NOW)
     free = total - sum(size for size, _ in running)
     lower = sum(size for size, prio in running if prio < priority)
@@ -270,7 +275,7 @@ def test_the_order_of_simultaneous_events_does_not_matter(
     state_laws.settle(state, NOW)
     states = [restore(snapshot(state)) for _ in range(2)]
     arrivals = tuple(_renamed(each) for each in later.waiting)
-    told = list(as_changes(replace(later, waiting=arrivals, holdings=())))
+    told = list(as_changes(replace(later, waiting=arrivals, admitted_workloads=())))
     told = dice.sample(told, k=min(len(told), dice.randint(1, 6)))
     for each in states:
         for change in told:

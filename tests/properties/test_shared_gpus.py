@@ -99,7 +99,7 @@ def check_devices(state: ClusterState) -> None:
         whole = 0
         for running in state.running.values():
             for pod_set, given in zip(
-                running.holding.workload.pod_sets, running.holding.admission.pod_sets, strict=True
+                running.admitted.workload.pod_sets, running.admitted.admission.pod_sets, strict=True
             ):
                 wanted = dict(pod_set.requests)
                 where = [name for name, count in given.nodes for _ in range(count)]

@@ -80,14 +80,14 @@ class Manifests:
 
     def _workloads(self, found: Snapshot, state: ClusterState) -> Iterator[Change]:
         """Yield workloads that are new, or pending and edited; deleted ones stay deleted."""
-        for holding in found.holdings:
-            if holding.workload.key not in self._told:
-                yield changes.WorkloadHolds(holding)
+        for admitted in found.admitted_workloads:
+            if admitted.workload.key not in self._told:
+                yield changes.WorkloadHolds(admitted)
         for workload in found.waiting:
             older = self._told.get(workload.key)
             if older is None or (older != workload and workload.key in state.waiting):
                 yield changes.WorkloadWaits(workload)
-        known = [*found.waiting, *(holding.workload for holding in found.holdings)]
+        known = [*found.waiting, *(admitted.workload for admitted in found.admitted_workloads)]
         self._told.update((workload.key, workload) for workload in known)
 
     def check_warnings(self, part: Part) -> None:

@@ -37,7 +37,7 @@ from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.workload import CheckState, Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, CheckState, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.snapshots import pending, snapshot
@@ -112,7 +112,7 @@ class Story:
         for name, body in self._workloads(part):
             wanted = self._workload(name, body)
             queue = self.cluster.queue_of(wanted, body)
-            self.state.apply(changes.WorkloadHolds(values.holding(wanted, body, queue)))
+            self.state.apply(changes.WorkloadHolds(values.admitted(wanted, body, queue)))
 
     def _workloads(self, part: Part) -> list[tuple[str, Part]]:
         """List the workloads of a step; `copies: 3` makes three, named -1, -2, -3."""
@@ -135,12 +135,12 @@ class Story:
 
     def _leave(self, part: Part) -> None:
         for name in part.names():
-            key = self._holding(part, name).workload.key
+            key = self._admitted(part, name).workload.key
             leave(self.state, key, self.clock, self._stops.pop(key, None))
 
     def _give_up(self, part: Part) -> None:
         for name in part.names():
-            if self._holding(part, name).keeps is None:
+            if self._admitted(part, name).keeps is None:
                 raise mismatch(part, f"{key_of(name)} was not told to give up pods")
             give_up(self.state, key_of(name))
 
@@ -153,11 +153,11 @@ class Story:
 
     def _ready(self, part: Part) -> None:
         for name in part.names():
-            self._replace(self._holding(part, name), ready=True)
+            self._replace(self._admitted(part, name), ready=True)
 
     def _reclaim(self, part: Part) -> None:
         for name, count in part.entries():
-            old = self._holding(part, name)
+            old = self._admitted(part, name)
             pods = count if not count.is_scalar() else Part({"main": count.value}, count.path)
             done = tuple((pod_set, number.whole()) for pod_set, number in pods.entries())
             wanted = msgspec.structs.replace(old.workload, reclaimable=done)
@@ -166,7 +166,7 @@ class Story:
     def _checks(self, part: Part) -> None:
         """Let admission checks of a workload answer; it is admitted when all of them are ready."""
         for name, answers in part.entries():
-            old = self._holding(part, name)
+            old = self._admitted(part, name)
             states = {check.name: check for check in old.workload.checks}
             for check, answer in answers.entries():
                 state = answer.one_of("Pending", "Ready", "Retry", "Rejected")
@@ -175,15 +175,15 @@ class Story:
             needed = [rule.name for rule in self.state.config.queues[old.admission.queue].checks]
             agreed = all(check in states and states[check].state == "Ready" for check in needed)
             at = self.clock if agreed else None
-            self._replace(old, workload=wanted, admitted=agreed, admitted_at=at)
+            self._replace(old, workload=wanted, may_start=agreed, admitted_at=at)
 
-    def _holding(self, part: Part, name: str) -> Holding:
+    def _admitted(self, part: Part, name: str) -> AdmittedWorkload:
         running = self.state.running.get(key_of(name))
         if running is None:
             raise mismatch(part, f"{key_of(name)} holds no quota")
-        return running.holding
+        return running.admitted
 
-    def _replace(self, old: Holding, **news: Any) -> None:
+    def _replace(self, old: AdmittedWorkload, **news: Any) -> None:
         self.state.apply(changes.WorkloadHolds(msgspec.structs.replace(old, **news)))
 
     def _apply(self, part: Part) -> None:
@@ -302,11 +302,13 @@ class Story:
     def _now(self, part: Part) -> None:
         """Compare the running, reserved, terminating and pending workloads: exactly these."""
         given = part.fields("runs", "reserved", "leaving", "waits")
-        holdings = snapshot(self.state).holdings
+        admitted_workloads = snapshot(self.state).admitted_workloads
         actual = {
-            "runs": [h.workload.key for h in holdings if h.admitted and not h.evicting],
-            "reserved": [h.workload.key for h in holdings if not h.admitted and not h.evicting],
-            "leaving": [h.workload.key for h in holdings if h.evicting],
+            "runs": [h.workload.key for h in admitted_workloads if h.may_start and not h.evicting],
+            "reserved": [
+                h.workload.key for h in admitted_workloads if not h.may_start and not h.evicting
+            ],
+            "leaving": [h.workload.key for h in admitted_workloads if h.evicting],
             "waits": self._waiting(),
         }
         for field, names in given.items():
@@ -349,7 +351,7 @@ class Story:
 
     def _priorities(self, part: Part) -> None:
         now = snapshot(self.state)
-        workloads = [*now.waiting, *(holding.workload for holding in now.holdings)]
+        workloads = [*now.waiting, *(admitted.workload for admitted in now.admitted_workloads)]
         actual = {workload.key: workload.priority for workload in workloads}
         for name, wanted in part.entries():
             if actual.get(key_of(name)) != wanted.whole():

@@ -48,7 +48,13 @@ from unisono.engine.model.queue import (
 )
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
-from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, Workload
+from unisono.engine.model.workload import (
+    Admission,
+    AdmittedWorkload,
+    PodSet,
+    PodSetAssignment,
+    Workload,
+)
 from unisono.kinds.arrays import read_array
 
 DEFAULT_FLAVOR = FlavorName("f")
@@ -313,14 +319,14 @@ def _toleration(part: Part) -> Toleration:
     return Toleration(shape["key"], "Equal" if value else "Exists", value, effect)
 
 
-def holding(wanted: Workload, part: Part, queue: ClusterQueue) -> Holding:
+def admitted(wanted: Workload, part: Part, queue: ClusterQueue) -> AdmittedWorkload:
     """Read a workload that runs already: on the flavors named, else on the first of each group."""
 
     def flag(field: str, default: bool) -> bool:
         return part[field].flag() if field in part.value else default
 
     since = part["since"].milliseconds() if "since" in part.value else wanted.created_at
-    return Holding(
+    return AdmittedWorkload(
         workload=wanted,
         admission=Admission(
             queue=queue.name,
@@ -336,7 +342,7 @@ def holding(wanted: Workload, part: Part, queue: ClusterQueue) -> Holding:
         ),
         reserved_at=Instant(since),
         evicting=flag("evicting", False),
-        admitted=flag("admitted", True),
+        may_start=flag("admitted", True),
         ready=flag("ready", True),
     )
 

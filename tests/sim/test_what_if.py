@@ -57,7 +57,7 @@ def alone(*jobs: tuple[str, str, int, int | None], strategy: str = "BestEffortFI
     """Return one queue of four GPUs, all of which `h` has for a hundred seconds."""
     return snapshot(
         queue("q", "4", strategy=strategy),
-        holdings=(running(limited("h", "q", 4, 100)),),
+        admitted_workloads=(running(limited("h", "q", 4, 100)),),
         waiting=in_turn(*jobs),
     )
 
@@ -87,7 +87,7 @@ def test_queues_compete_for_what_their_cohort_has_and_stop_at_their_own_limits()
     lends = snapshot(
         queue("q", "4", "c"),
         queue("r", "4", "c"),
-        holdings=(running(limited("h", "q", 8, 100)),),
+        admitted_workloads=(running(limited("h", "q", 8, 100)),),
         waiting=in_turn(("a", "r", 6, 50), ("asked", "q", 4, 10)),
     )
     assert start_of(lends) == 150
@@ -101,16 +101,16 @@ def test_queues_compete_for_what_their_cohort_has_and_stop_at_their_own_limits()
 def test_counts_nodes_where_they_are_fewer_than_quota() -> None:
     node = Node(name=NodeName("n"), allocatable=amounts({"gpu": 4}))
     sets = (pods(4, {"gpu": 1}),)
-    holding = running(msgspec.structs.replace(limited("h", "q", 4, 100), pod_sets=sets))
+    admitted = running(msgspec.structs.replace(limited("h", "q", 4, 100), pod_sets=sets))
     placed = tuple(
         msgspec.structs.replace(one, nodes=((NodeName("n"), 4),))
-        for one in holding.admission.pod_sets
+        for one in admitted.admission.pod_sets
     )
-    admission = msgspec.structs.replace(holding.admission, pod_sets=placed)
+    admission = msgspec.structs.replace(admitted.admission, pod_sets=placed)
     world = snapshot(
         queue("q", "100"),
         nodes=(node,),
-        holdings=(msgspec.structs.replace(holding, admission=admission),),
+        admitted_workloads=(msgspec.structs.replace(admitted, admission=admission),),
         waiting=in_turn(("a", "q", 3, 50), ("asked", "q", 2, 10)),
     )
     assert start_of(world) == 150
@@ -167,7 +167,7 @@ def test_a_job_may_start_and_be_preempted_at_one_instant() -> None:
     world = snapshot(
         queue("a", "4", "c", preemption=PreemptionRules(reclaim="Any")),
         queue("b", "4", "c"),
-        holdings=(running(limited("h", "a", 8, 100)),),
+        admitted_workloads=(running(limited("h", "a", 8, 100)),),
         waiting=in_turn(
             ("one", "a", 2, 10), ("two", "a", 2, 10), ("big", "b", 6, 10), ("asked", "b", 8, 10)
         ),

@@ -19,7 +19,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
+from unisono.engine.model.workload import Admission, AdmittedWorkload, PodSet, Workload
 
 
 def passes(snapshot: Snapshot, plan: Plan) -> None:
@@ -66,7 +66,7 @@ def started(workload: Workload, *places: Mapping[str, int]) -> Plan:
     return plan(admissions=(admit(workload, admission=on(admission(workload), *places)),))
 
 
-def there(workload: Workload, *places: Mapping[str, int], **options: Any) -> Holding:
+def there(workload: Workload, *places: Mapping[str, int], **options: Any) -> AdmittedWorkload:
     """Let a workload run on nodes."""
     held = running(workload, **options)
     return replace(held, admission=on(held.admission, *places))

@@ -18,7 +18,7 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission
 
 # 2^12 subsets with a few tree walks each take well under a second.
-MOST_HOLDINGS = 12
+MOST_ADMITTED = 12
 
 Keys = frozenset[WorkloadKey]
 
@@ -59,14 +59,16 @@ def smallest_sets(question: Question) -> list[Keys]:
     """Return every minimal set of victims: enough, and none of them could stay."""
     index = SnapshotIndex(question.snapshot)
     enough: list[Keys] = []
-    for part in _subsets(frozenset(index.holdings)):  # small sets come first
+    for part in _subsets(frozenset(index.admitted_workloads)):  # small sets come first
         if not any(found <= part for found in enough) and _fits(question, index, part):
             enough.append(part)
     return enough
 
 
 def _subsets(keys: Keys) -> Iterator[Keys]:
-    assert len(keys) <= MOST_HOLDINGS, f"{len(keys)} holdings are too many to try all subsets"
+    assert len(keys) <= MOST_ADMITTED, (
+        f"{len(keys)} admitted workloads are too many to try all subsets"
+    )
     for size in range(len(keys) + 1):
         for part in combinations(sorted(keys), size):
             yield frozenset(part)
@@ -75,8 +77,8 @@ def _subsets(keys: Keys) -> Iterator[Keys]:
 def _fits(question: Question, index: SnapshotIndex, gone: Keys) -> bool:
     workload = index.waiting[question.preemptor]
     charge = index.charge(workload, question.admission)
-    leaving = gone | ({workload.replaces} & index.holdings.keys())
-    staying = [held for key, held in index.holdings.items() if key not in leaving]
+    leaving = gone | ({workload.replaces} & index.admitted_workloads.keys())
+    staying = [held for key, held in index.admitted_workloads.items() if key not in leaving]
     usage = QuotaUsage(index.tree, [index.held(each) for each in staying])
     node = queue_node(charge.queue)
     return usage.fits(charge) and (

@@ -34,7 +34,7 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import (
     Admission,
-    Holding,
+    AdmittedWorkload,
     PodSet,
     PodSetAssignment,
     Workload,
@@ -127,9 +127,9 @@ def admission(workload: Workload, flavor: str = "f") -> Admission:
     )
 
 
-def running(workload: Workload, flavor: str = "f", **options: Any) -> Holding:
+def running(workload: Workload, flavor: str = "f", **options: Any) -> AdmittedWorkload:
     """Let a workload hold what it asks for."""
-    return Holding(workload=workload, admission=admission(workload, flavor), **options)
+    return AdmittedWorkload(workload=workload, admission=admission(workload, flavor), **options)
 
 
 def admit(workload: Workload, flavor: str = "f", **options: Any) -> Admit:

@@ -503,14 +503,14 @@ class Story:
                     state.apply(changes.WorkloadGone(pick(sorted(state.running))))
             case "grow":
                 if state.running:
-                    old = state.running[pick(sorted(state.running))].holding.workload
+                    old = state.running[pick(sorted(state.running))].admitted.workload
                     state.apply(changes.WorkloadWaits(_grown(pick, old, f"w{self.number}")))
             case "cycle":
                 state_laws.carried_out(state, self.decide())
             case _:
-                for key in sorted(k for k, each in state.running.items() if each.holding.evicting):
+                for key in sorted(k for k, each in state.running.items() if each.admitted.evicting):
                     leave(state, key, self.now)
-                for key in sorted(k for k, each in state.running.items() if each.holding.keeps):
+                for key in sorted(k for k, each in state.running.items() if each.admitted.keeps):
                     give_up(state, key)
 
     def decide(self) -> Any:

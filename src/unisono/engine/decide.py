@@ -108,7 +108,7 @@ class Decisions:
             return _wait(nominee, "retry", delays)
         if nominee.waiting.workload.replaces in self.victims:
             return _skip(nominee, overlapping=True)
-        if any(target.running.holding.workload.key in self.victims for target in targets):
+        if any(target.running.admitted.workload.key in self.victims for target in targets):
             return self._share_victims(nominee)
         if targets:
             return self._preempt(nominee)
@@ -172,7 +172,7 @@ class Decisions:
         leaving = tuple(
             named(target)
             for target in nominee.targets
-            if target.running.holding.workload.key in self.victims
+            if target.running.admitted.workload.key in self.victims
         )
         second = nominate(
             self.state,
@@ -454,7 +454,7 @@ def _wait(
             workload=nominee.key, queue=nominee.cq.spec.name, blockers=blockers
         ),
         unblocked_by=unblocked_by,
-        watches_holdings=nominee.cq.spec.preemption != NO_RULES,
+        watches_admitted=nominee.cq.spec.preemption != NO_RULES,
         lacks_nodes=nominee.lacks_nodes,
     )
 

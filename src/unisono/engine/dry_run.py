@@ -77,7 +77,7 @@ def refuse_broken_repair(
 ) -> None:
     """Ask the auditor about the new nodes of an admitted workload."""
     nothing = Plan(based_on=state.version, now=state.now)
-    workload = state.running[key].holding.workload
+    workload = state.running[key].admitted.workload
     violations = audit_repair(snapshot_for(state, nothing), workload, repaired, purchase)
     if violations:
         raise BrokenPlan("; ".join(str(violation) for violation in violations))
@@ -87,16 +87,16 @@ def leave(state: ClusterState, key: WorkloadKey, now: Instant, stop: Stop | None
     """Let an evicted workload's pods be gone: it gives its quota back and waits again."""
     running = state.running[key]
     if stop is not None:
-        workload = after_stop(running.holding, stop, state.policy, now)
+        workload = after_stop(running.admitted, stop, state.policy, now)
     else:
         calm_ms = running.cq.spec.preemption.min_runtime_ms
-        workload = after_preemption(running.holding, now, calm_ms=calm_ms)
+        workload = after_preemption(running.admitted, now, calm_ms=calm_ms)
     state.apply(WorkloadWaits(workload))
 
 
 def give_up(state: ClusterState, key: WorkloadKey) -> None:
     """Let the pods be gone that a workload was told to give up: it goes on with the others."""
-    holding = state.running[key].holding
-    assert holding.keeps is not None, f"{key} was not told to give up anything"
-    smaller = msgspec.structs.replace(holding, admission=holding.keeps, keeps=None)
+    admitted = state.running[key].admitted
+    assert admitted.keeps is not None, f"{key} was not told to give up anything"
+    smaller = msgspec.structs.replace(admitted, admission=admitted.keeps, keeps=None)
     state.apply(WorkloadHolds(smaller))

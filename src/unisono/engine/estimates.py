@@ -66,7 +66,7 @@ def estimates(
     timeline = Timeline(rules, lasts)  # of its own, as if the policy were conservative
     try:
         for running in state.running.values():
-            timeline.started(running, running.holding.running_since)
+            timeline.started(running, running.admitted.running_since)
         for cq, waiting in first:
             timeline.entered(waiting, cq)
         reserved_nodes = ReservedNodes(placement_of(state))

@@ -1,7 +1,7 @@
 """Evictions that no preemptor asks for: stopped queues, deadlines, failed checks, deactivation.
 
 Hold lets admitted workloads run on and takes back reservations that were not admitted yet;
-HoldAndDrain takes everything back (spec quota §11). The rules for a single holding (deadlines,
+HoldAndDrain takes everything back (spec quota §11). The rules for a single workload (deadlines,
 checks, deactivation) are in `state/lifecycle.py`.
 """
 
@@ -24,8 +24,8 @@ def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:
     stops: dict[WorkloadKey, Stop] = {}
     for key in state.eviction_triggers.suspects:
         state.evaluating = key
-        holding = state.running[key].holding
-        stop = None if holding.evicting else stop_for(holding, state.policy, now)
+        admitted = state.running[key].admitted
+        stop = None if admitted.evicting else stop_for(admitted, state.policy, now)
         if stop is not None:
             stops[key] = stop
     for stop in _from_stopped_queues(state):
@@ -42,6 +42,6 @@ def _from_stopped_queues(state: ClusterState) -> Iterator[Stop]:
         of_queue = isinstance(stopped, ClusterQueueState)
         reason: StopReason = "ClusterQueueStopped" if of_queue else "LocalQueueStopped"
         for key, running in stopped.running.items():
-            holding = running.holding
-            if not holding.evicting and (blocker.drain or not holding.admitted):
+            admitted = running.admitted
+            if not admitted.evicting and (blocker.drain or not admitted.may_start):
                 yield Stop(workload=key, reason=reason)

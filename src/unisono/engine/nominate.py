@@ -141,10 +141,10 @@ def nominate(
     mark = transaction.mark()
     if replaced is not None:
         transaction.remove(replaced.charges)  # its pods stay where they are
-        allowed = flavors_kept(replaced.holding.admission, waiting.shape)
+        allowed = flavors_kept(replaced.admitted.admission, waiting.shape)
     nodes = None
     if state.nodes.has_nodes:
-        kept = replaced.holding.admission if replaced is not None else None
+        kept = replaced.admitted.admission if replaced is not None else None
         excluded = state.reserved.excluded_nodes(workload, begin)
         search = NodeSearch(placement_of(state), waiting, kept, excluded)
         nodes = _node_options(state, cq, search, transaction, now, starts_now=start is None)
@@ -468,7 +468,7 @@ class _AssignmentSearch:
             return _Outcome(assignment, targets)
         if nodes.can_buy is not None:
             targets = self.victims.victims_for(assignment, anywhere=True)
-            evicted = [target.running.holding.workload.key for target in targets]
+            evicted = [target.running.admitted.workload.key for target in targets]
             if nodes.can_buy(assignment, evicted):
                 return _Outcome(assignment, targets, buys=bool(targets))
         blocker = msgspec.structs.replace(no_place, tried_preemption=True)

@@ -149,7 +149,7 @@ def _shared(provisioner: Provisioner, nominee: Nominee) -> Labels:
         keys.append(MODEL_LABEL)
     rows = [
         table.row_of[name]
-        for one in nominee.replaced.holding.admission.pod_sets
+        for one in nominee.replaced.admitted.admission.pod_sets
         for name, _ in one.nodes
         if name in table.row_of
     ]

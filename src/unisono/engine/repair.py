@@ -48,7 +48,7 @@ def repair(
 ) -> Admission | GangDoesNotFit:
     """Find other nodes for the pods of an admitted workload that were on lost ones."""
     state.refresh()
-    admission = state.running[key].holding.admission
+    admission = state.running[key].admitted.admission
     gang = _missing(state, key, lost, stays)
     answer = _place(placement_of(state), gang, admission, lost, stays)
     if isinstance(answer, GangDoesNotFit):
@@ -68,8 +68,8 @@ def replacement(
     if market is None:
         return None
     state.refresh()
-    holding = state.running[key].holding
-    workload, admission = holding.workload, holding.admission
+    admitted = state.running[key].admitted
+    workload, admission = admitted.workload, admitted.admission
     gang = _missing(state, key, lost, stays)
     provisioner = Provisioner(state, Catalogue(market), state.now)
     for pins in _pins(state, admission, lost):
@@ -87,8 +87,8 @@ def place_reserved(
 ) -> Admission | GangDoesNotFit:
     """Find nodes for all pods of a workload; `selectors` are labels that each pod set needs."""
     state.refresh()
-    holding = state.running[key].holding
-    workload, admission = holding.workload, holding.admission
+    admitted = state.running[key].admitted
+    workload, admission = admitted.workload, admitted.admission
     given = {one.name: one.count for one in admission.pod_sets}
     counts = tuple(given.get(one.name, 0) for one in workload.pod_sets)
     excluded = state.reserved.excluded_nodes(workload, state.now)
@@ -114,8 +114,8 @@ def _missing(
     state: ClusterState, key: WorkloadKey, lost: Collection[NodeName], stays: Stays
 ) -> Gang:
     """Return the pods of an admitted workload that have no node any more, as a gang."""
-    holding = state.running[key].holding
-    workload, admission = holding.workload, holding.admission
+    admitted = state.running[key].admitted
+    workload, admission = admitted.workload, admitted.admission
     missing = {
         one.name: sum(
             max(0, pods - len(stays.get((one.name, node), ())))

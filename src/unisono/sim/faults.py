@@ -188,7 +188,7 @@ class ExternalEvents:
         hit = [
             key
             for key, running in self._state.running.items()
-            for pod_set in running.holding.admission.pod_sets
+            for pod_set in running.admitted.admission.pod_sets
             if any(name in gone for name, _ in pod_set.nodes)
         ]
         for key in sorted(dict.fromkeys(hit)):

@@ -64,7 +64,7 @@ class CountedPool:
         running = [
             one
             for one in state.running.values()
-            if _amount(one.holding.workload, self.resource) and _shares(one.cq, tree)
+            if _amount(one.admitted.workload, self.resource) and _shares(one.cq, tree)
         ]
         ahead = [
             (one, waiting.workload)
@@ -74,10 +74,10 @@ class CountedPool:
         queues = {one: number for number, one in enumerate(state.queues.values())}
         self._queue_of = [queues[one.cq] for one in running]
         self._wanted = [_amount(one, self.resource) for _, one in ahead]
-        self._held = [_amount(one.holding.workload, self.resource) for one in running]
+        self._held = [_amount(one.admitted.workload, self.resource) for one in running]
         self._most = [_most(one.node, self.resource) for one in queues]
         self._free = max(0, capacity - sum(self._held))
-        limits = [one.holding.workload.longest_ms or default_ms for one in running]
+        limits = [one.admitted.workload.longest_ms or default_ms for one in running]
         self._limits = _column(limits)
         self._past = _column([_past(one, self._now) for one in running])
         self._lengths = _column([one.longest_ms or default_ms for _, one in ahead])
@@ -194,7 +194,7 @@ def _amount(workload: Workload, resource: ResourceName) -> int:
 
 
 def _past(running: Running, now: Instant) -> int:
-    return max(0, now - running.holding.running_since)
+    return max(0, now - running.admitted.running_since)
 
 
 def _column(values: Sequence[int | None]) -> NDArray[np.float64]:

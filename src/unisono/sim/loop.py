@@ -355,7 +355,7 @@ class _Run:
         assert self._rented is not None, "only gangs that wait for machines have opportunistic jobs"
         for opportunistic in self._rented.jobs_to_evict(admit):
             self._interrupt(self._row_of[opportunistic], now)
-            self.state.submit(self.state.running[opportunistic].holding.workload)
+            self.state.submit(self.state.running[opportunistic].admitted.workload)
 
     def _lose(self, key: WorkloadKey, now: float) -> None:
         """Requeue a job whose node failed, or give it up after too many interruptions."""
@@ -363,7 +363,7 @@ class _Run:
         self._interrupt(row, now, is_lost=True)
         self.interruptions[row] = self.interruptions.get(row, 0) + 1
         if self.interruptions[row] < MOST_INTERRUPTIONS:
-            self.state.submit(self.state.running[key].holding.workload)
+            self.state.submit(self.state.running[key].admitted.workload)
         else:
             self.state.remove(key)
 

@@ -106,9 +106,9 @@ class RentedMachines:
                 node_claim, launched, now + self.provisioning.ready_s(node_claim.node)
             )
         # Until then, short jobs may use the nodes that it holds.
-        holding = self.state.running[admit.workload].holding
+        admitted = self.state.running[admit.workload].admitted
         self.state.apply(
-            WorkloadHolds(msgspec.structs.replace(holding, ready_by=purchase.ready_by))
+            WorkloadHolds(msgspec.structs.replace(admitted, ready_by=purchase.ready_by))
         )
         last = max(self._machines[node_claim.node].ready for node_claim in purchase.lots)
         self._coming[admit.workload] = (admit, purchase)
@@ -237,9 +237,9 @@ class RentedMachines:
         self.state.apply(MarketSet(after_arrival(self._market, purchase)))
         for node_claim in purchase.lots:
             self._join(self._machines[node_claim.node])
-        holding = self.state.running[key].holding
+        admitted = self.state.running[key].admitted
         started = msgspec.structs.replace(
-            holding, admitted=True, admitted_at=instant, ready_by=None
+            admitted, may_start=True, admitted_at=instant, ready_by=None
         )
         self.state.apply(WorkloadHolds(started))
         return msgspec.structs.replace(admit, purchase=None)

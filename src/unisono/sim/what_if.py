@@ -219,7 +219,7 @@ class _SimulatedRuns:
             if workload.key not in known:
                 limit = workload.longest_ms or _default_ms(self._world.policy)
                 running = self._state.running.get(workload.key)
-                since = running.holding.running_since if running is not None else now
+                since = running.admitted.running_since if running is not None else now
                 # Without a time limit it runs beyond the horizon.
                 known[workload.key] = (
                     2 * HORIZON_MS if limit is None else _length(rng, limit, max(0, now - since))
@@ -255,7 +255,7 @@ def _alone(world: Snapshot, key: WorkloadKey) -> Constraint | None:
     mine = tuple(one for one in world.waiting if one.key == key)
     empty = msgspec.structs.replace(
         world,
-        holdings=(),
+        admitted_workloads=(),
         pods=(),
         waiting=mine,
         preemptors=(),
@@ -315,9 +315,9 @@ class _SimulatedRun:
         self._default_ms = _default_ms(world.policy)
         # With backfill one scheduling cycle decides everything.
         self._most_cycles = MOST_CYCLES if world.policy.backfill is None else 1
-        for holding in world.holdings:
-            past = max(0, world.now - holding.running_since)
-            self._will_end(holding.workload, world.now, past)
+        for admitted in world.admitted_workloads:
+            past = max(0, world.now - admitted.running_since)
+            self._will_end(admitted.workload, world.now, past)
 
     def start_of(self, key: WorkloadKey, now: Instant) -> Instant | None:
         """Return when a workload starts; None if not before the horizon."""
@@ -347,7 +347,7 @@ class _SimulatedRun:
                     return True
                 running = self._state.running.get(admit.workload)
                 if running is not None:  # else it was preempted in the same cycle
-                    self._will_end(running.holding.workload, now, 0)
+                    self._will_end(running.admitted.workload, now, 0)
         return False
 
     def _will_end(self, workload: Workload, now: Instant, past_ms: int) -> None:

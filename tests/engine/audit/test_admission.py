@@ -64,7 +64,7 @@ def test_a_workload_that_may_not_start_may_not_preempt() -> None:
     world = snapshot(
         queue("q", preemption=PreemptionRules(within_queue="LowerPriority")),
         waiting=(high,),
-        holdings=(running(job("low", "q", 4)),),
+        admitted_workloads=(running(job("low", "q", 4)),),
     )
     breaks("not-queueable", world, plan(preemptions=(preempt(high, "low"),)))
 
@@ -131,11 +131,11 @@ def test_an_unknown_namespace_still_has_its_name() -> None:
 def test_block_admission_waits_for_pods() -> None:
     policy = Policy(pods_ready=PodsReady(block_admission=True))
     starting = running(job("first", "q", 1), ready=False)
-    world = snapshot(queue("q"), waiting=(JOB,), holdings=(starting,), policy=policy)
+    world = snapshot(queue("q"), waiting=(JOB,), admitted_workloads=(starting,), policy=policy)
     breaks("pods-not-ready", *admits(world))
-    passes(*admits(snapshot(queue("q"), waiting=(JOB,), holdings=(starting,))))
+    passes(*admits(snapshot(queue("q"), waiting=(JOB,), admitted_workloads=(starting,))))
     leaving = msgspec.structs.replace(starting, evicting=True)
-    passes(*admits(msgspec.structs.replace(world, holdings=(leaving,))))
+    passes(*admits(msgspec.structs.replace(world, admitted_workloads=(leaving,))))
 
 
 def test_block_admission_lets_one_start_at_a_time() -> None:
@@ -180,11 +180,11 @@ GROWN = job("grown", "q", 4, replaces=OLD.key)
 
 
 def test_a_slice_replaces_the_one_it_grew_out_of() -> None:
-    world = snapshot(queue("q"), waiting=(GROWN,), holdings=(running(OLD),))
+    world = snapshot(queue("q"), waiting=(GROWN,), admitted_workloads=(running(OLD),))
     passes(*admits(world, replaces=OLD.key))
     breaks("slice", *admits(world))
     other = running(job("other", "q", 1))
-    both = msgspec.structs.replace(world, holdings=(running(OLD), other))
+    both = msgspec.structs.replace(world, admitted_workloads=(running(OLD), other))
     breaks("slice", *admits(both, replaces=other.workload.key))
     finished = snapshot(queue("q"), waiting=(GROWN,))
     passes(*admits(finished))
@@ -192,5 +192,5 @@ def test_a_slice_replaces_the_one_it_grew_out_of() -> None:
 
 def test_a_slice_keeps_its_flavor() -> None:
     two = queue("q", groups=(group({"f": {"gpu": "4"}, "g": {"gpu": "4"}}),))
-    world = snapshot(two, waiting=(GROWN,), holdings=(running(OLD, "g"),))
+    world = snapshot(two, waiting=(GROWN,), admitted_workloads=(running(OLD, "g"),))
     breaks("slice", *admits(world, replaces=OLD.key))

@@ -12,13 +12,13 @@ from unisono.engine.model.workload import Workload
 A, B = (msgspec.structs.replace(job(name, "q"), array="ns/sweep", array_limit=1) for name in "ab")
 
 
-def cluster(*waiting: Workload, holding: Workload | None = None) -> Snapshot:
-    holdings = () if holding is None else (running(holding),)
-    return snapshot(queue("q", "9"), waiting=waiting, holdings=holdings)
+def cluster(*waiting: Workload, admitted: Workload | None = None) -> Snapshot:
+    admitted_workloads = () if admitted is None else (running(admitted),)
+    return snapshot(queue("q", "9"), waiting=waiting, admitted_workloads=admitted_workloads)
 
 
 def test_starting_and_running_workloads_count_together() -> None:
     passes(cluster(A), plan(admissions=(admit(A),)))
-    breaks("array", cluster(B, holding=A), plan(admissions=(admit(B),)))
+    breaks("array", cluster(B, admitted=A), plan(admissions=(admit(B),)))
     other = msgspec.structs.replace(A, array="ns/other")
-    passes(cluster(B, holding=other), plan(admissions=(admit(B),)))
+    passes(cluster(B, admitted=other), plan(admissions=(admit(B),)))

@@ -100,11 +100,11 @@ def test_without_a_minimum_nothing_shrinks() -> None:
 def test_a_slice_is_partial_only_if_it_says_so() -> None:
     old = running(job("old", "q", 1))
     whole = of(pods(4, {"gpu": 1}), replaces=old.workload.key)
-    breaks("count", *case(whole, take("main", 3, gpu="f"), holdings=(old,)))
+    breaks("count", *case(whole, take("main", 3, gpu="f"), admitted_workloads=(old,)))
     loose = of(pods(4, {"gpu": 1}, min_count=2), replaces=old.workload.key)
-    world, made = case(loose, take("main", 3, gpu="f"), holdings=(old,))
+    world, made = case(loose, take("main", 3, gpu="f"), admitted_workloads=(old,))
     assert "count" not in {one.rule for one in audit(world, made)}
-    breaks("count", *case(loose, take("main", 1, gpu="f"), holdings=(old,)))
+    breaks("count", *case(loose, take("main", 1, gpu="f"), admitted_workloads=(old,)))
 
 
 def test_every_covered_resource_gets_a_flavor() -> None:

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 def test_an_empty_plan_is_a_good_plan() -> None:
     passes(snapshot(), plan())
-    passes(snapshot(queue("q"), holdings=(running(job("over", "q", 99)),)), plan())
+    passes(snapshot(queue("q"), admitted_workloads=(running(job("over", "q", 99)),)), plan())
 
 
 def test_scenario_78_a_plan_as_users_see_it() -> None:
@@ -35,7 +35,7 @@ def test_scenario_78_a_plan_as_users_see_it() -> None:
         queue("shared", "10", "k"),
         queue("alone", "4"),
         waiting=(prod, small),
-        holdings=(running(job("dev", "team-b", 6, priority=100)),),
+        admitted_workloads=(running(job("dev", "team-b", 6, priority=100)),),
     )
     leave = preempt(prod, "dev", reason="InCohortReclaimWhileBorrowing")
     passes(world, plan(admissions=(admit(small),), preemptions=(leave,)))

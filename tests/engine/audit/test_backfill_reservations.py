@@ -27,8 +27,10 @@ LONG = lasting(of(pods(1, {"gpu": 4})), 51, "long")
 
 
 def cluster(*waiting: Workload) -> Snapshot:
-    holding = there(RUNS, {"n1": 1})
-    return replace(world(machine("n1"), waiting=waiting, holdings=(holding,)), policy=POLICY)
+    admitted = there(RUNS, {"n1": 1})
+    return replace(
+        world(machine("n1"), waiting=waiting, admitted_workloads=(admitted,)), policy=POLICY
+    )
 
 
 def dated(plan: Plan, start: int) -> Plan:

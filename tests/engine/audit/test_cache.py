@@ -17,13 +17,13 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, NodePod
 from unisono.engine.model.resources import FlavorResource, amounts
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 
 NODES = [machine(f"n{number}", 64) for number in range(4)]
 PORT = HostPort(port=80)
 
 
-def holding(name: str, chance: random.Random) -> Holding:
+def admitted(name: str, chance: random.Random) -> AdmittedWorkload:
     ports = (PORT,) if chance.random() < 0.3 else ()
     gang = of(pods(2, {"gpu": chance.randint(1, 3)}, host_ports=ports), name=name)
     one, two = chance.sample(range(4), 2)
@@ -38,7 +38,7 @@ def foreign_pod(name: str, chance: random.Random) -> NodePod:
 def check(cluster: Snapshot, cache: AuditCache) -> None:
     """Compare cached sums with sums computed anew."""
     kept, anew = SnapshotIndex(cluster, cache), SnapshotIndex(cluster)
-    assert kept.holdings == anew.holdings
+    assert kept.admitted_workloads == anew.admitted_workloads
     flavor_resource = FlavorResource("f", "gpu")  # type: ignore[arg-type]
     for one in cluster.queues:
         node = queue_node(one.name)
@@ -61,16 +61,16 @@ def test_cached_sums_equal_recomputed_sums(
     monkeypatch.setattr(audit_cache, "RECOUNT_AFTER", recount_after)
     chance = random.Random(seed)
     cache = AuditCache()
-    holdings: dict[str, Holding] = {}
+    admitted_workloads: dict[str, AdmittedWorkload] = {}
     others: dict[str, NodePod] = {}
     queues = (BIG,)
     for step in range(60):
         name = f"w{chance.randint(0, 9)}"
         match chance.choice(["come", "go", "pod", "no pod", "quota"]):
             case "come":
-                holdings[name] = holding(name, chance)  # also: another one of that name
+                admitted_workloads[name] = admitted(name, chance)  # also: another one of that name
             case "go":
-                holdings.pop(name, None)
+                admitted_workloads.pop(name, None)
             case "pod":
                 others[name] = foreign_pod(name, chance)
             case "no pod":
@@ -80,18 +80,18 @@ def test_cached_sums_equal_recomputed_sums(
         cluster = snapshot(
             *queues,
             nodes=NODES,
-            holdings=tuple(holdings.values()),
+            admitted_workloads=tuple(admitted_workloads.values()),
             pods=tuple(others.values()),
         )
         check(cluster, cache)
 
 
-def test_a_cached_holding_still_fills_its_node() -> None:
+def test_a_cached_admitted_workload_still_fills_its_node() -> None:
     cache = AuditCache()
     old, new = of(pods(1, {"gpu": 6}), name="old"), of(pods(1, {"gpu": 6}), name="new")
-    cluster = snapshot(BIG, nodes=(machine("n0"),), holdings=(there(old, {"n0": 1}),))
+    cluster = snapshot(BIG, nodes=(machine("n0"),), admitted_workloads=(there(old, {"n0": 1}),))
     audit(cluster, msgspec.structs.replace(started(old, {"n0": 1}), admissions=()), cache)
     later = msgspec.structs.replace(cluster, waiting=(new,))
     assert [one.rule for one in audit(later, started(new, {"n0": 1}), cache)] == ["node-overfull"]
-    left = msgspec.structs.replace(later, holdings=())
+    left = msgspec.structs.replace(later, admitted_workloads=())
     assert not audit(left, started(new, {"n0": 1}), cache)

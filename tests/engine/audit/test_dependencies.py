@@ -10,7 +10,7 @@ from tests.support.quota_builders import admit, job, plan, queue, running, snaps
 from unisono.engine.model.dependency import Dependency, DependencyKind, Result
 from unisono.engine.model.names import Instant
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 replace = msgspec.structs.replace
 
@@ -21,13 +21,16 @@ def after(kind: DependencyKind, delay_ms: int = 0) -> Workload:
 
 
 def cluster(
-    waiting: Workload, *, succeeded: bool | None = None, holdings: tuple[Holding, ...] = ()
+    waiting: Workload,
+    *,
+    succeeded: bool | None = None,
+    admitted_workloads: tuple[AdmittedWorkload, ...] = (),
 ) -> Snapshot:
     result = Result(job="ns/x", succeeded=bool(succeeded), ended_at=Instant(0))
     return snapshot(
         queue("q", "9"),
         waiting=(waiting,),
-        holdings=holdings,
+        admitted_workloads=admitted_workloads,
         results=() if succeeded is None else (result,),
     )
 
@@ -58,11 +61,15 @@ def test_results_decide(kind: DependencyKind, succeeded: bool | None, is_met: bo
 def test_one_that_runs_is_not_over_but_started() -> None:
     runs = (running(replace(job("x", "q"), job="ns/x")),)
     waiting = after("afterany")
-    breaks("dependency", cluster(waiting, holdings=runs), plan(admissions=(admit(waiting),)))
+    breaks(
+        "dependency", cluster(waiting, admitted_workloads=runs), plan(admissions=(admit(waiting),))
+    )
     waiting = after("after")
-    passes(cluster(waiting, holdings=runs), plan(admissions=(admit(waiting),)))
+    passes(cluster(waiting, admitted_workloads=runs), plan(admissions=(admit(waiting),)))
     waiting = after("after", delay_ms=10**9)
-    breaks("dependency", cluster(waiting, holdings=runs), plan(admissions=(admit(waiting),)))
+    breaks(
+        "dependency", cluster(waiting, admitted_workloads=runs), plan(admissions=(admit(waiting),))
+    )
 
 
 def test_any_of_several_will_do() -> None:

@@ -20,11 +20,11 @@ JOB = job("a", "q", 2)
 MINUTE = 60_000
 
 
-def world(*, local: StopPolicy = "None", stop: StopPolicy = "None", **holding: Any) -> Snapshot:
+def world(*, local: StopPolicy = "None", stop: StopPolicy = "None", **admitted: Any) -> Snapshot:
     return snapshot(
         queue("q", stop=stop),
         local_queues=(LocalQueue(key=JOB.queue, queue=QueueName("q"), stop=local),),
-        holdings=(running(JOB, **holding),),
+        admitted_workloads=(running(JOB, **admitted),),
         policy=Policy(pods_ready=PodsReady(timeout_ms=5 * MINUTE, recovery_timeout_ms=2 * MINUTE)),
     )
 
@@ -47,8 +47,8 @@ def check(expected: bool, reason: StopReason, snapshot: Snapshot, now: int = 0) 
     ],
 )
 def test_scenario_57_a_stopped_queue(policy: StopPolicy, admitted: bool, expected: bool) -> None:
-    check(expected, "ClusterQueueStopped", world(stop=policy, admitted=admitted))
-    check(expected, "LocalQueueStopped", world(local=policy, admitted=admitted))
+    check(expected, "ClusterQueueStopped", world(stop=policy, may_start=admitted))
+    check(expected, "LocalQueueStopped", world(local=policy, may_start=admitted))
 
 
 def test_the_other_queue_s_stop_is_no_cause() -> None:
@@ -57,20 +57,20 @@ def test_the_other_queue_s_stop_is_no_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("holding", "now", "expected"),
+    ("admitted", "now", "expected"),
     [
         ({"ready": False}, 5 * MINUTE, True),
         ({"ready": False}, 5 * MINUTE - 1, False),
         ({"ready": True}, 5 * MINUTE, False),
-        ({"ready": False, "admitted": False}, 5 * MINUTE, False),
+        ({"ready": False, "may_start": False}, 5 * MINUTE, False),
         ({"ready": False, "reserved_at": Instant(1)}, 5 * MINUTE, False),
         ({"ready": False, "admitted_at": Instant(1)}, 5 * MINUTE, False),
         ({"ready": False, "unready_since": Instant(0)}, 2 * MINUTE, True),
         ({"ready": False, "unready_since": Instant(1)}, 2 * MINUTE, False),
     ],
 )
-def test_pods_that_are_late(holding: dict[str, Any], now: int, expected: bool) -> None:
-    check(expected, "PodsReadyTimeout", world(**holding), now)
+def test_pods_that_are_late(admitted: dict[str, Any], now: int, expected: bool) -> None:
+    check(expected, "PodsReadyTimeout", world(**admitted), now)
 
 
 @pytest.mark.parametrize(("recovery_ms", "expected"), [(None, True), (0, False)])
@@ -79,14 +79,14 @@ def test_a_recovery_may_take_as_long_as_a_start_or_for_ever(
 ) -> None:
     holder = running(JOB, ready=False, unready_since=Instant(0))
     policy = Policy(pods_ready=PodsReady(timeout_ms=MINUTE, recovery_timeout_ms=recovery_ms))
-    awaiting = snapshot(queue("q"), holdings=(holder,), policy=policy)
+    awaiting = snapshot(queue("q"), admitted_workloads=(holder,), policy=policy)
     check(expected, "PodsReadyTimeout", awaiting, MINUTE)
 
 
 @pytest.mark.parametrize("state", ["Pending", "Ready", "Retry", "Rejected"])
 def test_a_check_that_says_no(state: Any) -> None:
     checked = msgspec.structs.replace(JOB, checks=(CheckState("p", state),))
-    asked = snapshot(queue("q"), holdings=(running(checked, admitted=False),))
+    asked = snapshot(queue("q"), admitted_workloads=(running(checked, may_start=False),))
     check(state in ("Retry", "Rejected"), "AdmissionCheck", asked)
 
 
@@ -98,17 +98,17 @@ def test_scenario_58_time_is_up(limit_ms: int | None, now: int, expected: bool) 
     limited = msgspec.structs.replace(JOB, max_execution_ms=limit_ms, past_execution_ms=200)
     again = running(limited, reserved_at=Instant(400), admitted_at=Instant(500))
     reason: StopReason = "MaximumExecutionTimeExceeded"
-    check(expected, reason, snapshot(queue("q"), holdings=(again,)), now)
-    waits = msgspec.structs.replace(again, admitted=False)
-    check(False, reason, snapshot(queue("q"), holdings=(waits,)), now)
+    check(expected, reason, snapshot(queue("q"), admitted_workloads=(again,)), now)
+    waits = msgspec.structs.replace(again, may_start=False)
+    check(False, reason, snapshot(queue("q"), admitted_workloads=(waits,)), now)
 
 
 def test_deactivated_workloads_are_evicted() -> None:
     off = msgspec.structs.replace(JOB, active=False)
-    check(True, "Deactivated", snapshot(queue("q"), holdings=(running(off),)))
+    check(True, "Deactivated", snapshot(queue("q"), admitted_workloads=(running(off),)))
     check(False, "Deactivated", world())
 
 
 def test_no_readiness_timeout_without_wait_for_pods_ready() -> None:
-    calm = snapshot(queue("q"), holdings=(running(JOB, ready=False),))
+    calm = snapshot(queue("q"), admitted_workloads=(running(JOB, ready=False),))
     check(False, "PodsReadyTimeout", calm, 100 * MINUTE)

@@ -40,7 +40,7 @@ def test_workloads_are_pending_or_admitted_as_the_plan_says() -> None:
     breaks("unknown-workload", empty, plan(preemptions=(preempt(A, "low"),)))
     stop = Stop(workload=A.key, reason="ClusterQueueStopped")
     breaks("unknown-workload", empty, plan(stops=(stop,)))
-    runs = snapshot(queue("q"), holdings=(running(A),))
+    runs = snapshot(queue("q"), admitted_workloads=(running(A),))
     breaks("unknown-workload", runs, plan(admissions=(admit(A),)))
     waits = snapshot(queue("q", preemption=RULES), waiting=(HIGH, LOW))
     breaks("unknown-workload", waits, plan(preemptions=(preempt(HIGH, "low"),)))
@@ -57,7 +57,9 @@ def test_one_decision_per_workload() -> None:
 
 
 def test_a_preemptor_may_be_told_what_it_waits_for() -> None:
-    world = snapshot(queue("q", preemption=RULES), waiting=(HIGH,), holdings=(running(LOW),))
+    world = snapshot(
+        queue("q", preemption=RULES), waiting=(HIGH,), admitted_workloads=(running(LOW),)
+    )
     told = Explanation(
         workload=HIGH.key, queue=None, blockers=(WaitingForVictims(victims=(LOW.key,)),)
     )
@@ -77,7 +79,7 @@ def test_a_victim_has_one_preemptor() -> None:
         queue("t", "2", "k", preemption=reclaim),
         queue("r", "2", "k"),
         waiting=(h, t),
-        holdings=(running(big),),
+        admitted_workloads=(running(big),),
     )
     for_h = preempt(h, "big", reason="InCohortReclamation")
     for_t = preempt(t, "big", reason="InCohortReclamation")

@@ -173,7 +173,7 @@ def test_no_gpu_is_booked_twice() -> None:
     daemon = NodePod(key="kube-system/daemon", node=NodeName("n1"), requests=amounts({"gpu": 1}))
     leaving = there(other, {"n1": 1}, evicting=True)
     passes(world(machine("n1"), waiting=(gang,)), started(gang, {"n1": 2}))
-    for busy in ({"pods": (daemon,)}, {"holdings": (leaving,)}):
+    for busy in ({"pods": (daemon,)}, {"admitted_workloads": (leaving,)}):
         found = breaks(
             "node-overfull",
             world(machine("n1"), waiting=(gang,), **busy),
@@ -199,7 +199,7 @@ def test_two_admissions_share_a_node_only_if_both_fit() -> None:
 def test_what_pods_do_not_ask_for_is_not_their_fault() -> None:
     hungry = of(pods(1, {"gpu": 9}), name="b")
     quiet = of(pods(1, {"gpu": 0}))
-    cluster = world(machine("n1"), waiting=(quiet,), holdings=(there(hungry, {"n1": 1}),))
+    cluster = world(machine("n1"), waiting=(quiet,), admitted_workloads=(there(hungry, {"n1": 1}),))
     passes(cluster, started(quiet, {"n1": 1}))
 
 
@@ -234,7 +234,7 @@ def test_victims_make_room_on_the_preemptors_nodes() -> None:
         machine("n1"),
         machine("n2"),
         waiting=(HIGH,),
-        holdings=(there(LOW, {"n1": 1}), there(LOWER, {"n2": 1})),
+        admitted_workloads=(there(LOW, {"n1": 1}), there(LOWER, {"n2": 1})),
     )
     passes(cluster, preempting("low", place="n1"))
     breaks("node-overfull", cluster, preempting("low", place="n2"))
@@ -247,7 +247,7 @@ def test_no_admission_on_nodes_of_a_preemptor() -> None:
         queue("r", "9"),
         nodes=(machine("n1", 9), machine("n2")),
         waiting=(HIGH, small),
-        holdings=(there(LOW, {"n1": 1}), there(LOWER, {"n2": 1})),
+        admitted_workloads=(there(LOW, {"n1": 1}), there(LOWER, {"n2": 1})),
     )
     leave = preempting("low", place="n1")
     fits = replace(leave, admissions=started(small, {"n1": 1}).admissions)
@@ -270,7 +270,7 @@ def test_a_victim_may_be_needed_for_its_nodes_alone() -> None:
     cluster = world(
         *(machine(name, 8, {"rack": rack}) for name, rack in racks.items()),
         waiting=(wide,),
-        holdings=(there(LOW, {"n1": 1}), there(LOWER, {"n3": 1})),
+        admitted_workloads=(there(LOW, {"n1": 1}), there(LOWER, {"n3": 1})),
     )
 
     def leaving(*victims: str) -> Plan:
@@ -281,7 +281,7 @@ def test_a_victim_may_be_needed_for_its_nodes_alone() -> None:
     passes(cluster, leaving("lower"))
     found = breaks("victim-needless", cluster, leaving("lower", "low"))
     assert "ns/low could stay" in found.message
-    unseated = replace(cluster, holdings=(running(LOW), there(LOWER, {"n3": 1})))
+    unseated = replace(cluster, admitted_workloads=(running(LOW), there(LOWER, {"n3": 1})))
     breaks("victim-needless", unseated, leaving("lower", "low"))
 
 
@@ -291,9 +291,9 @@ def test_a_victim_on_nodes_is_related_even_if_it_uses_no_quota_of_the_preemptor(
     held = there(cpu_only, {"n1": 1})
     bound = preempting("low", place="n1")
     nodes = (machine("n1", more={"pods": 1}),)
-    cluster = snapshot(free, nodes=nodes, waiting=(HIGH,), holdings=(held,))
+    cluster = snapshot(free, nodes=nodes, waiting=(HIGH,), admitted_workloads=(held,))
     passes(cluster, bound)
-    nowhere = replace(cluster, holdings=(running(cpu_only),))
+    nowhere = replace(cluster, admitted_workloads=(running(cpu_only),))
     breaks("victim-unrelated", nowhere, bound)
 
 
@@ -304,7 +304,7 @@ def test_an_elastic_job_keeps_the_nodes_that_its_pods_run_on() -> None:
     def grown(count: int, **places: int) -> tuple[Snapshot, Plan]:
         new = of(pods(count, {"gpu": 4}), replaces=old.key)
         decided = admit(new, admission=on(admission(new), places), replaces=old.key)
-        cluster = world(*nodes, waiting=(new,), holdings=(there(old, {"n1": 2}),))
+        cluster = world(*nodes, waiting=(new,), admitted_workloads=(there(old, {"n1": 2}),))
         return cluster, plan(admissions=(decided,))
 
     passes(*grown(3, n1=2, n2=1))
@@ -316,7 +316,9 @@ def test_an_elastic_job_keeps_the_nodes_that_its_pods_run_on() -> None:
 def test_pods_that_run_stay_whatever_became_of_their_node() -> None:
     old, new = of(pods(1, {"gpu": 4}), name="old"), of(pods(2, {"gpu": 4}), replaces="ns/old")
     cordoned = machine("n1", unschedulable=True)
-    cluster = world(cordoned, machine("n2"), waiting=(new,), holdings=(there(old, {"n1": 1}),))
+    cluster = world(
+        cordoned, machine("n2"), waiting=(new,), admitted_workloads=(there(old, {"n1": 1}),)
+    )
 
     def grown(**places: int) -> Plan:
         decided = admit(new, admission=on(admission(new), places), replaces=old.key)

@@ -85,7 +85,9 @@ def test_anti_affinity_of_other_pods_is_kept() -> None:
         world(*NODES, pods=(some_pod("n1", labels=(), anti_affinity=keep_off),)),
         world(
             *NODES,
-            holdings=(there(of(a_set(1, labels=(), anti_affinity=keep_off), name="b"), {"n1": 1}),),
+            admitted_workloads=(
+                there(of(a_set(1, labels=(), anti_affinity=keep_off), name="b"), {"n1": 1}),
+            ),
         ),
     ):
         found = breaks("neighbours", replace(cluster, waiting=(guest,)), started(guest, {"n2": 1}))

@@ -39,7 +39,7 @@ def scenario_28() -> Snapshot:
     return snapshot(
         queue("q", "10", preemption=WITHIN),
         waiting=(job("new", "q", 4, priority=9),),
-        holdings=(
+        admitted_workloads=(
             running(job("p1", "q", 1, priority=1)),
             running(job("p2", "q", 4, priority=2)),
             running(job("p3", "q", 5, priority=3)),
@@ -77,7 +77,7 @@ def test_trying_everything_without_borrowing() -> None:
     other = running(job("other", "b", 4))
     new = job("new", "a", 4)
     world = snapshot(
-        queue("a", "4", "k"), queue("b", "4", "k"), waiting=(new,), holdings=(own, other)
+        queue("a", "4", "k"), queue("b", "4", "k"), waiting=(new,), admitted_workloads=(own, other)
     )
     borrowing = Question(world, new.key, admission(new))
     assert smallest_sets(borrowing) == [{other.workload.key}, {own.workload.key}]
@@ -87,14 +87,14 @@ def test_trying_everything_without_borrowing() -> None:
 
 def test_no_victims_for_a_workload_that_fits() -> None:
     world = scenario_28()
-    one = msgspec.structs.replace(world, holdings=world.holdings[:2])
+    one = msgspec.structs.replace(world, admitted_workloads=world.admitted_workloads[:2])
     breaks("victim-needless", one, plan(preemptions=(preempt(one.waiting[0], "p2"),)))
 
 
 def test_a_victim_that_is_evicted_already_is_not_needless() -> None:
     world = scenario_28()
-    p1 = msgspec.structs.replace(world.holdings[0], evicting=True)
-    leaving = msgspec.structs.replace(world, holdings=(p1, *world.holdings[1:]))
+    p1 = msgspec.structs.replace(world.admitted_workloads[0], evicting=True)
+    leaving = msgspec.structs.replace(world, admitted_workloads=(p1, *world.admitted_workloads[1:]))
     made = preempt(world.waiting[0], "p1", "p2", evicting=["p1"])
     passes(leaving, plan(preemptions=(made,)))
 
@@ -106,7 +106,10 @@ def test_a_victim_may_be_needed_to_end_within_the_own_quota() -> None:
         queue("own", "4", "k", preemption=BOTH),
         queue("b", "2", "k"),
         waiting=(n,),
-        holdings=(running(job("o-low", "own", 2, priority=-10)), running(job("b1", "b", 4))),
+        admitted_workloads=(
+            running(job("o-low", "own", 2, priority=-10)),
+            running(job("b1", "b", 4)),
+        ),
     )
     made = preempt(n, "b1", reason="InCohortReclamation")
     low = preempt(n, "o-low")
@@ -125,7 +128,7 @@ def test_others_of_the_plan_count_when_need_is_judged() -> None:
         queue("x", "2", "k"),
         queue("r", "0", "k"),
         waiting=(p, x),
-        holdings=holders,
+        admitted_workloads=holders,
     )
     made = preempt(p, "v0", "v1", reason="InCohortReclamation")
     passes(world, plan(preemptions=(made,), admissions=(admit(x),)))
@@ -142,7 +145,7 @@ def test_need_is_not_checked_while_quota_is_held_back() -> None:
         queue("x", "3", "k"),
         queue("r", "0", "k"),
         waiting=(p,),
-        holdings=(*holders, leaving),
+        admitted_workloads=(*holders, leaving),
     )
     made = preempt(p, "v0", "v1", reason="InCohortReclamation")
     passes(world, plan(preemptions=(made,)))
@@ -156,7 +159,7 @@ def second_preemption() -> Snapshot:
         queue("r", "0", "k"),
         queue("t", "2", "k"),
         waiting=(job("pa", "a", 4), job("pb", "b", 4), job("pt", "t", 2)),
-        holdings=tuple(running(job(f"v{i}", "r", 4 if i < 2 else 1)) for i in range(3)),
+        admitted_workloads=tuple(running(job(f"v{i}", "r", 4 if i < 2 else 1)) for i in range(3)),
     )
 
 
@@ -190,7 +193,7 @@ def test_a_reservation_silences_it_for_later_preemptors(tried: bool) -> None:
 def test_after_being_preempted_one_waits_before_preempting() -> None:
     late = job("late", "q", 4, priority=9, may_preempt_at=Instant(60_000), preemptions=1)
     low = running(job("low", "q", 4))
-    world = snapshot(queue("q", preemption=WITHIN), waiting=(late,), holdings=(low,))
+    world = snapshot(queue("q", preemption=WITHIN), waiting=(late,), admitted_workloads=(low,))
     made = preempt(late, "low")
     breaks("preemption-backoff", world, plan(now=Instant(59_999), preemptions=(made,)))
     passes(world, plan(now=Instant(60_000), preemptions=(made,)))
@@ -198,7 +201,7 @@ def test_after_being_preempted_one_waits_before_preempting() -> None:
         off = msgspec.structs.replace(world, policy=policy)
         passes(off, plan(preemptions=(made,)))
     leaving = msgspec.structs.replace(low, evicting=True)
-    counted = msgspec.structs.replace(world, holdings=(leaving,))
+    counted = msgspec.structs.replace(world, admitted_workloads=(leaving,))
     passes(counted, plan(preemptions=(preempt(late, "low", evicting=["low"]),)))
 
 
@@ -208,7 +211,7 @@ def scenario_36(rules: PreemptionRules, policy: Policy) -> Snapshot:
         queue("a", "2", "k", preemption=rules),
         queue("b", "2", "k"),
         waiting=(job("hi", "a", 4, priority=10),),
-        holdings=(running(job("low", "a", 4)),),
+        admitted_workloads=(running(job("low", "a", 4)),),
         policy=policy,
     )
 
@@ -235,7 +238,7 @@ def test_reclaiming_up_the_tree_allows_it_too() -> None:
         queue("ext", "0", "org"),
         cohorts=(cohort("team", "4", "org"),),
         waiting=(n,),
-        holdings=(running(job("e", "ext", 4, priority=100)),),
+        admitted_workloads=(running(job("e", "ext", 4, priority=100)),),
     )
     passes(world, plan(preemptions=(preempt(n, "e", reason="InCohortReclamation"),)))
 
@@ -246,7 +249,10 @@ def test_fair_sharing_fills_back_too() -> None:
     world = snapshot(
         *(queue(name, "4", "k", preemption=BOTH) for name in "abc"),
         waiting=(a2,),
-        holdings=(running(job("a", "a", 4)), *(running(job(f"b{i}", "b", 1)) for i in range(8))),
+        admitted_workloads=(
+            running(job("a", "a", 4)),
+            *(running(job(f"b{i}", "b", 1)) for i in range(8)),
+        ),
         policy=FAIR,
     )
     two = preempt(a2, "b7", "b6", reason="InCohortFairSharing")
@@ -267,7 +273,9 @@ def test_the_auditor_agrees_with_trying_everything(
     new = job("new", "q", wanted, priority=9)
     holders = tuple(running(job(f"v{i}", "q", size)) for i, size in enumerate(sizes))
     total = sum(sizes) + spare
-    world = snapshot(queue("q", str(total), preemption=WITHIN), waiting=(new,), holdings=holders)
+    world = snapshot(
+        queue("q", str(total), preemption=WITHIN), waiting=(new,), admitted_workloads=holders
+    )
     names = sorted(data.draw(st.sets(st.sampled_from([h.workload.uid for h in holders]))))
     keys = [WorkloadKey(f"ns/{name}") for name in names]
     question = Question(world, new.key, admission(new))

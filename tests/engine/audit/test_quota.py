@@ -27,7 +27,7 @@ RECLAIM = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 def test_what_fits_passes_and_one_more_does_not() -> None:
     held = running(job("held", "q", 3))
     fits, over = job("fits", "q", 1), job("over", "q", 2)
-    world = snapshot(queue("q"), waiting=(fits, over), holdings=(held,))
+    world = snapshot(queue("q"), waiting=(fits, over), admitted_workloads=(held,))
     passes(world, plan(admissions=(admit(fits),)))
     found = breaks("over-quota", world, plan(admissions=(admit(over),)))
     assert found.workload == over.key
@@ -61,7 +61,7 @@ def test_victims_hold_their_quota_until_they_are_gone() -> None:
         queue("x", "5", "k"),
         queue("r", "0", "k"),
         waiting=(p, e4, e5),
-        holdings=(running(job("v", "r", 6)),),
+        admitted_workloads=(running(job("v", "r", 6)),),
     )
     leave = preempt(p, "v", reason="InCohortReclamation")
     passes(world, plan(admissions=(admit(e4),), preemptions=(leave,)))
@@ -71,7 +71,7 @@ def test_victims_hold_their_quota_until_they_are_gone() -> None:
 def test_evicted_workloads_still_count() -> None:
     a = job("a", "q", 2)
     leaving = running(job("leaving", "q", 3), evicting=True)
-    world = snapshot(queue("q"), waiting=(a,), holdings=(leaving,))
+    world = snapshot(queue("q"), waiting=(a,), admitted_workloads=(leaving,))
     breaks("over-quota", world, plan(admissions=(admit(a),)))
 
 
@@ -82,7 +82,7 @@ def test_over_use_of_another_queue_is_not_reported() -> None:
         queue("a", "2", "k"),
         queue("b", "2/ll0", "k"),
         waiting=(b,),
-        holdings=(running(job("a", "a", 3)),),
+        admitted_workloads=(running(job("a", "a", 3)),),
     )
     passes(world, plan(admissions=(admit(b),)))
 
@@ -94,7 +94,10 @@ def test_a_pool_is_one_limit_over_its_flavors() -> None:
     world = snapshot(
         where,
         waiting=(t3, t4),
-        holdings=(running(job("t1", "q", 64), "nvidia"), running(job("t2", "q", 32), "efa")),
+        admitted_workloads=(
+            running(job("t1", "q", 64), "nvidia"),
+            running(job("t2", "q", 32), "efa"),
+        ),
     )
     breaks("over-quota", world, plan(admissions=(admit(t3, "nvidia"),)))
     passes(world, plan(admissions=(admit(t4, "efa"),)))
@@ -111,17 +114,17 @@ def test_a_slice_needs_only_what_it_grows_by() -> None:
     """Scenario 60."""
     old = running(job("old", "q", 2))
     grown = job("grown", "q", 4, replaces=old.workload.key)
-    world = snapshot(queue("q"), waiting=(grown,), holdings=(old,))
+    world = snapshot(queue("q"), waiting=(grown,), admitted_workloads=(old,))
     passes(world, plan(admissions=(admit(grown, replaces=old.workload.key),)))
     breaks("over-quota", world, plan(admissions=(admit(grown),)))
-    other = msgspec.structs.replace(world, holdings=(old, running(job("other", "q", 1))))
+    other = msgspec.structs.replace(world, admitted_workloads=(old, running(job("other", "q", 1))))
     breaks("over-quota", other, plan(admissions=(admit(grown, replaces=old.workload.key),)))
 
 
 def test_a_slice_that_does_not_grow_may_inherit_over_use() -> None:
     old = running(job("old", "q", 6))
     same = job("same", "q", 6, replaces=old.workload.key)
-    world = snapshot(queue("q"), waiting=(same,), holdings=(old,))
+    world = snapshot(queue("q"), waiting=(same,), admitted_workloads=(old,))
     passes(world, plan(admissions=(admit(same, replaces=old.workload.key),)))
 
 
@@ -139,7 +142,7 @@ def test_a_preemptor_must_fit_when_its_victims_are_gone() -> None:
     world = snapshot(
         queue("q", preemption=rules),
         waiting=(high,),
-        holdings=(running(job("one", "q", 2)), running(job("two", "q", 2))),
+        admitted_workloads=(running(job("one", "q", 2)), running(job("two", "q", 2))),
     )
     passes(world, plan(preemptions=(preempt(high, "one", "two"),)))
     found = breaks("preemption-short", world, plan(preemptions=(preempt(high, "one"),)))
@@ -153,7 +156,7 @@ def test_two_preemptors_do_not_count_on_the_same_room() -> None:
         queue("b", "4", "k", preemption=RECLAIM),
         queue("r", "0", "k"),
         waiting=(a, b),
-        holdings=tuple(running(job(f"v{i}", "r", 4)) for i in range(2)),
+        admitted_workloads=tuple(running(job(f"v{i}", "r", 4)) for i in range(2)),
     )
     for_a = preempt(a, "v0", reason="InCohortReclamation")
     for_b = preempt(b, "v1", reason="InCohortReclamation")
@@ -168,7 +171,7 @@ def test_victims_of_another_preemptor_are_not_counted_on() -> None:
     world = snapshot(
         queue("q", preemption=PreemptionRules(within_queue="LowerPriority")),
         waiting=(high,),
-        holdings=(running(job("v", "q", 2), evicting=True), running(job("w", "q", 2))),
+        admitted_workloads=(running(job("v", "q", 2), evicting=True), running(job("w", "q", 2))),
     )
     breaks("preemption-short", world, plan(preemptions=(preempt(high, "w"),)))
     passes(world, plan(preemptions=(preempt(high, "v", "w", evicting=["v"]),)))
@@ -180,7 +183,9 @@ def test_cohorts_in_cohorts() -> None:
     q = queue("q", "0", "team", preemption=RECLAIM)
     ext = queue("ext", "0", "org")
     held = (running(job("e", "ext", 4, priority=100)),)
-    world = snapshot(q, ext, cohorts=(cohort("team", "4", "org"),), waiting=(n,), holdings=held)
+    world = snapshot(
+        q, ext, cohorts=(cohort("team", "4", "org"),), waiting=(n,), admitted_workloads=held
+    )
     reclaim = preempt(n, "e", reason="InCohortReclamation")
     passes(world, plan(preemptions=(reclaim,)))
     # If the 4 belong to org, only borrowWithinCohort helps, and then by another name.

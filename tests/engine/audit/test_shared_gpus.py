@@ -12,7 +12,7 @@ from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Admission, Holding, Workload
+from unisono.engine.model.workload import Admission, AdmittedWorkload, Workload
 
 replace = msgspec.structs.replace
 GPU = "nvidia.com/gpu"
@@ -37,13 +37,13 @@ def starts(workload: Workload, *devices: int) -> Plan:
     return plan(admissions=(admit(workload, admission=seats(workload, *devices)),))
 
 
-def runs(workload: Workload, *devices: int) -> Holding:
+def runs(workload: Workload, *devices: int) -> AdmittedWorkload:
     return replace(running(workload), admission=seats(workload, *devices))
 
 
 def test_a_device_holds_a_thousand() -> None:
     new, old = of(pods(2, {MILLI: 300})), of(pods(1, {MILLI: 500}), name="old")
-    there = cluster(2, new, holdings=(runs(old, 0),))
+    there = cluster(2, new, admitted_workloads=(runs(old, 0),))
     passes(there, starts(new, 0, 1))
     breaks("node-overfull", there, starts(new, 0, 0))
     other = NodePod(key="x/y", node=NodeName("n"), requests=amounts({MILLI: 800}), device=1)
@@ -64,6 +64,6 @@ def test_every_pod_that_shares_has_a_device_and_no_other_pod() -> None:
 
 def test_whole_gpus_are_not_shared() -> None:
     whole, part = of(pods(1, {GPU: 1})), of(pods(1, {MILLI: 100}), name="part")
-    passes(cluster(2, whole, holdings=(runs(part, 0),)), starts(whole))
-    breaks("node-overfull", cluster(1, whole, holdings=(runs(part, 0),)), starts(whole))
-    breaks("node-overfull", cluster(1, part, holdings=(runs(whole),)), starts(part, 0))
+    passes(cluster(2, whole, admitted_workloads=(runs(part, 0),)), starts(whole))
+    breaks("node-overfull", cluster(1, whole, admitted_workloads=(runs(part, 0),)), starts(whole))
+    breaks("node-overfull", cluster(1, part, admitted_workloads=(runs(whole),)), starts(part, 0))

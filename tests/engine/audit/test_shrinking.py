@@ -13,28 +13,28 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Admission, Holding
+from unisono.engine.model.workload import Admission, AdmittedWorkload
 
 replace = msgspec.structs.replace
 WITHIN = PreemptionRules(within_queue="LowerPriority")
 
 
-def elastic(least: int = 2, **options: Any) -> Holding:
+def elastic(least: int = 2, **options: Any) -> AdmittedWorkload:
     """Five pods of one GPU, of which some may go."""
     sets = (pods(5, {"gpu": 1}, min_count=least),)
     return running(job("elastic", "q", pod_sets=sets, can_shrink=True, **options))
 
 
-def world(held: Holding, wanted: int = 2, **options: Any) -> Snapshot:
+def world(held: AdmittedWorkload, wanted: int = 2, **options: Any) -> Snapshot:
     """A queue of five GPUs, all in use, and a workload that may preempt."""
     high = job("high", "q", wanted, priority=9)
     rules = queue("q", "5", preemption=WITHIN)
-    return snapshot(rules, waiting=(high,), holdings=(held,), **options)
+    return snapshot(rules, waiting=(high,), admitted_workloads=(held,), **options)
 
 
 def shrinking(around: Snapshot, count: int, **news: Any) -> Plan:
     """Let the gang go on with so many pods."""
-    held = around.holdings[0]
+    held = around.admitted_workloads[0]
     first = replace(held.admission.pod_sets[0], count=count, **news)
     keeps = replace(held.admission, pod_sets=(first,))
     return _keeping(around, keeps)
@@ -72,7 +72,7 @@ def test_a_victim_that_can_shrink_is_not_evicted() -> None:
         (running(job("elastic", "q", pod_sets=(pods(5, {"gpu": 1}, min_count=2),))), "cannot do"),
     ],
 )
-def test_what_it_needs_stays(held: Holding, problem: str) -> None:
+def test_what_it_needs_stays(held: AdmittedWorkload, problem: str) -> None:
     around = world(held)
     assert problem in breaks("victim-part", around, shrinking(around, 3)).message
 
@@ -96,7 +96,7 @@ def test_a_shrinking_victim_is_marked_and_keeps_no_more_pods() -> None:
     around = world(elastic())
     three = shrinking(around, 3).preemptions[0].victims[0].keeps
     assert three is not None
-    told = replace(around, holdings=(replace(around.holdings[0], keeps=three),))
+    told = replace(around, admitted_workloads=(replace(around.admitted_workloads[0], keeps=three),))
     passes(told, _keeping(told, three, told=True))
     breaks("victim-flag", told, shrinking(told, 3))
     breaks("victim-part", told, shrinking(told, 4))

@@ -42,8 +42,10 @@ def check(expected: Rule | None, world: Snapshot, *victims: str, **options: Any)
 
 def test_an_evicted_victim_is_marked() -> None:
     high, low = job("high", "q", 4, priority=9), job("low", "q", 4)
-    stays = snapshot(queue("q", preemption=WITHIN), waiting=(high,), holdings=(running(low),))
-    leaving = msgspec.structs.replace(stays, holdings=(running(low, evicting=True),))
+    stays = snapshot(
+        queue("q", preemption=WITHIN), waiting=(high,), admitted_workloads=(running(low),)
+    )
+    leaving = msgspec.structs.replace(stays, admitted_workloads=(running(low, evicting=True),))
     check(None, stays, "low")
     check("victim-flag", stays, "low", evicting=["low"])
     check(None, leaving, "low", evicting=["low"])
@@ -66,7 +68,9 @@ def test_within_the_queue(policy: Any, priority: int, at: int, expected: Rule | 
     new = job("new", "q", 4, priority=priority, created_at=Instant(at))
     young = job("young", "q", 4, priority=5, created_at=Instant(30))
     rules = PreemptionRules(within_queue=policy)
-    world = snapshot(queue("q", preemption=rules), waiting=(new,), holdings=(running(young),))
+    world = snapshot(
+        queue("q", preemption=rules), waiting=(new,), admitted_workloads=(running(young),)
+    )
     check(expected, world, "young")
 
 
@@ -74,7 +78,9 @@ def test_the_place_in_the_queue_decides_not_the_creation() -> None:
     new = job("new", "q", 4, created_at=Instant(1), queued_at=Instant(50))
     old = job("old", "q", 4, created_at=Instant(30))
     rules = PreemptionRules(within_queue="LowerOrNewerEqualPriority")
-    world = snapshot(queue("q", preemption=rules), waiting=(new,), holdings=(running(old),))
+    world = snapshot(
+        queue("q", preemption=rules), waiting=(new,), admitted_workloads=(running(old),)
+    )
     check("victim-rule", world, "old")
 
 
@@ -84,7 +90,7 @@ def scenario_32(policy: Any, priority: int, **victim: Any) -> Snapshot:
         queue("own", "4", "k", preemption=PreemptionRules(reclaim=policy)),
         queue("b", "0", "k"),
         waiting=(job("n", "own", 4, priority=priority),),
-        holdings=(running(job("v", "b", 4), **victim),),
+        admitted_workloads=(running(job("v", "b", 4), **victim),),
     )
 
 
@@ -106,7 +112,7 @@ def test_reasons_say_where_the_victim_is() -> None:
     high, low = job("high", "q", 4, priority=9), job("low", "q", 4)
     both = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
     at_home = snapshot(
-        queue("q", "4", "k", preemption=both), waiting=(high,), holdings=(running(low),)
+        queue("q", "4", "k", preemption=both), waiting=(high,), admitted_workloads=(running(low),)
     )
     check(None, at_home, "low")
     check("victim-rule", at_home, "low", reason="InCohortReclamation")
@@ -129,7 +135,7 @@ def scenario_35(
         queue("b", "0", "k"),
         queue("share", "10", "k"),
         waiting=(job("prod", "a", 10, priority=1000),),
-        holdings=(running(job("dev", "b", 6, priority=victim)),),
+        admitted_workloads=(running(job("dev", "b", 6, priority=victim)),),
     )
 
 
@@ -167,7 +173,7 @@ def test_a_victim_uses_what_is_short() -> None:
     world = snapshot(
         queue("q", preemption=WITHIN, groups=two),
         waiting=(high,),
-        holdings=(running(job("on-f", "q", 4)), running(job("on-g", "q", 4), "g")),
+        admitted_workloads=(running(job("on-f", "q", 4)), running(job("on-g", "q", 4), "g")),
     )
     check(None, world, "on-f")
     check("victim-unrelated", world, "on-f", "on-g")
@@ -204,7 +210,9 @@ def test_a_slice_does_not_evict_what_it_grows_out_of() -> None:
     old = running(job("old", "q", 2))
     grown = job("grown", "q", 4, priority=9, replaces=WorkloadKey("ns/old"))
     other = running(job("other", "q", 2))
-    world = snapshot(queue("q", preemption=WITHIN), waiting=(grown,), holdings=(old, other))
+    world = snapshot(
+        queue("q", preemption=WITHIN), waiting=(grown,), admitted_workloads=(old, other)
+    )
     check(None, world, "other")
     check("victim-protected", world, "old", "other")
 
@@ -216,7 +224,7 @@ def scenario_33() -> Snapshot:
         queue("b", "2", "k"),
         queue("c", "2", "k"),
         waiting=(job("n", "own", 5),),
-        holdings=(
+        admitted_workloads=(
             *(running(job(f"b-{age}", "b", 2)) for age in ("old", "new")),
             *(running(job(f"c-{age}", "c", 3, priority=5)) for age in ("old", "new")),
         ),
@@ -227,7 +235,9 @@ def test_scenario_33_a_queue_within_its_quota_gives_nothing() -> None:
     check(None, scenario_33(), "b-new", "c-new", reason="InCohortReclamation")
     rule: Rule = "victim-within-quota"
     check(rule, scenario_33(), "b-new", "b-old", "c-new", reason="InCohortReclamation")
-    idle = msgspec.structs.replace(scenario_33(), holdings=scenario_33().holdings[1:])
+    idle = msgspec.structs.replace(
+        scenario_33(), admitted_workloads=scenario_33().admitted_workloads[1:]
+    )
     check(rule, idle, "b-new", "c-new", reason="InCohortReclamation")
 
 
@@ -239,7 +249,7 @@ def test_scenario_40_nor_does_a_cohort() -> None:
         queue("z", "0", "org"),
         cohorts=(cohort("left", "0", "org"), cohort("right", "3", "org")),
         waiting=(job("n", "q", 2),),
-        holdings=(
+        admitted_workloads=(
             running(job("r", "r1", 3, priority=-50)),
             running(job("zz", "z", 4, priority=50)),
         ),
@@ -258,7 +268,7 @@ def fair_sharing(
         queue("b", "4", "k", preemption=rules, weight_milli=weight_milli),
         queue("c", "4", "k", preemption=rules),
         waiting=(job("n", "a", wanted),),
-        holdings=(
+        admitted_workloads=(
             running(job("a", "a", 4)),
             *(running(job(f"b{i}", "b", size)) for i, size in enumerate(sizes)),
         ),

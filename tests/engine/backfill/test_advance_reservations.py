@@ -68,7 +68,7 @@ def running(state: ClusterState, hours: float = 0) -> dict[str, str]:
     state.apply(TimePassed(now))
     dry_run(state, now)
     return {
-        key.removeprefix("ns/"): held.holding.admission.pod_sets[0].nodes[0][0]
+        key.removeprefix("ns/"): held.admitted.admission.pod_sets[0].nodes[0][0]
         for key, held in state.running.items()
     }
 

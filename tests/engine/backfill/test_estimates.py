@@ -19,7 +19,7 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.changes import WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot
@@ -34,15 +34,15 @@ def limited(workload: Workload, seconds: int | None) -> Workload:
     return msgspec.structs.replace(workload, time_limit_ms=limit)
 
 
-def held(name: str, gpus: int, seconds: int | None) -> Holding:
+def held(name: str, gpus: int, seconds: int | None) -> AdmittedWorkload:
     """Return a workload that runs since the beginning."""
     node = ((NodeName("n"), gpus),)
-    holding = running(job(name, "q", pod_sets=(pods(gpus, {"gpu": 1}),)))
-    sets = tuple(msgspec.structs.replace(one, nodes=node) for one in holding.admission.pod_sets)
+    admitted = running(job(name, "q", pod_sets=(pods(gpus, {"gpu": 1}),)))
+    sets = tuple(msgspec.structs.replace(one, nodes=node) for one in admitted.admission.pod_sets)
     return msgspec.structs.replace(
-        holding,
-        workload=limited(holding.workload, seconds),
-        admission=msgspec.structs.replace(holding.admission, pod_sets=sets),
+        admitted,
+        workload=limited(admitted.workload, seconds),
+        admission=msgspec.structs.replace(admitted.admission, pod_sets=sets),
     )
 
 
@@ -66,7 +66,7 @@ def state_of(
             queue("q", "4", strategy=strategy),
             policy=policy or Policy(),
             nodes=(Node(name=NodeName("n"), allocatable=amounts({"gpu": 4})),),
-            holdings=(held("h", 4, runs),),
+            admitted_workloads=(held("h", 4, runs),),
             waiting=waiting,
         )
     )
@@ -170,7 +170,7 @@ def _beside(*waiting: Workload, runs: int | None = 100) -> ClusterState:
         world(
             queue("q", "4"),
             nodes=(Node(name=NodeName("n"), allocatable=amounts({"gpu": 4})),),
-            holdings=(held("h", 4, runs),),
+            admitted_workloads=(held("h", 4, runs),),
             waiting=waiting,
         )
     )

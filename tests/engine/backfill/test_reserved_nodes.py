@@ -14,20 +14,20 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import amounts
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 
 
-def held(node: str, seconds: int) -> Holding:
+def held(node: str, seconds: int) -> AdmittedWorkload:
     """Return a running job that has a whole node for so long."""
-    holding = running(job(f"on-{node}", "q", pod_sets=(pods(1, {"gpu": 4}),)))
+    admitted = running(job(f"on-{node}", "q", pod_sets=(pods(1, {"gpu": 4}),)))
     placed = tuple(
         msgspec.structs.replace(one, nodes=((NodeName(node), 1),))
-        for one in holding.admission.pod_sets
+        for one in admitted.admission.pod_sets
     )
     return msgspec.structs.replace(
-        holding,
-        workload=limited(holding.workload, seconds),
-        admission=msgspec.structs.replace(holding.admission, pod_sets=placed),
+        admitted,
+        workload=limited(admitted.workload, seconds),
+        admission=msgspec.structs.replace(admitted.admission, pod_sets=placed),
     )
 
 
@@ -48,7 +48,7 @@ def reserved(
             queue("q", str(4 * len(held_for))),
             policy=Policy(),
             nodes=nodes,
-            holdings=tuple(held(node, seconds) for node, seconds in held_for.items()),
+            admitted_workloads=tuple(held(node, seconds) for node, seconds in held_for.items()),
             waiting=waiting,
         )
     )

@@ -14,7 +14,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import AdmissionFairSharing, Policy
 from unisono.engine.model.queue import BorrowWithinCohort, LocalQueue, PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 replace = msgspec.structs.replace
 NOW = Instant(1000)
@@ -36,7 +36,7 @@ def victims(snapshot: Snapshot, *, waiting: Workload) -> dict[str, str]:
     }
 
 
-def held(name: str, of: str, gpus: int, priority: int = 0, since: int = 0) -> Holding:
+def held(name: str, of: str, gpus: int, priority: int = 0, since: int = 0) -> AdmittedWorkload:
     """Let somebody run since an instant."""
     return running(job(name, of, gpus, priority=priority), reserved_at=Instant(since))
 
@@ -46,27 +46,27 @@ def held(name: str, of: str, gpus: int, priority: int = 0, since: int = 0) -> Ho
 
 def test_scenario_28() -> None:
     """p1 is taken first and put back, because p2 alone is enough."""
-    holdings = held("p1", "q", 1, 1), held("p2", "q", 4, 2), held("p3", "q", 5, 3)
-    cluster = world(queue("q", "10", preemption=WITHIN), holdings=holdings)
+    admitted_workloads = held("p1", "q", 1, 1), held("p2", "q", 4, 2), held("p3", "q", 5, 3)
+    cluster = world(queue("q", "10", preemption=WITHIN), admitted_workloads=admitted_workloads)
     assert victims(cluster, waiting=job("new", "q", 4, priority=9)) == {"p2": "InClusterQueue"}
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [(3, {"p2"}), (4, {"p1", "p2"})])
 def test_scenario_29(wanted: int, expected: set[str]) -> None:
     """Among equals the later one leaves first."""
-    holdings = held("p1", "q", 2, 1, 10), held("p2", "q", 3, 1, 20), held("p3", "q", 5, 3)
-    cluster = world(queue("q", "10", preemption=WITHIN), holdings=holdings)
+    admitted_workloads = held("p1", "q", 2, 1, 10), held("p2", "q", 3, 1, 20), held("p3", "q", 5, 3)
+    cluster = world(queue("q", "10", preemption=WITHIN), admitted_workloads=admitted_workloads)
     assert victims(cluster, waiting=job("new", "q", wanted, priority=9)).keys() == expected
 
 
 @pytest.mark.parametrize(("created", "expected"), [(20, {"young"}), (40, set())])
 def test_scenario_30(created: int, expected: set[str]) -> None:
     rules = PreemptionRules(within_queue="LowerOrNewerEqualPriority")
-    holdings = tuple(
+    admitted_workloads = tuple(
         running(job(name, "q", 2, priority=5, created_at=Instant(at)))
         for name, at in (("old", 10), ("young", 30))
     )
-    cluster = world(queue("q", "4", preemption=rules), holdings=holdings)
+    cluster = world(queue("q", "4", preemption=rules), admitted_workloads=admitted_workloads)
     new = job("new", "q", 2, priority=5, created_at=Instant(created))
     assert victims(cluster, waiting=new).keys() == expected
 
@@ -74,7 +74,9 @@ def test_scenario_30(created: int, expected: set[str]) -> None:
 def test_scenario_38() -> None:
     """Who is leaving anyway is counted on first, and not told again."""
     leaving = replace(held("b", "q", 2, 3), evicting=True)
-    cluster = world(queue("q", "4", preemption=WITHIN), holdings=(held("a", "q", 2), leaving))
+    cluster = world(
+        queue("q", "4", preemption=WITHIN), admitted_workloads=(held("a", "q", 2), leaving)
+    )
     waiting = job("new", "q", 2, priority=9)
     assert victims(cluster, waiting=waiting).keys() == {"b"}
     made = plan(restore(replace(cluster, waiting=(waiting,))), Instant(0))
@@ -92,7 +94,7 @@ def test_scenario_53() -> None:
         )
         for name, used in (("greedy", 10), ("modest", 1), ("q", 0))
     )
-    holdings = tuple(
+    admitted_workloads = tuple(
         replace(held(name, "q", 2, priority), workload=job(name, lq, 2, priority=priority))
         for name, lq, priority in (("x", "greedy", 5), ("y", "modest", 0))
     )
@@ -100,7 +102,7 @@ def test_scenario_53() -> None:
         queue("q", "4", preemption=WITHIN, usage_based_admission=True),
         policy=Policy(admission_fair_sharing=AdmissionFairSharing()),
         local_queues=doors,
-        holdings=holdings,
+        admitted_workloads=admitted_workloads,
     )
     assert victims(cluster, waiting=job("n", "q", 2, priority=9)).keys() == {"x"}
 
@@ -108,15 +110,15 @@ def test_scenario_53() -> None:
 def test_who_has_not_run_long_enough_is_spared() -> None:
     """Spec quota §18.5."""
     rules = replace(WITHIN, min_runtime_ms=500)
-    holdings = held("fresh", "q", 2, 0, 600), held("settled", "q", 2, 1, 500)
-    cluster = world(queue("q", "4", preemption=rules), holdings=holdings)
+    admitted_workloads = held("fresh", "q", 2, 0, 600), held("settled", "q", 2, 1, 500)
+    cluster = world(queue("q", "4", preemption=rules), admitted_workloads=admitted_workloads)
     assert victims(cluster, waiting=job("n", "q", 2, priority=9)).keys() == {"settled"}
     assert not victims(cluster, waiting=job("n", "q", 4, priority=9))
 
 
 def test_who_was_preempted_lately_makes_nobody_leave() -> None:
     """Spec quota §18.2b; in strict mode it does, as in Kueue."""
-    cluster = world(queue("q", "4", preemption=WITHIN), holdings=(held("low", "q", 4),))
+    cluster = world(queue("q", "4", preemption=WITHIN), admitted_workloads=(held("low", "q", 4),))
     back = replace(job("w", "q", 4, priority=9), preemptions=1, may_preempt_at=Instant(NOW + 1))
     assert not victims(cluster, waiting=back)
     assert victims(replace(cluster, policy=Policy(strict=True)), waiting=back)
@@ -141,7 +143,7 @@ def test_scenario_31(wanted: int, expected: set[str]) -> None:
         queue("own", "6", "all", preemption=ANY),
         queue("b1", "2", "all"),
         queue("b2", "2", "all"),
-        holdings=(
+        admitted_workloads=(
             held("x-hi", "b1", 3, 10, 10),
             held("x-old", "b1", 2, 0, 10),
             held("y-new", "b2", 3, 0, 20),
@@ -158,7 +160,7 @@ def test_scenario_32(priority: int, expected: set[str]) -> None:
     cluster = world(
         queue("own", "4", "all", preemption=rules),
         queue("b", "0", "all"),
-        holdings=(held("b1", "b", 4),),
+        admitted_workloads=(held("b1", "b", 4),),
     )
     assert victims(cluster, waiting=job("w", "own", 4, priority=priority)).keys() == expected
 
@@ -169,7 +171,7 @@ def test_scenario_33() -> None:
         queue("own", "6", "all", preemption=ANY),
         queue("b", "2", "all"),
         queue("c", "2", "all"),
-        holdings=(
+        admitted_workloads=(
             held("b-old", "b", 2, 0, 1),
             held("b-new", "b", 2, 0, 2),
             held("c-old", "c", 3, 5, 1),
@@ -185,7 +187,7 @@ def test_scenario_34(wanted: int, expected: set[str]) -> None:
     cluster = world(
         queue("own", "4", "all", preemption=BOTH),
         queue("b", "2", "all"),
-        holdings=(held("o-low", "own", 2, -10), held("b1", "b", 4)),
+        admitted_workloads=(held("o-low", "own", 2, -10), held("b1", "b", 4)),
     )
     assert victims(cluster, waiting=job("w", "own", wanted, priority=5)).keys() == expected
 
@@ -200,7 +202,7 @@ def test_scenario_35(threshold: int | None, priority: int, is_evicted: bool) -> 
         queue("a", "0", "all", preemption=rules),
         queue("b", "0", "all"),
         queue("share", "10", "all"),
-        holdings=(held("dev", "b", 6, priority),),
+        admitted_workloads=(held("dev", "b", 6, priority),),
     )
     expected = {"dev": "InCohortReclaimWhileBorrowing"} if is_evicted else {}
     assert victims(cluster, waiting=job("prod", "a", 10, priority=1000)) == expected
@@ -213,7 +215,7 @@ def test_scenario_36() -> None:
         return world(
             queue("a", "2", "all", preemption=rules),
             queue("b", "2", "all"),
-            holdings=(held("low", "a", 4),),
+            admitted_workloads=(held("low", "a", 4),),
         )
 
     assert not victims(cluster(BOTH), waiting=job("hi", "a", 4, priority=10))
@@ -228,7 +230,7 @@ def test_scenario_39() -> None:
         queue("q", "0", "team", preemption=ANY),
         queue("ext", "0", "org"),
         cohorts=(cohort("org"), cohort("team", "4", "org")),
-        holdings=(held("guest", "ext", 4, 100),),
+        admitted_workloads=(held("guest", "ext", 4, 100),),
     )
     assert victims(cluster, waiting=job("n", "q", 4)) == {"guest": "InCohortReclamation"}
     theirs = replace(cluster, cohorts=(cohort("org", "4"), cohort("team", "0", "org")))
@@ -246,7 +248,7 @@ def test_scenario_40() -> None:
         queue("r1", "0", "right"),
         queue("z", "0", "org"),
         cohorts=(cohort("left", "0", "org"), cohort("right", "3", "org")),
-        holdings=(held("r", "r1", 3, -50), held("z1", "z", 4, 50)),
+        admitted_workloads=(held("r", "r1", 3, -50), held("z1", "z", 4, 50)),
     )
     assert victims(cluster, waiting=job("n", "q", 2)).keys() == {"z1"}
 
@@ -262,7 +264,7 @@ def test_scenario_41() -> None:
         queue("a", cohort="all", groups=both("4", "0"), preemption=ANY),
         queue("b", cohort="all", groups=both("0/bl4", "0")),
         queue("share", cohort="all", groups=both("0", "20")),
-        holdings=(running(guest),),
+        admitted_workloads=(running(guest),),
     )
     own = job("w", "a", pod_sets=(pods(1, {"cpu": 10, "gpu": 4}),))
     assert not victims(cluster, waiting=own)
@@ -275,7 +277,7 @@ def test_an_inactive_queue_gives_nobody_back() -> None:
     cluster = world(
         queue("own", "4", "all", preemption=ANY),
         queue("b", "0", "all", terminating=True),
-        holdings=(held("b1", "b", 4),),
+        admitted_workloads=(held("b1", "b", 4),),
     )
     assert not victims(cluster, waiting=job("w", "own", 4, priority=9))
     assert WorkloadKey("ns/b1") in restore(cluster).running

@@ -13,7 +13,7 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import BorrowWithinCohort, PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 from unisono.engine.state.changes import WorkloadWaits
 
 replace = msgspec.structs.replace
@@ -23,16 +23,18 @@ INITIAL = Policy(fair_sharing=FairSharing(strategies=("LessThanInitialShare",)))
 RULES = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 
 
-def three(*holdings: Holding, policy: Policy = FAIR, **weights_milli: int) -> Snapshot:
+def three(
+    *admitted_workloads: AdmittedWorkload, policy: Policy = FAIR, **weights_milli: int
+) -> Snapshot:
     """Return the cluster of most scenarios: a, b and c with 4 each."""
     queues = (
         queue(name, "4", "all", preemption=RULES, weight_milli=weights_milli.get(name, 1000))
         for name in "abc"
     )
-    return world(*queues, policy=policy, holdings=holdings)
+    return world(*queues, policy=policy, admitted_workloads=admitted_workloads)
 
 
-def eight_small() -> list[Holding]:
+def eight_small() -> list[AdmittedWorkload]:
     """Let b use 8 GPUs in eight workloads, b8 being the newest."""
     return [held(f"b{number}", "b", 1, 0, number) for number in range(1, 9)]
 
@@ -64,11 +66,13 @@ def test_scenario_44() -> None:
 
 def test_scenario_45() -> None:
     """One large victim falls by the second strategy only, and then stays away."""
-    holdings = held("a1", "a", 4), held("b1", "b", 8)
-    assert victims(three(*holdings), waiting=job("w", "a", 3)) == {"b1": "InCohortFairSharing"}
-    assert not victims(three(*holdings), waiting=job("w", "a", 4))
-    assert not victims(three(*holdings, policy=FINAL), waiting=job("w", "a", 3))
-    state = at_rest(three(*holdings))
+    admitted_workloads = held("a1", "a", 4), held("b1", "b", 8)
+    assert victims(three(*admitted_workloads), waiting=job("w", "a", 3)) == {
+        "b1": "InCohortFairSharing"
+    }
+    assert not victims(three(*admitted_workloads), waiting=job("w", "a", 4))
+    assert not victims(three(*admitted_workloads, policy=FINAL), waiting=job("w", "a", 3))
+    state = at_rest(three(*admitted_workloads))
     assert hears(state, WorkloadWaits(job("w", "a", 3))) == Deeds(["w"], ["b1"])
 
 
@@ -77,8 +81,8 @@ def test_scenario_45() -> None:
 )
 def test_scenario_46(policy: Policy, expected: str) -> None:
     """The first strategy prefers whom it can take fairly to whom is least important."""
-    holdings = held("a1", "a", 4), held("low", "b", 6, 0), held("high", "b", 2, 9)
-    cluster = three(*holdings, policy=policy)
+    admitted_workloads = held("a1", "a", 4), held("low", "b", 6, 0), held("high", "b", 2, 9)
+    cluster = three(*admitted_workloads, policy=policy)
     assert victims(cluster, waiting=job("w", "a", 2)).keys() == {expected}
 
 
@@ -89,7 +93,7 @@ def test_scenario_48(wanted: int, expected: str) -> None:
         *(queue(name, "0", side, preemption=RULES) for name, side in _PLACES),
         policy=FAIR,
         cohorts=(cohort("root", "8"), cohort("orgA", "0", "root"), cohort("orgB", "0", "root")),
-        holdings=(
+        admitted_workloads=(
             held("a2-1", "a2", 3, 0, 1),
             held("b-old", "b1", 2, 0, 1),
             held("b-new", "b1", 3, 0, 2),
@@ -109,7 +113,11 @@ def test_scenario_49() -> None:
         queue("b", "4", "all"),
         queue("pool", "0", "all"),
         policy=FAIR,
-        holdings=(held("a1", "a", 4, 10), held("b1", "b", 3), held("p1", "pool", 1, -100)),
+        admitted_workloads=(
+            held("a1", "a", 4, 10),
+            held("b1", "b", 3),
+            held("p1", "pool", 1, -100),
+        ),
     )
     waiting = job("w", "a", 1, priority=10)
     assert not victims(cluster, waiting=waiting)
@@ -142,14 +150,14 @@ def test_scenario_52() -> None:
         queue("a", "2", "all", preemption=PreemptionRules(within_queue="LowerPriority")),
         queue("b", "4", "all"),
         policy=FAIR,
-        holdings=(held("low", "a", 3), held("b1", "b", 3)),
+        admitted_workloads=(held("low", "a", 3), held("b1", "b", 3)),
     )
     assert not victims(cluster, waiting=job("hi", "a", 4, priority=9))
 
 
 def test_a_queue_takes_its_own_least_important_when_its_share_is_the_highest() -> None:
-    holdings = held("low", "a", 3, 0), held("b1", "b", 4), held("c1", "c", 5, 9)
-    cluster = three(*holdings)
+    admitted_workloads = held("low", "a", 3, 0), held("b1", "b", 4), held("c1", "c", 5, 9)
+    cluster = three(*admitted_workloads)
     found = victims(cluster, waiting=job("w", "a", 3, priority=5))
     assert found == {"low": "InClusterQueue"}
 
@@ -163,7 +171,7 @@ def test_victims_that_are_unfair_after_reprieve_are_refused() -> None:
     cluster = world(
         *(queue(name, "2", "all", preemption=RULES) for name in "abc"),
         policy=INITIAL,
-        holdings=(held("b1", "b", 2, 0), held("c1", "c", 4, 1)),
+        admitted_workloads=(held("b1", "b", 2, 0), held("c1", "c", 4, 1)),
     )
     waiting = job("w", "b", 3, priority=1)
     assert not victims(cluster, waiting=waiting)

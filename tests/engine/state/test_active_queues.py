@@ -22,7 +22,7 @@ from unisono.engine.model.queue import (
     PreemptionRules,
 )
 from unisono.engine.model.snapshot import Namespace
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import (
     LocalQueueSet,
@@ -64,7 +64,7 @@ def test_a_release_wakes_whom_it_may_help() -> None:
         world(
             queue("a", "0", "all"),
             queue("b", "6", "all"),
-            holdings=tuple(held),
+            admitted_workloads=tuple(held),
             waiting=(job("two", "a", 2), job("four", "a", 4)),
         )
     )
@@ -76,7 +76,9 @@ def test_a_release_wakes_whom_it_may_help() -> None:
 def test_pods_that_are_done_free_quota() -> None:
     """Scenario 59."""
     four = running(job("four", "q", pod_sets=(pods(4, {"gpu": 1}),)))
-    state = at_rest(world(queue("q", "4"), holdings=(four,), waiting=(job("one", "q", 1),)))
+    state = at_rest(
+        world(queue("q", "4"), admitted_workloads=(four,), waiting=(job("one", "q", 1),))
+    )
     workload = replace(four.workload, reclaimable=(("main", 1),))
     assert hears(state, WorkloadHolds(replace(four, workload=workload))) == Deeds(["one"], [])
 
@@ -89,7 +91,7 @@ def test_an_elastic_slice_is_free_to_move_once_the_old_one_has_ended() -> None:
         world(
             queue("q", cohort="all", groups=(flavors,)),
             cohorts=(cohort("all", groups=(group({"f1": {"gpu": "8"}}),)),),
-            holdings=(old, running(job("x", "q", 7), flavor="f1")),
+            admitted_workloads=(old, running(job("x", "q", 7), flavor="f1")),
             waiting=(new,),
         )
     )
@@ -121,7 +123,7 @@ def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
             ),
             flavors=zoned,
             cohorts=(cohort("all", groups=(group({"f1": {"gpu": "4"}, "f2": {"gpu": "4"}}),)),),
-            holdings=(running(job("x", "q", 2), flavor="f2"),),
+            admitted_workloads=(running(job("x", "q", 2), flavor="f2"),),
             waiting=(both,),
         )
     )
@@ -145,7 +147,9 @@ def test_an_older_workload_of_a_refused_kind_is_examined() -> None:
     rules = PreemptionRules(within_queue="LowerOrNewerEqualPriority")
     held = running(job("held", "q", 4, created_at=Instant(20)))
     newer = job("newer", "q", 4, created_at=Instant(30))
-    state = at_rest(world(queue("q", "4", preemption=rules), holdings=(held,), waiting=(newer,)))
+    state = at_rest(
+        world(queue("q", "4", preemption=rules), admitted_workloads=(held,), waiting=(newer,))
+    )
     older = job("older", "q", 4, created_at=Instant(10))
     assert hears(state, WorkloadWaits(older)) == Deeds(["older"], ["held"])
 
@@ -181,7 +185,7 @@ def test_equals_of_another_local_queue_keep_their_place_in_the_index() -> None:
             queue("q", "4", usage_based_admission=True),
             policy=RECENT,
             local_queues=tuple(local_queue(name) for name in ("q", "x", "y")),
-            holdings=(Holding(workload=held, admission=admission(held)),),
+            admitted_workloads=(AdmittedWorkload(workload=held, admission=admission(held)),),
             waiting=(job("x1", "x", 3), job("y1", "y", 3)),
         )
     )
@@ -211,7 +215,7 @@ def test_a_candidate_becomes_fair_game_when_its_minimum_runtime_is_over() -> Non
     state = at_rest(
         world(
             queue("q", "4", preemption=rules),
-            holdings=(running(job("low", "q", 4)),),
+            admitted_workloads=(running(job("low", "q", 4)),),
             waiting=(job("high", "q", 4, priority=5),),
         )
     )
@@ -225,7 +229,7 @@ def test_a_lowered_priority_makes_a_victim() -> None:
     state = at_rest(
         world(
             queue("q", "4", preemption=WITHIN),
-            holdings=(held,),
+            admitted_workloads=(held,),
             waiting=(job("w", "q", 4, priority=5),),
         )
     )
@@ -238,7 +242,7 @@ def test_a_preempted_workload_may_preempt_again_after_its_back_off() -> None:
     state = at_rest(
         world(
             queue("q", "4", preemption=WITHIN),
-            holdings=(running(job("low", "q", 4)),),
+            admitted_workloads=(running(job("low", "q", 4)),),
             waiting=(
                 replace(
                     job("w", "q", 4, priority=5), preemptions=1, may_preempt_at=Instant(60_000)
@@ -263,7 +267,7 @@ def test_readiness_anywhere_concerns_everybody(drained: bool) -> None:
             queue("a", "4"),
             queue("b", "4"),
             policy=BLOCKING,
-            holdings=(unready,),
+            admitted_workloads=(unready,),
             waiting=(job("b1", "b", 1),),
         )
     )

@@ -159,7 +159,7 @@ def test_who_is_not_to_begin_yet_begins_then() -> None:
 def test_who_cannot_end_in_time_any_more_steps_aside() -> None:
     big = running(job("big", "q", 4))
     late = job("late", "q", 4, deadline=Instant(400), time_limit_ms=100)
-    state = at_rest(world(queue("q", "4"), holdings=(big,), waiting=(late,)))
+    state = at_rest(world(queue("q", "4"), admitted_workloads=(big,), waiting=(late,)))
     assert hears(state, TimePassed(Instant(300)), now=Instant(300)) == NOTHING
     assert pending(state, Q) == [key("late")]
     assert hears(state, TimePassed(Instant(301)), now=Instant(301)) == NOTHING
@@ -181,10 +181,10 @@ def test_who_stands_behind_somebody_says_so() -> None:
 # --- charges -------------------------------------------------------------------------------------
 
 
-def test_a_holding_is_charged_by_what_its_queue_says_now() -> None:
+def test_an_admitted_workload_is_charged_by_what_its_queue_says_now() -> None:
     """From a flavor's quota to the pool's and back; what was unmetered becomes metered."""
-    holding = running(job("h", "q", 3))
-    state = restore(world(queue("q", "4"), holdings=(holding,)))
+    admitted = running(job("h", "q", 3))
+    state = restore(world(queue("q", "4"), admitted_workloads=(admitted,)))
     shared = FlavorResource("pool:f", GPU)
     state.apply(QueueSet(queue("q", groups=(pool(["f"], "4"),))))
     assert (usage(state), usage(state, flavor_resource=shared)) == (0, 3)
@@ -196,7 +196,7 @@ def test_a_holding_is_charged_by_what_its_queue_says_now() -> None:
     state_laws.check_tree(state)
 
 
-def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
+def test_a_queue_may_be_set_after_its_admitted_workloads() -> None:
     state = new_cluster()
     state.apply(WorkloadHolds(running(job("h", "q", 3))))
     assert usage(state) == 3
@@ -209,7 +209,7 @@ def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
 
 def test_a_flavor_that_is_no_longer_listed_drains() -> None:
     """Spec quota §18.8: the usage stays, as over-use of a flavor-resource without quota."""
-    state = restore(world(queue("q", "4"), holdings=(running(job("h", "q", 3)),)))
+    state = restore(world(queue("q", "4"), admitted_workloads=(running(job("h", "q", 3)),)))
     state.apply(QueueSet(queue("q", groups=(group({"g": {"gpu": "4"}}),))))
     assert usage(state) == 3
     assert available(state.queues[Q].node.cell(ACCOUNT)) == -3
@@ -220,20 +220,20 @@ def test_a_flavor_that_is_no_longer_listed_drains() -> None:
 # --- configuration -------------------------------------------------------------------------------
 
 
-def test_a_deleted_queue_keeps_its_holdings_in_the_cohort_until_they_are_gone() -> None:
-    holding = running(job("h", "a", pod_sets=(pods(3, {"gpu": 1}),)))
+def test_a_deleted_queue_stays_in_the_cohort_until_its_admitted_workloads_are_gone() -> None:
+    admitted = running(job("h", "a", pod_sets=(pods(3, {"gpu": 1}),)))
     state = restore(
         world(
             queue("a", "3", "all"),
             queue("b", "0", "all"),
-            holdings=(holding,),
+            admitted_workloads=(admitted,),
             waiting=(job("w", "a"),),
         )
     )
     state.apply(QueueGone(QueueName("a")))
     assert why(state, "w") == QueueInactive(queue=QueueName("a"), why="Terminating")
-    shrunk = replace(holding.workload, reclaimable=(("main", 1),))
-    state.apply(WorkloadHolds(replace(holding, workload=shrunk)))
+    shrunk = replace(admitted.workload, reclaimable=(("main", 1),))
+    state.apply(WorkloadHolds(replace(admitted, workload=shrunk)))
     assert usage(state, "a") == 2
     state_laws.check_tree(state)
     state.apply(WorkloadGone(key("h")))
@@ -264,7 +264,7 @@ def test_cohorts_in_a_cycle_admit_nothing() -> None:
         world(
             queue("a", "4", "A"),
             cohorts=(cohort("A", parent="B"), cohort("B", parent="A")),
-            holdings=(running(job("h", "a", 1)),),
+            admitted_workloads=(running(job("h", "a", 1)),),
             waiting=(job("w", "a"),),
         )
     )
@@ -309,7 +309,12 @@ def test_moving_away_and_back_is_the_identity() -> None:
     """Scenario 68, there and back."""
     a = queue("a", "4", "X")
     state = restore(
-        world(a, queue("b", "4", "X"), queue("c", "4", "Y"), holdings=(running(job("h", "a", 6)),))
+        world(
+            a,
+            queue("b", "4", "X"),
+            queue("c", "4", "Y"),
+            admitted_workloads=(running(job("h", "a", 6)),),
+        )
     )
     before = state_laws.cells_of(state)
     state.apply(QueueSet(replace(a, cohort=CohortName("Y"))))

@@ -150,7 +150,7 @@ def test_pods_keep_their_own_labels_where_they_sit() -> None:
     state.apply(WorkloadWaits(beside))
     _starts(state)
     places = {
-        name: state.running[WorkloadKey(f"ns/{name}")].holding.admission.pod_sets[0].nodes[0][0]
+        name: state.running[WorkloadKey(f"ns/{name}")].admitted.admission.pod_sets[0].nodes[0][0]
         for name in ("b", "beside")
     }
     assert places["b"] == places["beside"]

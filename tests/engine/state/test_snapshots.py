@@ -37,7 +37,7 @@ def test_a_snapshot_is_a_file() -> None:
     state = at_rest(
         world(
             queue("q", "4", preemption=WITHIN),
-            holdings=(running(job("h", "q", 4)),),
+            admitted_workloads=(running(job("h", "q", 4)),),
             waiting=(job("w", "q", 4), job("big", "q", 9)),
         )
     )
@@ -52,7 +52,7 @@ def test_room_stays_promised_across_a_restart() -> None:
     state = restore(
         world(
             queue("q", "4", preemption=WITHIN),
-            holdings=(running(job("low", "q", 4)),),
+            admitted_workloads=(running(job("low", "q", 4)),),
             waiting=(job("mid", "q", 4, priority=5),),
         )
     )

@@ -40,7 +40,7 @@ def _turns(timeline: Timeline) -> list[list[tuple[WorkloadKey, int]]]:
 
 def _ends(timeline: Timeline) -> list[tuple[Instant, WorkloadKey]]:
     assert timeline.ends == sorted(timeline.ends) == [running.end[0] for running in timeline.ending]
-    return sorted((end, running.holding.workload.key) for end, _, running in timeline.endings())
+    return sorted((end, running.admitted.workload.key) for end, _, running in timeline.endings())
 
 
 @pytest.mark.parametrize("seed", range(5))

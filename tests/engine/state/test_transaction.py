@@ -17,7 +17,7 @@ from unisono.engine.state.transaction import Starting, Transaction
 NAMES = "abcdef"
 
 
-def holding(dice: random.Random, *, labelled: bool) -> Starting:
+def admitted(dice: random.Random, *, labelled: bool) -> Starting:
     """Return pods of one or two requests on some nodes, perhaps on one that is not there."""
     placed_pods = tuple(
         PlacedPods(
@@ -32,7 +32,7 @@ def holding(dice: random.Random, *, labelled: bool) -> Starting:
 
 def crowded(dice: random.Random, *, labelled: bool) -> tuple[Occupancy, list[Starting]]:
     occupancy = Occupancy(table_of(*(node(name, 8) for name in NAMES)), PodIndex())
-    everybody = [holding(dice, labelled=labelled) for _ in range(10)]
+    everybody = [admitted(dice, labelled=labelled) for _ in range(10)]
     for one in everybody:
         for placed in one.placed_pods:
             occupancy.occupy(placed)

@@ -46,10 +46,10 @@ def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
 
 def test_who_may_be_displaced_matters_to_those_who_said_so() -> None:
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 4),), holdings=True)
+    wakes.file(sleeper(1), ((ACCOUNT, 4),), admitted_workloads=True)
     wakes.file(sleeper(2), ((ACCOUNT, 4),))
     wakes.file(sleeper(3), None)
-    assert sorted(wakes.holdings_changed()) == [sleeper(1), sleeper(3)]
+    assert sorted(wakes.admitted_changed()) == [sleeper(1), sleeper(3)]
     assert freed(wakes, [(ACCOUNT, 4)]) == [sleeper(2)]
 
 

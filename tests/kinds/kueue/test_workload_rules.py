@@ -36,10 +36,10 @@ def waiting(text: str) -> engine.Workload:
     return made
 
 
-def holding(text: str) -> engine.Holding:
+def admitted(text: str) -> engine.AdmittedWorkload:
     snapshot = sound(QUEUES, text).snapshot
     assert snapshot.waiting == ()
-    (made,) = snapshot.holdings
+    (made,) = snapshot.admitted_workloads
     return made
 
 
@@ -155,7 +155,7 @@ def test_what_is_refused(text: str, path: str) -> None:
     assert [found for found, _ in problems(text)] == [path]
 
 
-# ---- holdings ----------------------------------------------------------------------------------
+# ---- admitted workloads ------------------------------------------------------------------------
 
 ADMISSION = (
     "admission: {clusterQueue: q, podSetAssignments:"
@@ -174,8 +174,8 @@ def fact(type_: str, status: str, reason: str = "R", second: int = 5) -> str:
     )
 
 
-def test_an_admission_is_a_holding() -> None:
-    made = holding(workload(status=ADMISSION))
+def test_an_admission_makes_an_admitted_workload() -> None:
+    made = admitted(workload(status=ADMISSION))
     assert made.admission == engine.Admission(
         queue=made.admission.queue,
         pod_sets=(
@@ -186,7 +186,7 @@ def test_an_admission_is_a_holding() -> None:
     )
     assert made.admission.queue == "q"
     assert made.admission.pod_sets[0].flavors == (("gpu", "h100"),)
-    assert made.admitted
+    assert made.may_start
     assert made.ready
     assert not made.evicting
     assert made.reserved_at == 1000  # its creation, for want of a condition
@@ -202,9 +202,9 @@ def test_conditions_tell_how_far_it_is() -> None:
             fact("Evicted", "True", second=10),
         )
     )
-    made = holding(text)
+    made = admitted(text)
     assert made.reserved_at == 7000
-    assert not made.admitted
+    assert not made.may_start
     assert made.admitted_at == 8000
     assert not made.ready
     assert made.unready_since is None
@@ -213,7 +213,7 @@ def test_conditions_tell_how_far_it_is() -> None:
 
 def test_readiness_that_was_lost_has_a_time() -> None:
     status = f"{ADMISSION}, {conditions(fact('PodsReady', 'False', 'WaitForRecovery', 9))}"
-    assert holding(workload(status=status)).unready_since == 9000
+    assert admitted(workload(status=status)).unready_since == 9000
 
 
 def test_a_reservation_that_was_taken_back_is_none() -> None:
@@ -223,13 +223,13 @@ def test_a_reservation_that_was_taken_back_is_none() -> None:
 
 def test_recorded_usage_stands_in_for_requests_that_are_not_there() -> None:
     sets = "[{count: 4, template: {spec: {containers: [{name: c}]}}}]"
-    made = holding(workload(status=ADMISSION, sets=sets))
+    made = admitted(workload(status=ADMISSION, sets=sets))
     assert made.workload.pod_sets[0].requests == (("gpu", 2),)
 
 
 def test_sets_without_pods_are_left_out_everywhere() -> None:
     sets = f"[{{count: 4, {TEMPLATE}}}, {{name: none, count: 0, {TEMPLATE}}}]"
-    made = holding(workload(status=ADMISSION, sets=sets))
+    made = admitted(workload(status=ADMISSION, sets=sets))
     assert [one.name for one in made.workload.pod_sets] == ["main"]
     assert [one.name for one in made.admission.pod_sets] == ["main"]
 
@@ -237,7 +237,7 @@ def test_sets_without_pods_are_left_out_everywhere() -> None:
 def test_a_finished_workload_is_gone() -> None:
     status = f"{ADMISSION}, {conditions(fact('Finished', 'True'))}"
     snapshot = sound(QUEUES, workload(status=status)).snapshot
-    assert not snapshot.holdings
+    assert not snapshot.admitted_workloads
     assert not snapshot.waiting
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.manifests import sound
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 
 CLUSTER = """
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -60,16 +60,16 @@ def pod(
     )
 
 
-def holding(*texts: str) -> Holding:
+def admitted(*texts: str) -> AdmittedWorkload:
     snapshot = sound(CLUSTER, JOB, *texts).snapshot
     assert snapshot.waiting == ()
-    (made,) = snapshot.holdings
+    (made,) = snapshot.admitted_workloads
     return made
 
 
 @pytest.mark.parametrize("meta", [OWNER, LABEL, "labels: {job-name: j}"])
 def test_a_job_with_bound_pods_holds_the_quota_of_its_queue(meta: str) -> None:
-    made = holding(pod(meta=meta))
+    made = admitted(pod(meta=meta))
     assert made.workload.key == "default/job-j"
     assert made.admission.queue == "q"
     (assignment,) = made.admission.pod_sets
@@ -81,8 +81,8 @@ def test_a_job_with_bound_pods_holds_the_quota_of_its_queue(meta: str) -> None:
 
 def test_without_its_node_the_pods_selector_tells_the_flavor() -> None:
     bound = pod(spec="nodeName: unknown, nodeSelector: {gpu: h100}")
-    assert holding(bound).admission.pod_sets[0].flavors[0][1] == "h100"
-    assert holding(pod(spec="nodeName: unknown")).admission.pod_sets[0].flavors[0][1] == "a100"
+    assert admitted(bound).admission.pod_sets[0].flavors[0][1] == "h100"
+    assert admitted(pod(spec="nodeName: unknown")).admission.pod_sets[0].flavors[0][1] == "a100"
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_without_its_node_the_pods_selector_tells_the_flavor() -> None:
 )
 def test_other_pods_say_nothing(text: str) -> None:
     snapshot = sound(CLUSTER, JOB, text).snapshot
-    assert snapshot.holdings == ()
+    assert snapshot.admitted_workloads == ()
     assert len(snapshot.waiting) == 1
 
 
 def test_pods_that_are_all_being_deleted_mean_that_it_leaves() -> None:
     going = pod(meta=f"{OWNER}, deletionTimestamp: '1970-01-01T00:00:10Z'")
-    assert holding(going).evicting
-    assert not holding(going, pod("r")).evicting
+    assert admitted(going).evicting
+    assert not admitted(going, pod("r")).evicting
 
 
 def test_owners_are_followed_upwards() -> None:
@@ -119,13 +119,13 @@ def test_owners_are_followed_upwards() -> None:
         " [{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: s}], ",
     )
     snapshot = sound(CLUSTER, job_set, child, pod()).snapshot
-    assert [one.workload.key for one in snapshot.holdings] == ["default/jobset-s"]
+    assert [one.workload.key for one in snapshot.admitted_workloads] == ["default/jobset-s"]
     by_label = pod(meta="labels: {jobset.sigs.k8s.io/jobset-name: s}")
     snapshot = sound(CLUSTER, job_set, by_label).snapshot
-    assert [one.workload.key for one in snapshot.holdings] == ["default/jobset-s"]
+    assert [one.workload.key for one in snapshot.admitted_workloads] == ["default/jobset-s"]
 
 
 def test_a_single_pod_of_ours_may_be_bound_itself() -> None:
     bound = pod(meta="labels: {kueue.x-k8s.io/queue-name: lq}")
     snapshot = sound(CLUSTER, bound).snapshot
-    assert [one.workload.key for one in snapshot.holdings] == ["default/pod-p"]
+    assert [one.workload.key for one in snapshot.admitted_workloads] == ["default/pod-p"]

@@ -1,4 +1,4 @@
-"""Who sits on which node: pods of holdings, and strangers."""
+"""Who sits on which node: pods of admitted workloads, and strangers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unisono.engine.model.names import CPU, NodeName
 from unisono.engine.model.node import HostPort, NodePod, PodRule, PodSelector
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 
 QUEUE = """
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -51,8 +51,8 @@ def read(*texts: str) -> Snapshot:
     return sound(QUEUE, NODES, *texts).snapshot
 
 
-def places(holding: Holding) -> dict[str, dict[str, int]]:
-    return {one.name: dict(one.nodes) for one in holding.admission.pod_sets}
+def places(admitted: AdmittedWorkload) -> dict[str, dict[str, int]]:
+    return {one.name: dict(one.nodes) for one in admitted.admission.pod_sets}
 
 
 def strangers(snapshot: Snapshot) -> list[tuple[str, str]]:
@@ -114,9 +114,9 @@ JOB = (
 OF_JOB = ", ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j}]"
 
 
-def test_the_pods_of_a_holding_are_counted_there() -> None:
+def test_the_pods_of_an_admitted_workload_are_counted_there() -> None:
     found = read(JOB, *(pod(f"p{n}", f"n{n // 2}", meta=OF_JOB) for n in range(3)))
-    assert places(found.holdings[0]) == {"main": {"n0": 2, "n1": 1}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 2, "n1": 1}}
     assert found.pods == ()
 
 
@@ -128,7 +128,7 @@ def test_the_pods_of_a_job_that_is_not_managed_are_strangers() -> None:
 def test_a_replacement_has_the_seat_and_the_old_pod_is_a_stranger() -> None:
     old = pod("old", "n2", meta=OF_JOB + ", deletionTimestamp: '1970-01-01T00:00:00Z'")
     found = read(JOB, old, *(pod(f"p{n}", "n0", meta=OF_JOB) for n in range(3)))
-    assert places(found.holdings[0]) == {"main": {"n0": 3}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 3}}
     assert strangers(found) == [("default/old", "n2")]
 
 
@@ -152,7 +152,7 @@ def test_pods_find_their_set_by_name_then_by_what_they_ask_for() -> None:
     job_set = JOB_SET % f"{REPLICATED % ('a', 1)}, {REPLICATED % ('b', 1)}"
     found = read(job_set, pod("x", "n0", meta=of_set("b")), pod("w", "n1", meta=of_set("b"), cpu=3))
     # Two pods of the second job, although one was resized since.
-    assert places(found.holdings[0]) == {"a": {}, "b": {"n0": 1, "n1": 1}}
+    assert places(found.admitted_workloads[0]) == {"a": {}, "b": {"n0": 1, "n1": 1}}
     job_set = JOB_SET % f"{REPLICATED % ('a', 1)}, {REPLICATED % ('b', 2)}"
     found = read(
         job_set,
@@ -160,13 +160,13 @@ def test_pods_find_their_set_by_name_then_by_what_they_ask_for() -> None:
         pod("w", "n1", meta=of_set(), cpu=1),
         pod("z", "n2", meta=of_set(), cpu=3),
     )
-    assert places(found.holdings[0]) == {"a": {"n1": 1}, "b": {"n0": 1}}
+    assert places(found.admitted_workloads[0]) == {"a": {"n1": 1}, "b": {"n0": 1}}
     assert strangers(found) == [("default/z", "n2")]
 
 
 def test_the_only_set_takes_any_pod() -> None:
     found = read(JOB, pod("p0", "n0", meta=OF_JOB, cpu=5))
-    assert places(found.holdings[0]) == {"main": {"n0": 1}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 1}}
 
 
 # ---- gangs ---------------------------------------------------------------------------------------
@@ -180,37 +180,37 @@ LINK = "schedulingGroup: {podGroupName: g}, "
 
 def test_a_gang_holds_what_its_bound_pods_show() -> None:
     found = read(GROUP, *(pod(f"p{n}", "n0" if n < 3 else "", spec=LINK) for n in range(4)))
-    (holding,) = found.holdings
-    assert holding.workload.key == "default/podgroup-g"
+    (admitted,) = found.admitted_workloads
+    assert admitted.workload.key == "default/podgroup-g"
     # Four may run and two are enough: three do.
-    assert [one.count for one in holding.admission.pod_sets] == [3]
-    assert places(holding) == {"main": {"n0": 3}}
+    assert [one.count for one in admitted.admission.pod_sets] == [3]
+    assert places(admitted) == {"main": {"n0": 3}}
     assert not found.waiting
     assert not found.pods
 
 
 def test_a_gang_below_its_minimum_still_starts() -> None:
     found = read(GROUP, *(pod(f"p{n}", "n0" if n < 1 else "", spec=LINK) for n in range(4)))
-    assert [one.count for one in found.holdings[0].admission.pod_sets] == [4]
-    assert places(found.holdings[0]) == {"main": {"n0": 1}}
+    assert [one.count for one in found.admitted_workloads[0].admission.pod_sets] == [4]
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 1}}
 
 
 def test_a_gang_on_its_way_out_holds_its_nodes_until_it_is_gone() -> None:
     leaving = ", deletionTimestamp: '1970-01-01T00:00:00Z'"
     found = read(GROUP, *(pod(f"p{n}", "n0", meta=leaving, spec=LINK) for n in range(2)))
-    assert places(found.holdings[0]) == {"main": {"n0": 2}}
-    assert found.holdings[0].evicting
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 2}}
+    assert found.admitted_workloads[0].evicting
     # One that is replaced does not count twice.
     old = pod("old", "n1", meta=leaving, spec=LINK)
     found = read(GROUP, old, *(pod(f"p{n}", "n0", spec=LINK) for n in range(2)))
-    assert places(found.holdings[0]) == {"main": {"n0": 2}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 2}}
     assert strangers(found) == [("default/old", "n1")]
 
 
-def test_a_single_pod_of_ours_is_a_holding_and_no_stranger() -> None:
+def test_a_single_pod_of_ours_is_admitted_and_no_stranger() -> None:
     found = read(pod("x", "n1", spec="schedulerName: unisono, "))
-    assert [one.workload.key for one in found.holdings] == ["default/pod-x"]
-    assert found.holdings[0].admission.queue == "unisono.dev/unlimited"
+    assert [one.workload.key for one in found.admitted_workloads] == ["default/pod-x"]
+    assert found.admitted_workloads[0].admission.queue == "unisono.dev/unlimited"
     assert found.pods == ()
 
 
@@ -244,18 +244,18 @@ OF_WORKLOAD = ", annotations: {kueue.x-k8s.io/workload: w}"
 def test_a_workload_says_where_its_pods_go(assignment: str, version: str) -> None:
     # Hosts are known by their label, nodes by their name.
     found = read(workload(assignment, version=version))
-    assert places(found.holdings[0]) == {"main": {"n0": 2, "n1": 1}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n0": 2, "n1": 1}}
 
 
 def test_a_host_that_nobody_has_keeps_its_name() -> None:
     found = read(workload(DOMAINS.replace("host1", "gone"), version="v1beta1"))
-    assert places(found.holdings[0]) == {"main": {"gone": 1, "n0": 2}}
+    assert places(found.admitted_workloads[0]) == {"main": {"gone": 1, "n0": 2}}
 
 
 def test_racks_say_nothing_about_nodes() -> None:
     racks = "{levels: [rack], domains: [{values: [r0], count: 3}]}"
-    assert places(read(workload(racks, version="v1beta1")).holdings[0]) == {"main": {}}
-    assert places(read(workload()).holdings[0]) == {"main": {}}
+    assert places(read(workload(racks, version="v1beta1")).admitted_workloads[0]) == {"main": {}}
+    assert places(read(workload()).admitted_workloads[0]) == {"main": {}}
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_racks_say_nothing_about_nodes() -> None:
 )
 def test_bound_pods_are_where_they_are(meta: str) -> None:
     found = read(workload(), pod("p0", "n2", meta=meta), pod("p1", "n2", meta=meta))
-    assert places(found.holdings[0]) == {"main": {"n2": 2}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n2": 2}}
     assert found.pods == ()
     assert found.waiting == ()
 
@@ -276,20 +276,20 @@ def test_bound_pods_are_where_they_are(meta: str) -> None:
 def test_a_workload_has_the_pods_of_the_job_that_owns_it() -> None:
     owned = ", ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j}]"
     found = read(JOB, workload(meta=owned), pod("p0", "n2", meta=OF_JOB))
-    assert places(found.holdings[0]) == {"main": {"n2": 1}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n2": 1}}
     by_pod = ", ownerReferences: [{apiVersion: v1, kind: Pod, name: x}]"
     found = read(workload(meta=by_pod), pod("x", "n1"))
-    assert places(found.holdings[0]) == {"main": {"n1": 1}}
+    assert places(found.admitted_workloads[0]) == {"main": {"n1": 1}}
 
 
 def test_what_is_not_bound_yet_goes_where_it_was_assigned() -> None:
     assigned = workload(DOMAINS, version="v1beta1")
     as_planned = read(assigned, pod("p0", "n0", meta=OF_WORKLOAD))
-    assert places(as_planned.holdings[0]) == {"main": {"n0": 2, "n1": 1}}
+    assert places(as_planned.admitted_workloads[0]) == {"main": {"n0": 2, "n1": 1}}
     elsewhere = read(assigned, pod("p0", "n2", meta=OF_WORKLOAD))
-    assert places(elsewhere.holdings[0]) == {"main": {"n0": 2, "n2": 1}}
+    assert places(elsewhere.admitted_workloads[0]) == {"main": {"n0": 2, "n2": 1}}
     all_elsewhere = read(assigned, *(pod(f"p{n}", "n2", meta=OF_WORKLOAD) for n in range(4)))
-    assert places(all_elsewhere.holdings[0]) == {"main": {"n2": 3}}
+    assert places(all_elsewhere.admitted_workloads[0]) == {"main": {"n2": 3}}
     assert len(all_elsewhere.pods) == 1
 
 

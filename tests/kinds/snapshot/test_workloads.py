@@ -93,10 +93,10 @@ def test_a_reservation_in_a_queue_that_does_not_exist_is_a_problem() -> None:
     ]
 
 
-def test_a_holding_needs_no_local_queue_any_more() -> None:
+def test_an_admitted_workload_needs_no_local_queue_any_more() -> None:
     queue_only = QUEUES.split("---", maxsplit=1)[0]
     made = sound(queue_only, workload("w", "admission: {clusterQueue: q}"))
-    assert len(made.snapshot.holdings) == 1
+    assert len(made.snapshot.admitted_workloads) == 1
 
 
 def test_a_workload_in_a_missing_queue_is_a_problem() -> None:

@@ -164,7 +164,7 @@ def _from_file(path: Path) -> Rules:
     for warning in world.warnings:
         print(f"unisono: warning: {warning.line()}", file=sys.stderr)
     read = world.snapshot
-    if read.nodes or read.waiting or read.holdings or world.unmanaged:
+    if read.nodes or read.waiting or read.admitted_workloads or world.unmanaged:
         message = f"{path} has nodes or jobs; nodes come from --nodes, and jobs from the trace"
         raise InvalidManifest("--policy", message)
     layout = read if read.queues else None

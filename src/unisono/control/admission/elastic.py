@@ -25,7 +25,7 @@ from unisono.control.view import View
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.plan import Shrink
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.engine.model.workload import Holding, PodSetAssignment
+from unisono.engine.model.workload import AdmittedWorkload, PodSetAssignment
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.workload_rules import REPLACES
 
@@ -87,7 +87,7 @@ def holds(workload: Json | None) -> bool:
     return bool(status.get("admission")) and not is_true(status.get("conditions"), "Finished")
 
 
-def only_new(slice_: Holding, first: Holding) -> Holding:
+def only_new(slice_: AdmittedWorkload, first: AdmittedWorkload) -> AdmittedWorkload:
     """Return what a slice holds on top of what the first one does."""
     there = {one.name: one for one in first.admission.pod_sets}
     left = tuple(_without(one, there.get(one.name)) for one in slice_.admission.pod_sets)

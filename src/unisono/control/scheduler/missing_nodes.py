@@ -82,7 +82,7 @@ class Repairs:
     ) -> tuple[Admission, Purchase | None] | None:
         """Return other nodes, or machines that are bought where there are none."""
         if not lost:  # all of them have come back
-            return self._state.running[key].holding.admission, None
+            return self._state.running[key].admitted.admission, None
         gone = frozenset(NodeName(node_name(host, view)) for host in lost)
         staying = _staying(key, gone, view)
         answer = repair(self._state, key, gone, staying)

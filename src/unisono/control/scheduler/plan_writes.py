@@ -191,7 +191,7 @@ def _queue_of(key: WorkloadKey, state: ClusterState) -> QueueName | None:
     """Return the ClusterQueue that a workload is charged to, or waits for."""
     running = state.running.get(key)
     if running is not None:
-        return running.holding.admission.queue
+        return running.admitted.admission.queue
     waiting = state.waiting.get(key)
     lq = state.config.local_queues.get(waiting.workload.queue) if waiting is not None else None
     return lq.queue if lq is not None else None

@@ -47,7 +47,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import NodePod, Topology
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.snapshot import Namespace
-from unisono.engine.model.workload import Holding, PodSetAssignment, Workload, first_of
+from unisono.engine.model.workload import AdmittedWorkload, PodSetAssignment, Workload, first_of
 from unisono.engine.state import changes
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.neighbours import neighbourhood
@@ -60,9 +60,9 @@ from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.kueue.workload_rules import (
-    holding_of,
+    admitted_workload_of,
     is_finished,
-    recorded_holding,
+    recorded_admitted_workload,
     result_of,
     run_of,
     workload_of,
@@ -404,12 +404,12 @@ class Translator:
         if wrong:
             text = "; ".join(f"{path}: {reason}" for path, reason in wrong.items())
             made = msgspec.structs.replace(made, misconfigured=text)
-        holding = holding_of(written, made)
-        if holding is None:
+        admitted = admitted_workload_of(written, made)
+        if admitted is None:
             yield changes.WorkloadWaits(made)
             yield from self._stragglers(key)
         else:
-            seated = self._beside_first(self._seated(holding, written, obj), obj)
+            seated = self._beside_first(self._seated(admitted, written, obj), obj)
             keeps = {} if seated.evicting else pods_to_keep(obj)
             if keeps:
                 seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
@@ -463,33 +463,35 @@ class Translator:
             is_true(conditions, "Finished")
             or (reserved is not None and reserved["status"] == "False")
             or ("deletionTimestamp" in metadata and not is_held)
-            or (holding := recorded_holding(obj, key)) is None
+            or (admitted := recorded_admitted_workload(obj, key)) is None
         ):
             yield changes.WorkloadGone(key)
             return
-        lq = holding.workload.queue.partition("/")[2]
+        lq = admitted.workload.queue.partition("/")[2]
         yield from self._door(metadata["namespace"], lq)
         sets = tuple(
             msgspec.structs.replace(
                 one, flavors=tuple((name, read_flavor(flavor)) for name, flavor in one.flavors)
             )
-            for one in holding.admission.pod_sets
+            for one in admitted.admission.pod_sets
         )
-        queue = read_queue(holding.admission.queue, lq)
-        admission = msgspec.structs.replace(holding.admission, queue=queue, pod_sets=sets)
-        yield changes.WorkloadHolds(msgspec.structs.replace(holding, admission=admission))
+        queue = read_queue(admitted.admission.queue, lq)
+        admission = msgspec.structs.replace(admitted.admission, queue=queue, pod_sets=sets)
+        yield changes.WorkloadHolds(msgspec.structs.replace(admitted, admission=admission))
 
-    def _beside_first(self, seated: Holding, obj: Json) -> Holding:
+    def _beside_first(self, seated: AdmittedWorkload, obj: Json) -> AdmittedWorkload:
         """Count a slice for what it holds on top of its first."""
         first = first_of_slice(obj, self._view)
         written = self.manifests.read(first) if first is not None else None
         if first is None or written is None or not holds(first):
             return seated
-        there = holding_of(written, self._asked(written, first["metadata"], is_known=False))
+        there = admitted_workload_of(
+            written, self._asked(written, first["metadata"], is_known=False)
+        )
         return seated if there is None else only_new(seated, self._seated(there, written, first))
 
-    def _seated(self, holding: Holding, written: Any, obj: Json) -> Holding:
-        """Put a holding on the nodes, and shared GPUs, that its record names."""
+    def _seated(self, admitted: AdmittedWorkload, written: Any, obj: Json) -> AdmittedWorkload:
+        """Put an admitted workload on the nodes, and shared GPUs, that its record names."""
         _, about = placement_of((obj.get("status") or {}).get("conditions"))
         devices = shared_gpus.read(about.get("devices", ""))
         record = {
@@ -505,13 +507,13 @@ class Translator:
                     for host, pods in pods_per_host(record.get(one.name))
                 ),
             )
-            for one in holding.admission.pod_sets
+            for one in admitted.admission.pod_sets
         )
         if devices:
             placed = tuple(_with_devices(one, devices.get(one.name, ())) for one in placed)
-        queue = read_queue(holding.admission.queue, written.spec.queue_name)
-        admission = msgspec.structs.replace(holding.admission, queue=queue, pod_sets=placed)
-        return msgspec.structs.replace(holding, admission=admission)
+        queue = read_queue(admitted.admission.queue, written.spec.queue_name)
+        admission = msgspec.structs.replace(admitted.admission, queue=queue, pod_sets=placed)
+        return msgspec.structs.replace(admitted, admission=admission)
 
     def _node_of_host(self, host: str) -> NodeName:
         if self._view.get(names.NODE, host) is None:

@@ -119,7 +119,7 @@ def _check_slice(index: SnapshotIndex, workload: Workload, admit: Admit) -> Iter
         message = f"ends {admit.replaces}, but grew out of {workload.replaces}"
         yield _broken("slice", workload, message)
         return
-    old = index.holdings.get(workload.replaces) if workload.replaces is not None else None
+    old = index.admitted_workloads.get(workload.replaces) if workload.replaces is not None else None
     if old is None:
         return
     if admit.replaces is None and not old.evicting:
@@ -145,9 +145,9 @@ def _check_pods_ready(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     if index.policy.pods_ready is None or not index.policy.pods_ready.block_admission:
         return
     unready = [
-        holding.workload.key
-        for holding in index.holdings.values()
-        if holding.admitted and not holding.ready and not holding.evicting
+        admitted.workload.key
+        for admitted in index.admitted_workloads.values()
+        if admitted.may_start and not admitted.ready and not admitted.evicting
     ]
     for admit in plan.admissions:
         if unready:
@@ -169,9 +169,9 @@ def _check_arrays(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
         starting = {one.workload for one in plan.admissions}
         ending = {one.replaces for one in plan.admissions}
         running = [
-            holding.workload.key
-            for holding in index.holdings.values()
-            if holding.workload.array == workload.array and holding.workload.key not in ending
+            admitted.workload.key
+            for admitted in index.admitted_workloads.values()
+            if admitted.workload.array == workload.array and admitted.workload.key not in ending
         ]
         with_it = [
             other.key
@@ -190,7 +190,8 @@ def _check_arrays(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
 def _check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check that no workload starts before its dependencies are satisfied (spec backfill §11).
 
-    Read off results and holdings; whether a job of the same name is pending again is not checked.
+    Read off results and admitted workloads; whether a job of the same name is pending again is not
+    checked.
     """
     for admit in plan.admissions:
         workload = index.waiting.get(admit.workload)
@@ -206,7 +207,7 @@ def _check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]
 def _is_met(index: SnapshotIndex, each: Dependency, now: Instant) -> bool:
     if each.kind == "singleton":
         return True  # left to the planner: it compares names
-    running = [one for one in index.holdings.values() if _job(one.workload) == each.on]
+    running = [one for one in index.admitted_workloads.values() if _job(one.workload) == each.on]
     result = index.results.get(each.on)
     if each.kind == "after":
         starts = [one.running_since for one in running]

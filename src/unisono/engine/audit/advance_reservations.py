@@ -33,7 +33,7 @@ def check_advance_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Vio
         workload = index.waiting.get(decided.workload)
         if workload is None:
             continue
-        old = index.holdings.get(workload.replaces) if workload.replaces else None
+        old = index.admitted_workloads.get(workload.replaces) if workload.replaces else None
         there = {
             node for one in (old.admission.pod_sets if old else ()) for node, _ in one.nodes
         }  # an elastic slice stays on its nodes

@@ -58,7 +58,7 @@ def _check_counts(
         yield _broken("count", workload, message)
     if given == {pod_set.name: pod_set.count for pod_set in workload.pod_sets}:
         return
-    if workload.replaces in index.holdings and not any(
+    if workload.replaces in index.admitted_workloads and not any(
         each.min_count is not None for each in workload.pod_sets
     ):
         yield _broken("count", workload, f"an elastic slice got {given}")

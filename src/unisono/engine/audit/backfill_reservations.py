@@ -33,13 +33,13 @@ def check_backfill_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Vi
     there = _with_gpu_milli(there)
     spans: list[tuple[Instant, Instant, _Amounts]] = []
     leaving = {victim.workload: victim.keeps for one in plan.preemptions for victim in one.victims}
-    for key, holding in index.holdings.items():
-        stays = leaving.get(key) if key in leaving else holding.admission
+    for key, admitted in index.admitted_workloads.items():
+        stays = leaving.get(key) if key in leaving else admitted.admission
         if stays is None:
             continue  # it is evicted now, before any reservation starts
-        end = holding.running_since + _limit(index, holding.workload)
+        end = admitted.running_since + _limit(index, admitted.workload)
         end = Instant(max(end, plan.now + 1))
-        spans.append((plan.now, end, _requests_of(index, holding.workload, stays)))
+        spans.append((plan.now, end, _requests_of(index, admitted.workload, stays)))
     for admit in plan.admissions:
         workload = index.waiting[admit.workload]
         if (fault := _granted_fault(workload, admit.limit_ms)) is not None:

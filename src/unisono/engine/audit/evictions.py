@@ -9,60 +9,62 @@ from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan, Stop
 from unisono.engine.model.queue import StopPolicy
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 
 
 def check_evictions(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every workload that loses its quota without a preemptor."""
     for stop in plan.stops:
-        holding = index.holdings.get(stop.workload)
-        if holding is None:
+        admitted = index.admitted_workloads.get(stop.workload)
+        if admitted is None:
             continue
-        if why := _why_groundless(index, plan.now, stop, holding):
+        if why := _why_groundless(index, plan.now, stop, admitted):
             yield Violation(
                 rule="stop",
                 workload=stop.workload,
-                queue=holding.admission.queue,
+                queue=admitted.admission.queue,
                 message=f"{stop.reason}: {why}",
             )
 
 
-def _why_groundless(index: SnapshotIndex, now: Instant, stop: Stop, holding: Holding) -> str:
+def _why_groundless(
+    index: SnapshotIndex, now: Instant, stop: Stop, admitted: AdmittedWorkload
+) -> str:
     match stop.reason:
         case "ClusterQueueStopped":
-            queue = index.queues.get(holding.admission.queue)
-            return _why_not_stopped("None" if queue is None else queue.stop, holding)
+            queue = index.queues.get(admitted.admission.queue)
+            return _why_not_stopped("None" if queue is None else queue.stop, admitted)
         case "LocalQueueStopped":
-            local_queue = index.local_queues.get(holding.workload.queue)
-            return _why_not_stopped("None" if local_queue is None else local_queue.stop, holding)
+            local_queue = index.local_queues.get(admitted.workload.queue)
+            return _why_not_stopped("None" if local_queue is None else local_queue.stop, admitted)
         case "PodsReadyTimeout":
-            return _why_not_late(index, now, holding)
+            return _why_not_late(index, now, admitted)
         case "AdmissionCheck":
-            states = {check.state for check in holding.workload.checks}
+            states = {check.state for check in admitted.workload.checks}
             return "" if states & {"Retry", "Rejected"} else "no check says Retry or Rejected"
         case "MaximumExecutionTimeExceeded":
-            return _why_has_time_left(now, holding)
+            return _why_has_time_left(now, admitted)
         case "Deactivated":
-            return "it is active" if holding.workload.active else ""
+            return "it is active" if admitted.workload.active else ""
 
 
-def _why_not_stopped(policy: StopPolicy, holding: Holding) -> str:
+def _why_not_stopped(policy: StopPolicy, admitted: AdmittedWorkload) -> str:
     if policy == "None":
         return "the queue is not stopped"
-    if policy == "Hold" and holding.admitted:
+    if policy == "Hold" and admitted.may_start:
         return "Hold lets admitted workloads run on"
     return ""
 
 
-def _why_not_late(index: SnapshotIndex, now: Instant, holding: Holding) -> str:
+def _why_not_late(index: SnapshotIndex, now: Instant, admitted: AdmittedWorkload) -> str:
     policy = index.policy.pods_ready
     if policy is None:
         return "waitForPodsReady is off"
-    if holding.ready or not holding.admitted:
-        return "its pods are ready" if holding.ready else "its pods may not run yet"
-    allowed_ms, since = policy.timeout_ms, admitted_at(holding)
-    if holding.unready_since is not None:
-        since = holding.unready_since
+    if admitted.ready or not admitted.may_start:
+        return "its pods are ready" if admitted.ready else "its pods may not run yet"
+    allowed_ms, since = policy.timeout_ms, admitted_at(admitted)
+    if admitted.unready_since is not None:
+        since = admitted.unready_since
         if policy.recovery_timeout_ms is not None:
             allowed_ms = policy.recovery_timeout_ms
         if allowed_ms == 0:
@@ -72,11 +74,11 @@ def _why_not_late(index: SnapshotIndex, now: Instant, holding: Holding) -> str:
     return ""
 
 
-def _why_has_time_left(now: Instant, holding: Holding) -> str:
-    limit_ms = holding.workload.max_execution_ms
+def _why_has_time_left(now: Instant, admitted: AdmittedWorkload) -> str:
+    limit_ms = admitted.workload.max_execution_ms
     if limit_ms is None:
         return "it has no limit"
-    if not holding.admitted:
+    if not admitted.may_start:
         return "it does not run"
-    ran_ms = holding.workload.past_execution_ms + now - admitted_at(holding)
+    ran_ms = admitted.workload.past_execution_ms + now - admitted_at(admitted)
     return "" if ran_ms >= limit_ms else f"it ran {ran_ms} ms of {limit_ms} ms"

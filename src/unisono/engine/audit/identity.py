@@ -52,7 +52,7 @@ def _check_existence(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             place: Mapping[WorkloadKey, object] = index.waiting
             expected = "waiting"
         else:
-            place = index.holdings
+            place = index.admitted_workloads
             expected = "holding quota"
         if workload not in place:
             yield Violation(

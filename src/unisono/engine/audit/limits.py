@@ -1,8 +1,8 @@
 """Do accounts, QOS and users stay within their limits? (spec priority §2 and §7)
 
-Added up from holdings and plan alone: workloads and TRES of every account with its subtree, of
-every QOS, and of every user in a QOS. Limits of one workload, and limits on past usage, are not
-checked here.
+Added up from admitted workloads and plan alone: workloads and TRES of every account with its
+subtree, of every QOS, and of every user in a QOS. Limits of one workload, and limits on past usage,
+are not checked here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
         return
     counts: _Counts = {}
     replaced = {admit.replaces for admit in plan.admissions}
-    for holding in index.holdings.values():
-        if holding.workload.key not in replaced:
-            _count(counts, rules, holding.workload, holding.admission)
+    for admitted in index.admitted_workloads.values():
+        if admitted.workload.key not in replaced:
+            _count(counts, rules, admitted.workload, admitted.admission)
     for admit in plan.admissions:
         workload = index.waiting.get(admit.workload)
         if workload is None:

@@ -31,7 +31,7 @@ from unisono.engine.model.node import (
 )
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.selection import selects
-from unisono.engine.model.workload import Admission, Holding
+from unisono.engine.model.workload import Admission, AdmittedWorkload
 
 # How many pods a node takes if its manifest does not say: the kubelet's default.
 PODS_PER_NODE = 110
@@ -163,7 +163,7 @@ def after_preemptions(
 
 
 def with_only(
-    index: SnapshotIndex, decided: Decided, evicted: Mapping[WorkloadKey, Holding]
+    index: SnapshotIndex, decided: Decided, evicted: Mapping[WorkloadKey, AdmittedWorkload]
 ) -> NodeOccupancy:
     """Add one workload to the snapshot, with these victims gone and nothing else started."""
     workload = index.waiting[decided.workload]
@@ -176,7 +176,7 @@ def _occupancy(
     *,
     removed: Collection[str],
     added: Iterable[Decided],
-    evicted: Mapping[WorkloadKey, Holding] | None = None,
+    evicted: Mapping[WorkloadKey, AdmittedWorkload] | None = None,
 ) -> NodeOccupancy:
     """Remove owners, take from the evicted what they release, and place what is added."""
     victims = evicted or {}

@@ -51,7 +51,7 @@ def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
                 after_preemptions(index, plan, lent_by=each.lent_by) if later is not None else None
             )
         yield from _check_placement(index, occupancy, workload, each)
-        if workload.replaces not in index.holdings:
+        if workload.replaces not in index.admitted_workloads:
             yield from check_topology(index, occupancy, workload, each.admission)
         placements = {
             placement.pod_set: placement for placement in occupancy.added.get(workload.key, ())
@@ -80,7 +80,7 @@ def _check_opportunistic_use(
         yield _broken("node-overfull", workload, "uses nodes of others and does not say how long")
         return
     for key in admit.lent_by:
-        gang = index.holdings.get(key)
+        gang = index.admitted_workloads.get(key)
         if gang is None or gang.ready_by is None or gang.evicting:
             yield _broken("node-overfull", workload, f"{key} has no nodes to lend")
         elif plan.now + limit > gang.ready_by:
@@ -155,7 +155,7 @@ def _running(index: SnapshotIndex, workload: Workload, pod_set: str) -> dict[Nod
 
     They stay there, whatever the state of their nodes is by now.
     """
-    old = index.holdings.get(workload.replaces) if workload.replaces is not None else None
+    old = index.admitted_workloads.get(workload.replaces) if workload.replaces is not None else None
     assigned = () if old is None else old.admission.pod_sets
     return next((dict(each.nodes) for each in assigned if each.name == pod_set), {})
 

@@ -16,7 +16,7 @@ from unisono.engine.audit.victims import check_victims
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Plan
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 
 
 def check_preemptions(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
@@ -90,7 +90,7 @@ def _check_needless(case: PreemptionCase) -> Iterator[Violation]:
             message = f"{victim.workload} could stay: {len(others)} other victims are enough"
             yield _broken("victim-needless", case, message)
             continue
-        less = smaller_release(victim, case.index.holdings[victim.workload])
+        less = smaller_release(victim, case.index.admitted_workloads[victim.workload])
         if case.index.policy.strict or less is None:
             continue
         if _would_start(case, {**others, victim.workload: less}, may_borrow=may_borrow):
@@ -99,7 +99,7 @@ def _check_needless(case: PreemptionCase) -> Iterator[Violation]:
 
 
 def _would_start(
-    case: PreemptionCase, leaving: Mapping[WorkloadKey, Holding], *, may_borrow: bool
+    case: PreemptionCase, leaving: Mapping[WorkloadKey, AdmittedWorkload], *, may_borrow: bool
 ) -> bool:
     """Say whether the preemptor would surely have started with only these victims gone."""
     if not _would_be_placed(case, leaving):
@@ -110,7 +110,7 @@ def _would_start(
     )
 
 
-def _would_be_placed(case: PreemptionCase, leaving: Mapping[WorkloadKey, Holding]) -> bool:
+def _would_be_placed(case: PreemptionCase, leaving: Mapping[WorkloadKey, AdmittedWorkload]) -> bool:
     """Say whether the preemptor could surely be placed with only these victims gone.
 
     Its own nodes prove it, if they would have had room in the snapshot. Only a single pod set
@@ -119,7 +119,7 @@ def _would_be_placed(case: PreemptionCase, leaving: Mapping[WorkloadKey, Holding
     nodes_of_spared = [
         assigned.nodes
         for key in case.victims
-        for assigned in case.index.holdings[key].admission.pod_sets
+        for assigned in case.index.admitted_workloads[key].admission.pod_sets
         if key not in leaving or leaving[key] != case.victims[key]
     ]
     if not any(nodes_of_spared):

@@ -30,7 +30,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.resources import FlavorResource
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class PreemptionCase:
     workload: Workload
     queue: ClusterQueue
     charge: Charge
-    victims: dict[WorkloadKey, Holding]
+    victims: dict[WorkloadKey, AdmittedWorkload]
     now: Instant
     moments: tuple[QuotaUsage, QuotaUsage]
     earlier: QuotaUsage
@@ -55,7 +55,9 @@ class PreemptionCase:
         """The preemptor's queue in the tree."""
         return queue_node(self.queue.name)
 
-    def without(self, usage: QuotaUsage, *, leaving: Iterable[Holding] | None = None) -> QuotaUsage:
+    def without(
+        self, usage: QuotaUsage, *, leaving: Iterable[AdmittedWorkload] | None = None
+    ) -> QuotaUsage:
         """Return the usage after these have left; by default all victims of this preemption."""
         evicted = self.victims.values() if leaving is None else leaving
         return usage.after(released=[self.index.held(each) for each in evicted])
@@ -132,20 +134,22 @@ def cases_of(index: SnapshotIndex, plan: Plan) -> Iterator[PreemptionCase]:
 
 
 def _without(
-    index: SnapshotIndex, usage: QuotaUsage, leaving: Mapping[WorkloadKey, Holding]
+    index: SnapshotIndex, usage: QuotaUsage, leaving: Mapping[WorkloadKey, AdmittedWorkload]
 ) -> QuotaUsage:
-    return usage.after(released=[index.held(holding) for holding in leaving.values()])
+    return usage.after(released=[index.held(admitted) for admitted in leaving.values()])
 
 
-def _roots_of_unclaimed(index: SnapshotIndex, victims: Mapping[WorkloadKey, Holding]) -> set[Node]:
+def _roots_of_unclaimed(
+    index: SnapshotIndex, victims: Mapping[WorkloadKey, AdmittedWorkload]
+) -> set[Node]:
     """Return the trees with evictions under way that no preemption of this plan counts on.
 
     They may be for a preemptor that the plan does not mention.
     """
     return {
-        index.tree.root(queue_node(holding.admission.queue))
-        for key, holding in index.holdings.items()
-        if (holding.evicting or holding.keeps is not None) and key not in victims
+        index.tree.root(queue_node(admitted.admission.queue))
+        for key, admitted in index.admitted_workloads.items()
+        if (admitted.evicting or admitted.keeps is not None) and key not in victims
     }
 
 

@@ -1,8 +1,8 @@
 """Does everything fit: admissions at once, and preemptors after their victims have left?
 
-The first is checked with every holding still there, evicted ones included, so that no queue,
-cohort or pool is over its limit even for a moment. The second is checked with the plan's victims
-gone, and only those: a preemption happens only if the preemptor can then really start.
+The first is checked with every admitted workload still there, evicted ones included, so that no
+queue, cohort or pool is over its limit even for a moment. The second is checked with the plan's
+victims gone, and only those: a preemption happens only if the preemptor can then really start.
 
 One check of the final usage is enough, in whatever order the plan was made. A charge that fits
 lowers what its queue may still use by exactly its amount, and what an ancestor may still use not
@@ -49,7 +49,11 @@ def check_quota(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
 def _usage_after(
     index: SnapshotIndex, coming: Iterable[Decided], leaving: Iterable[WorkloadKey]
 ) -> QuotaUsage:
-    released = [index.held(index.holdings[key]) for key in leaving if key in index.holdings]
+    released = [
+        index.held(index.admitted_workloads[key])
+        for key in leaving
+        if key in index.admitted_workloads
+    ]
     return index.usage.after(charged=index.charges(coming), released=released)
 
 

@@ -16,13 +16,13 @@ from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
 from unisono.engine.model.resources import FlavorResource, pool_name
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
+from unisono.engine.model.workload import Admission, AdmittedWorkload, PodSet, Workload
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 class SnapshotIndex:
-    """Everything in the snapshot by its name, and what its holdings use."""
+    """Everything in the snapshot by its name, and what its admitted workloads use."""
 
     def __init__(self, snapshot: Snapshot, cache: AuditCache | None = None) -> None:
         """Index the snapshot once; `cache` holds the sums of the snapshot before."""
@@ -42,7 +42,7 @@ class SnapshotIndex:
         cache = cache if cache is not None else AuditCache()
         cache.update(snapshot, self.held)
         self.nodes = cache.nodes
-        self.holdings = cache.holdings
+        self.admitted_workloads = cache.admitted_workloads
         self.pods_on_nodes = cache.pods_on_nodes
         self.tree = cache.tree
         self.usage = cache.usage
@@ -52,9 +52,9 @@ class SnapshotIndex:
         """Say whether placement is part of the decision; without nodes quota alone decides."""
         return bool(self.nodes) or self._sells or self.policy.placement.needs_nodes
 
-    def held(self, holding: Holding) -> Charge:
+    def held(self, admitted: AdmittedWorkload) -> Charge:
         """Return what a workload is charged for now."""
-        return self.charge(holding.workload, holding.admission)
+        return self.charge(admitted.workload, admitted.admission)
 
     def charge(self, workload: Workload, admission: Admission) -> Charge:
         """Return what a workload is, or would be, charged for; nothing in a queue that is gone."""
@@ -84,16 +84,20 @@ class SnapshotIndex:
 
     def replaced(self, workload: Workload) -> list[Charge]:
         """Return the charge of the slice that the workload replaces, if it still holds quota."""
-        old = self.holdings.get(workload.replaces) if workload.replaces is not None else None
+        old = (
+            self.admitted_workloads.get(workload.replaces)
+            if workload.replaces is not None
+            else None
+        )
         return [] if old is None else [self.held(old)]
 
-    def victims(self, preemptions: Iterable[Preempt]) -> dict[WorkloadKey, Holding]:
+    def victims(self, preemptions: Iterable[Preempt]) -> dict[WorkloadKey, AdmittedWorkload]:
         """Return what the known victims release, each once, in the order of the plan."""
         return {
-            victim.workload: released_part(self.holdings[victim.workload], victim.keeps)
+            victim.workload: released_part(self.admitted_workloads[victim.workload], victim.keeps)
             for preemption in preemptions
             for victim in preemption.victims
-            if victim.workload in self.holdings
+            if victim.workload in self.admitted_workloads
         }
 
     def namespace_labels(self, name: str) -> dict[str, str]:
@@ -133,9 +137,9 @@ def started_by(plan: Plan) -> tuple[Decided, ...]:
     return (*plan.admissions, *plan.preemptions, *plan.awaits)
 
 
-def admitted_at(holding: Holding) -> Instant:
+def admitted_at(admitted: AdmittedWorkload) -> Instant:
     """Return when a workload was admitted; without checks, that is when quota was reserved."""
-    return holding.reserved_at if holding.admitted_at is None else holding.admitted_at
+    return admitted.reserved_at if admitted.admitted_at is None else admitted.admitted_at
 
 
 def requests_per_pod(pod_set: PodSet) -> dict[ResourceName, int]:

@@ -12,28 +12,28 @@ from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.plan import Victim
 from unisono.engine.model.resources import FlavorResource
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 
 def check_victims(case: PreemptionCase) -> Iterator[Violation]:
     """Check every known victim of one preemption."""
     for victim in case.preemption.victims:
-        holding = case.victims.get(victim.workload)
-        if holding is None:
+        admitted = case.victims.get(victim.workload)
+        if admitted is None:
             continue
-        for rule, message in _check_victim(case, victim, holding):
+        for rule, message in _check_victim(case, victim, admitted):
             yield Violation(
                 rule=rule,
                 workload=victim.workload,
-                queue=holding.admission.queue,
+                queue=admitted.admission.queue,
                 message=f"victim of {case.workload.key} ({victim.reason}): {message}",
             )
 
 
 def _check_victim(
-    case: PreemptionCase, victim: Victim, holding: Holding
+    case: PreemptionCase, victim: Victim, admitted: AdmittedWorkload
 ) -> Iterator[tuple[Rule, str]]:
-    before = case.index.holdings[victim.workload]
+    before = case.index.admitted_workloads[victim.workload]
     requested = was_requested(victim, before)
     if victim.already_evicting != requested:
         yield "victim-flag", f"already_evicting is {victim.already_evicting}"
@@ -41,49 +41,49 @@ def _check_victim(
         yield "victim-part", "in strict mode victims do not shrink"
     if why := why_not_shrinkable(victim, before):
         yield "victim-part", why
-    if why := _why_protected(case, holding, requested=requested):
+    if why := _why_protected(case, admitted, requested=requested):
         yield "victim-protected", why
-    is_placed = any(each.nodes for each in holding.admission.pod_sets)
-    uses_needed = case.needed().intersection(case.index.held(holding).amounts)
+    is_placed = any(each.nodes for each in admitted.admission.pod_sets)
+    uses_needed = case.needed().intersection(case.index.held(admitted).amounts)
     if not uses_needed and not (case.index.has_nodes and is_placed):
         yield "victim-unrelated", "it uses nothing that the preemptor lacks"
-    if why := _why_not_allowed(case, victim, holding):
+    if why := _why_not_allowed(case, victim, admitted):
         yield "victim-rule", why
         return
     if victim.reason == "InClusterQueue":
         return
-    if why := _why_within_quota(case, holding):
+    if why := _why_within_quota(case, admitted):
         yield "victim-within-quota", why
-    if why := _why_not_that_reason(case, victim, holding):
+    if why := _why_not_that_reason(case, victim, admitted):
         yield "victim-reason", why
-    elif victim.reason == "InCohortFairSharing" and (why := _why_unfair(case, holding)):
+    elif victim.reason == "InCohortFairSharing" and (why := _why_unfair(case, admitted)):
         yield "victim-unfair", why
 
 
-def _why_protected(case: PreemptionCase, holding: Holding, *, requested: bool) -> str:
+def _why_protected(case: PreemptionCase, admitted: AdmittedWorkload, *, requested: bool) -> str:
     """A victim is not in an inactive queue, ran its minimum, and is not its own predecessor."""
-    queue = case.index.queues.get(holding.admission.queue)
+    queue = case.index.queues.get(admitted.admission.queue)
     if queue is None:
-        return f"its queue {holding.admission.queue} does not exist"
+        return f"its queue {admitted.admission.queue} does not exist"
     if why := case.index.why_closed(queue):
         return f"queue {queue.name} is inactive: {why}"
-    if case.workload.replaces == holding.workload.key:
+    if case.workload.replaces == admitted.workload.key:
         return "it is the slice that the preemptor grows out of"
-    if holding.admitted and not requested and not case.index.policy.strict:
-        ran_ms = case.now - admitted_at(holding)
+    if admitted.may_start and not requested and not case.index.policy.strict:
+        ran_ms = case.now - admitted_at(admitted)
         if ran_ms < queue.preemption.min_runtime_ms:
             return f"admitted {ran_ms} ms ago, protected for {queue.preemption.min_runtime_ms} ms"
     return ""
 
 
-def _why_not_allowed(case: PreemptionCase, victim: Victim, holding: Holding) -> str:
+def _why_not_allowed(case: PreemptionCase, victim: Victim, admitted: AdmittedWorkload) -> str:
     """Check the preemption rules of the preemptor's queue: §8, and §9 with fair sharing."""
     rules = case.queue.preemption
-    preemptor, other = case.workload, holding.workload
-    same_queue = holding.admission.queue == case.queue.name
+    preemptor, other = case.workload, admitted.workload
+    same_queue = admitted.admission.queue == case.queue.name
     if victim.reason == "InClusterQueue":
         if not same_queue:
-            return f"it is in {holding.admission.queue}, the preemptor in {case.queue.name}"
+            return f"it is in {admitted.admission.queue}, the preemptor in {case.queue.name}"
         if rules.within_queue == "LowerPriority" and _is_lower(other, preemptor):
             return ""
         if rules.within_queue == "LowerOrNewerEqualPriority" and (
@@ -93,8 +93,8 @@ def _why_not_allowed(case: PreemptionCase, victim: Victim, holding: Holding) -> 
         return _compared(f"withinClusterQueue {rules.within_queue}", preemptor, other)
     if same_queue:
         return "it is in the preemptor's own queue"
-    if case.index.tree.sides(case.node, queue_node(holding.admission.queue)) is None:
-        return f"{holding.admission.queue} is in another cohort tree than {case.queue.name}"
+    if case.index.tree.sides(case.node, queue_node(admitted.admission.queue)) is None:
+        return f"{admitted.admission.queue} is in another cohort tree than {case.queue.name}"
     if rules.reclaim == "Never" or (
         rules.reclaim == "LowerPriority" and not _is_lower(other, preemptor)
     ):
@@ -117,7 +117,7 @@ def _compared(rule: str, preemptor: Workload, other: Workload) -> str:
     )
 
 
-def _why_within_quota(case: PreemptionCase, holding: Holding) -> str:
+def _why_within_quota(case: PreemptionCase, admitted: AdmittedWorkload) -> str:
     """A queue, or a cohort above it, that uses no more than its own quota is not reclaimed from.
 
     Checked with the most that they can have used. Classical preemption checks again before every
@@ -126,13 +126,13 @@ def _why_within_quota(case: PreemptionCase, holding: Holding) -> str:
     if case.is_hidden:
         return ""
     flavor_resources = case.needed()
-    node = queue_node(holding.admission.queue)
+    node = queue_node(admitted.admission.queue)
     fair = case.index.policy.fair_sharing is not None
     below_common = [node] if fair else _below_common(case, node)
     for each in below_common:
         if not any(_is_over(usage, each, flavor_resources) for usage in case.moments):
             return f"{each.kind} {each.name} uses no more than its own quota"
-    if not fair and not _is_over_until_the_last(case, holding.admission.queue, flavor_resources):
+    if not fair and not _is_over_until_the_last(case, admitted.admission.queue, flavor_resources):
         return f"{node.name} was back within its own quota before its last victim"
     return ""
 
@@ -165,7 +165,7 @@ def _is_over_until_the_last(
     )
 
 
-def _why_not_that_reason(case: PreemptionCase, victim: Victim, holding: Holding) -> str:
+def _why_not_that_reason(case: PreemptionCase, victim: Victim, admitted: AdmittedWorkload) -> str:
     """Say why the reason given does not apply, or nothing."""
     fair = case.index.policy.fair_sharing is not None
     match victim.reason:
@@ -178,11 +178,11 @@ def _why_not_that_reason(case: PreemptionCase, victim: Victim, holding: Holding)
         case "InCohortReclaimWhileBorrowing":
             if fair:
                 return "fair sharing ignores borrowWithinCohort"
-            return _why_not_while_borrowing(case, holding.workload)
+            return _why_not_while_borrowing(case, admitted.workload)
         case "InCohortReclamation":
             if fair and not _may_be_nominal(case):
                 return f"{case.queue.name} would borrow everything that it lacks"
-            if not fair and not _has_right_to_reclaim(case, holding):
+            if not fair and not _has_right_to_reclaim(case, admitted):
                 return f"{case.queue.name} would borrow"
         case "InClusterQueue":
             pass
@@ -216,7 +216,7 @@ def _may_be_nominal(case: PreemptionCase) -> bool:
     )
 
 
-def _has_right_to_reclaim(case: PreemptionCase, holding: Holding) -> bool:
+def _has_right_to_reclaim(case: PreemptionCase, admitted: AdmittedWorkload) -> bool:
     """Classical: the queue ends without borrowing, or a cohort on its side owns enough (§8).
 
     The second is the hierarchical advantage: below the first cohort that preemptor and victim
@@ -224,7 +224,7 @@ def _has_right_to_reclaim(case: PreemptionCase, holding: Holding) -> bool:
     """
     if not case.borrows(case.vacated):
         return True
-    shared = case.index.tree.path(queue_node(holding.admission.queue))
+    shared = case.index.tree.path(queue_node(admitted.admission.queue))
     rest = dict(case.charge.amounts)
     for each in case.index.tree.path(case.node):
         if each in shared:
@@ -238,7 +238,7 @@ def _has_right_to_reclaim(case: PreemptionCase, holding: Holding) -> bool:
     return False
 
 
-def _why_unfair(case: PreemptionCase, holding: Holding) -> str:
+def _why_unfair(case: PreemptionCase, admitted: AdmittedWorkload) -> str:
     """Compare shares as the strategies do, each side at its most favourable (§9).
 
     The victim's side is taken with all of its other victims still there, because they may have
@@ -249,7 +249,7 @@ def _why_unfair(case: PreemptionCase, holding: Holding) -> str:
     if fair is None or case.index.policy.strict or not case.is_first or case.is_hidden:
         return ""
     tree = case.index.tree
-    sides = tree.sides(case.node, queue_node(holding.admission.queue))
+    sides = tree.sides(case.node, queue_node(admitted.admission.queue))
     assert sides is not None, "the victim's tree was checked before"
     ours, theirs = sides
     beyond = [
@@ -260,7 +260,7 @@ def _why_unfair(case: PreemptionCase, holding: Holding) -> str:
     share = case.without(case.earlier).after(charged=[case.charge]).share(ours)
     with_victim = case.earlier.after(released=beyond)
     initial = with_victim.share(theirs)
-    final = with_victim.after(released=[case.index.held(holding)]).share(theirs)
+    final = with_victim.after(released=[case.index.held(admitted)]).share(theirs)
     if "LessThanInitialShare" in fair.strategies and share < initial:
         return ""
     if "LessThanOrEqualToFinalShare" in fair.strategies and share <= final:

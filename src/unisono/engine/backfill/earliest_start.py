@@ -122,7 +122,7 @@ class _Times:
 
     def _ends(self, key: WorkloadKey) -> Instant | None:
         running = self._state.running.get(key)
-        workload = running.holding.workload if running else self._state.waiting[key].workload
+        workload = running.admitted.workload if running else self._state.waiting[key].workload
         begun = self._begins(key)
         if begun is None or workload.longest_ms is None:
             return None

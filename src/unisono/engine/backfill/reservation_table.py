@@ -45,7 +45,7 @@ class CycleView:
         there = self.timeline.endings()
         ends: Sequence[End] = there
         if self.taken:
-            ends = [entry for entry in there if entry[2].holding.workload.key not in self.taken]
+            ends = [entry for entry in there if entry[2].admitted.workload.key not in self.taken]
         terminating = self.state.nodes.terminating_by(self.now)
         if not terminating:
             return ends

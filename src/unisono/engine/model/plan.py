@@ -103,7 +103,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     explanation: Explanation
     # What has to be freed before it is evaluated again; None: anything in its cohort tree.
     unblocked_by: Usage | None = None
-    watches_holdings: bool = False  # preemption candidates matter, too
+    watches_admitted: bool = False  # preemption candidates matter, too
     lacks_nodes: bool = False  # there was quota: any change of nodes evaluates it again
 
 

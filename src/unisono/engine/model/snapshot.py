@@ -19,7 +19,7 @@ from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 
 class Namespace(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     topologies: tuple[Topology, ...] = ()
     nodes: tuple[Node, ...] = ()  # none at all: quota alone decides
     pods: tuple[NodePod, ...] = ()  # on nodes, but not of workloads that hold quota here
-    holdings: tuple[Holding, ...] = ()
+    admitted_workloads: tuple[AdmittedWorkload, ...] = msgspec.field(default=(), name="holdings")
     # Preemptors with a pending preemption: the heads of their queues until they are admitted.
     preemptors: tuple[WorkloadKey, ...] = ()
     waiting: tuple[Workload, ...] = ()

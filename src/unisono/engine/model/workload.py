@@ -207,14 +207,16 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pod_sets: tuple[PodSetAssignment, ...]
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A workload that holds quota now."""
+class AdmittedWorkload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A workload that holds quota now, with its admission; its pods may have to wait for more."""
 
     workload: Workload
     admission: Admission
     reserved_at: Instant = Instant(0)
     evicting: bool = False  # being evicted; keeps its quota until its pods are gone
-    admitted: bool = True  # all admission checks are ready
+    # All admission checks are ready, and so are machines that were bought for it. Stored under the
+    # name of Kueue's condition.
+    may_start: bool = msgspec.field(default=True, name="admitted")
     admitted_at: Instant | None = None  # None: when it was reserved
     ready: bool = True  # its pods are ready (waitForPodsReady)
     # Since when its pods are not ready any more; None if they never were.

@@ -16,7 +16,7 @@ import numpy as np
 from unisono.engine.model.explanation import Held, LimitReached
 from unisono.engine.model.multifactor import Factors, MultifactorRules, UsageRecord
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.workload import Admission, Holding, Workload
+from unisono.engine.model.workload import Admission, AdmittedWorkload, Workload
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.classic_share import classic_shares
 from unisono.engine.ordering.factors import (
@@ -151,10 +151,10 @@ class MultifactorPriority:
 
     # --- running workloads -----------------------------------------------------------------------
 
-    def start(self, holding: Holding) -> None:
+    def start(self, admitted: AdmittedWorkload) -> None:
         """Count a workload for limits and start charging its usage."""
-        workload, since = holding.workload, holding.running_since
-        record = self._record(workload, holding.admission)
+        workload, since = admitted.workload, admitted.running_since
+        record = self._record(workload, admitted.admission)
         charged = max(since, self.settled_until)
         job = RunningJob(record, counted(record, self.accounts, since), charged)
         self.running[workload.key] = job
@@ -162,21 +162,21 @@ class MultifactorPriority:
         self.usage.start(record, charged, self.now)
         self.submit_slots.add_running(workload.key, record)
 
-    def change(self, holding: Holding) -> tuple[Scope, ...]:
+    def change(self, admitted: AdmittedWorkload) -> tuple[Scope, ...]:
         """Count a workload that changed its size anew; return the scopes that may have room now."""
-        job = self.running.get(holding.workload.key)
+        job = self.running.get(admitted.workload.key)
         if job is None:
-            self.start(holding)
+            self.start(admitted)
             return ()
-        record = self._record(holding.workload, holding.admission)
-        now = counted(record, self.accounts, holding.running_since)
+        record = self._record(admitted.workload, admitted.admission)
+        now = counted(record, self.accounts, admitted.running_since)
         if now == job.counted:
             return ()
         self.in_use.remove(job.counted)
         self.in_use.add(now)
         self.usage.stop(job.record, job.since, self.now)
         self.usage.start(record, self.now, self.now)
-        self.running[holding.workload.key] = RunningJob(record, now, self.now)
+        self.running[admitted.workload.key] = RunningJob(record, now, self.now)
         return job.counted.scopes
 
     def stop(self, key: WorkloadKey) -> tuple[Scope, ...]:

@@ -91,13 +91,13 @@ class MultifactorOrder(PriorityOrder):
     def started(self, running: Running) -> None:
         """Count a workload for limits and usage."""
         if self.multifactor is not None:
-            self.multifactor.start(running.holding)
+            self.multifactor.start(running.admitted)
 
     @override
     def changed(self, running: Running) -> None:
         """Count a workload anew; evaluate those again that its limits blocked."""
         if self.multifactor is not None:
-            self._relieve(self.multifactor.change(running.holding))
+            self._relieve(self.multifactor.change(running.admitted))
 
     @override
     def ended(self, running: Running) -> None:

@@ -110,9 +110,9 @@ def _stay_with(
     """Leave only domains that hold such pods; where none exist yet the first pods may start one."""
     codes, _ = table.label_codes(rule.topology_key)
     mine = codes[capacity.view.rows]
-    holding = _codes_of(pod_index.matching(rule.selector, demand.namespace), codes, table)
-    if holding:
-        caps[~np.isin(mine, sorted(holding))] = 0
+    admitted = _codes_of(pod_index.matching(rule.selector, demand.namespace), codes, table)
+    if admitted:
+        caps[~np.isin(mine, sorted(admitted))] = 0
     elif _is_own(rule, demand, label_map(demand.labels)):
         caps[mine == ABSENT] = 0
     else:

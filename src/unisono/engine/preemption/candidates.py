@@ -78,7 +78,7 @@ def own_candidates(request: PreemptionRequest) -> Iterator[Running]:
         return
     mine = request.workload
     for running in _in_question(request, request.cq):
-        theirs = running.holding.workload
+        theirs = running.admitted.workload
         lower = mine.priority > theirs.priority
         newer = (
             rule == "LowerOrNewerEqualPriority"
@@ -96,7 +96,7 @@ def foreign_candidates(request: PreemptionRequest, cq: ClusterQueueState) -> Ite
         return
     mine, takes_any = request.workload.priority, rule == "Any"
     for running in _in_question(request, cq):
-        if (takes_any or mine > running.holding.workload.priority) and _counts(request, running):
+        if (takes_any or mine > running.admitted.workload.priority) and _counts(request, running):
             yield running
 
 
@@ -105,44 +105,44 @@ def _in_question(request: PreemptionRequest, cq: ClusterQueueState) -> Iterable[
     admitted = cq.running.values()
     if not request.only_evicting:
         return admitted
-    return [one for one in admitted if one.holding.evicting or one.holding.keeps is not None]
+    return [one for one in admitted if one.admitted.evicting or one.admitted.keeps is not None]
 
 
 def _counts(request: PreemptionRequest, running: Running) -> bool:
     """Say whether a candidate uses what is short and may be preempted at all."""
-    holding, short = running.holding, request.short
-    if request.gone and holding.workload.key in request.gone:
+    admitted, short = running.admitted, request.short
+    if request.gone and admitted.workload.key in request.gone:
         return False
     for cell, amount in running.charges:
         if amount > 0 and cell.flavor_resource in short:
-            return holding.evicting or holding.keeps is not None or may_disturb(request, running)
+            return admitted.evicting or admitted.keeps is not None or may_disturb(request, running)
     return False
 
 
 def may_disturb(request: PreemptionRequest, running: Running) -> bool:
     """Say whether a candidate may be evicted, or told to give up pods."""
-    holding = running.holding
-    if request.only_evicting or holding.workload.key == request.workload.replaces:
+    admitted = running.admitted
+    if request.only_evicting or admitted.workload.key == request.workload.replaces:
         return False
     protected_ms = running.cq.spec.preemption.min_runtime_ms if request.spares_fresh else 0
-    return protected_ms == 0 or request.now - holding.running_since >= protected_ms
+    return protected_ms == 0 or request.now - admitted.running_since >= protected_ms
 
 
 def whole(request: PreemptionRequest, running: Running, reason: PreemptionReason) -> Target:
     """Return a candidate as a victim with all that it may be asked for."""
-    if running.holding.evicting or may_disturb(request, running):
+    if running.admitted.evicting or may_disturb(request, running):
         return Target(running, reason)
-    told = given_up_already(running.holding)  # that much it gives up anyway, and not more
+    told = given_up_already(running.admitted)  # that much it gives up anyway, and not more
     return Target(running, reason, what_stays(running, told))
 
 
 def most_to_give(request: PreemptionRequest, running: Running) -> int:
     """Return how many pods a candidate can give up without being evicted."""
-    holding = running.holding
-    told = given_up_already(holding)
-    if holding.evicting or not request.may_shrink or not may_disturb(request, running):
+    admitted = running.admitted
+    told = given_up_already(admitted)
+    if admitted.evicting or not request.may_shrink or not may_disturb(request, running):
         return told
-    return max(told, most_given_up(holding))
+    return max(told, most_given_up(admitted))
 
 
 def could_suffice(request: PreemptionRequest, candidates: Sequence[Running]) -> bool:
@@ -181,17 +181,17 @@ def importance(
     running: Running, request: PreemptionRequest, usage_of: UsageOf | None
 ) -> tuple[bool, bool, int, int, int, str]:
     """Sort key: least important first. Ends in the identity, so the order is total."""
-    holding = running.holding
+    admitted = running.admitted
     own = running.cq is request.cq
     # Within one queue, a local queue that used more lately gives way first, before priority.
-    recent = usage_of(holding.workload.queue) if usage_of and own else 0
+    recent = usage_of(admitted.workload.queue) if usage_of and own else 0
     return (
-        not holding.evicting,
+        not admitted.evicting,
         own,
         -recent,
-        holding.workload.priority,
-        -holding.reserved_at,
-        holding.workload.uid,
+        admitted.workload.priority,
+        -admitted.reserved_at,
+        admitted.workload.uid,
     )
 
 

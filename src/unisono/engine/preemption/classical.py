@@ -129,11 +129,11 @@ def _offers(request: PreemptionRequest, candidates: list[_Candidate]) -> list[_O
     """
     told, fewer, rest = [], [], []
     for candidate in candidates:
-        holding, reason = candidate.running.holding, candidate.reason
-        if holding.evicting:
+        admitted, reason = candidate.running.admitted, candidate.reason
+        if admitted.evicting:
             told.append((candidate, Target(candidate.running, reason)))
             continue
-        already = given_up_already(holding)
+        already = given_up_already(admitted)
         if already:
             stays = what_stays(candidate.running, already)
             told.append((candidate, Target(candidate.running, reason, stays)))
@@ -178,7 +178,7 @@ def _is_entitled(request: PreemptionRequest) -> bool:
 def _place(
     candidate: _Candidate, request: PreemptionRequest, usage_of: UsageOf | None
 ) -> tuple[bool, int, tuple[bool, bool, int, int, int, str]]:
-    evicting = candidate.running.holding.evicting
+    evicting = candidate.running.admitted.evicting
     return not evicting, candidate.rank, importance(candidate.running, request, usage_of)
 
 
@@ -216,7 +216,7 @@ def _classify(
 ) -> _Candidate:
     """Say under which condition a cohort candidate may be taken, and what to call it."""
     rule = request.cq.spec.preemption.borrow
-    priority = running.holding.workload.priority
+    priority = running.admitted.workload.priority
     threshold = rule.max_priority_threshold
     while_borrowing = (
         rule.policy != "Never"

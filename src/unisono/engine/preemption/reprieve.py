@@ -50,8 +50,8 @@ def _in_part(
 ) -> Target:
     """Let a victim keep as many pods as it can while the request still fits."""
     running = target.running
-    low, high = given_up_already(running.holding), most_to_give(request, running)
-    if running.holding.evicting or not high:
+    low, high = given_up_already(running.admitted), most_to_give(request, running)
+    if running.admitted.evicting or not high:
         return target
     target.put_back(transaction)
     best = target

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, first_pods
+from unisono.engine.model.workload import (
+    Admission,
+    AdmittedWorkload,
+    PodSet,
+    PodSetAssignment,
+    first_pods,
+)
 from unisono.engine.state.charges import charges_of
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.nodes import placed_pods_of
@@ -29,59 +35,59 @@ class Portion:
     placed_pods: tuple[PlacedPods, ...]
 
 
-def most_given_up(holding: Holding) -> int:
+def most_given_up(admitted: AdmittedWorkload) -> int:
     """Return how many pods a workload can do without; none if it has to stay whole."""
-    workload = holding.workload
-    if not workload.can_shrink or not holding.admitted:
+    workload = admitted.workload
+    if not workload.can_shrink or not admitted.may_start:
         return 0
     if workload.reclaimable:  # which ranks are done, once some are, is not known here
         return 0
-    spare = sum(_spare(holding))
+    spare = sum(_spare(admitted))
     if workload.min_total is None:
         return spare
-    running = sum(assigned.count for assigned in holding.admission.pod_sets)
+    running = sum(assigned.count for assigned in admitted.admission.pod_sets)
     return max(0, min(spare, running - workload.min_total))
 
 
-def given_up_already(holding: Holding) -> int:
+def given_up_already(admitted: AdmittedWorkload) -> int:
     """Return how many pods an earlier plan told it to give up."""
-    if holding.keeps is None:
+    if admitted.keeps is None:
         return 0
-    before = sum(assigned.count for assigned in holding.admission.pod_sets)
-    return before - sum(assigned.count for assigned in holding.keeps.pod_sets)
+    before = sum(assigned.count for assigned in admitted.admission.pod_sets)
+    return before - sum(assigned.count for assigned in admitted.keeps.pod_sets)
 
 
-def without(holding: Holding, pods: int) -> Admission:
+def without(admitted: AdmittedWorkload, pods: int) -> Admission:
     """Return the admission of a workload that gave up so many pods, each set its share of them."""
-    spare = _spare(holding)
+    spare = _spare(admitted)
     total, seen, taken, kept = sum(spare), 0, 0, []
-    for assigned, more in zip(holding.admission.pod_sets, spare, strict=True):
+    for assigned, more in zip(admitted.admission.pod_sets, spare, strict=True):
         seen += more
         due = seen * pods // total  # rounded over all sets so far: in the end exactly `pods`
         kept.append(_first(assigned, assigned.count - (due - taken)))
         taken = due
-    return msgspec.structs.replace(holding.admission, pod_sets=tuple(kept))
+    return msgspec.structs.replace(admitted.admission, pod_sets=tuple(kept))
 
 
 def what_stays(running: Running, pods: int) -> Portion:
     """Return what is left of a workload that gives up so many pods."""
-    return _portion(running, without(running.holding, pods))
+    return _portion(running, without(running.admitted, pods))
 
 
 def what_goes(running: Running, stays: Portion) -> Portion:
     """Return what a workload gives up."""
     kept = {assigned.name: assigned for assigned in stays.admission.pod_sets}
-    gone = tuple(_last(each, kept[each.name]) for each in running.holding.admission.pod_sets)
+    gone = tuple(_last(each, kept[each.name]) for each in running.admitted.admission.pod_sets)
     staying: dict[Cell, int] = dict(stays.charges)
     return Portion(
-        admission := msgspec.structs.replace(running.holding.admission, pod_sets=gone),
+        admission := msgspec.structs.replace(running.admitted.admission, pod_sets=gone),
         tuple((cell, amount - staying.get(cell, 0)) for cell, amount in running.charges),
-        placed_pods_of(running.holding.workload, admission),
+        placed_pods_of(running.admitted.workload, admission),
     )
 
 
 def _portion(running: Running, admission: Admission) -> Portion:
-    workload, cq = running.holding.workload, running.cq
+    workload, cq = running.admitted.workload, running.cq
     return Portion(
         admission,
         charges_of(workload, admission, cq.spec, cq.node),
@@ -89,12 +95,12 @@ def _portion(running: Running, admission: Admission) -> Portion:
     )
 
 
-def _spare(holding: Holding) -> list[int]:
+def _spare(admitted: AdmittedWorkload) -> list[int]:
     """Return for each set how many of its pods are above its minimum."""
-    sets = {pod_set.name: pod_set for pod_set in holding.workload.pod_sets}
+    sets = {pod_set.name: pod_set for pod_set in admitted.workload.pod_sets}
     return [
         max(0, assigned.count - _least(sets.get(assigned.name), assigned.count))
-        for assigned in holding.admission.pod_sets
+        for assigned in admitted.admission.pod_sets
     ]
 
 

@@ -134,12 +134,12 @@ class VictimSearch:
 
 def named(target: Target) -> Victim:
     """Return a victim as a plan names it: evicted or shrunk, and whether it was told before."""
-    holding = target.running.holding
+    admitted = target.running.admitted
     keeps = target.stays.admission if target.stays is not None else None
     return Victim(
-        workload=holding.workload.key,
+        workload=admitted.workload.key,
         reason=target.reason,
-        already_evicting=holding.evicting or (keeps is not None and _same(keeps, holding.keeps)),
+        already_evicting=admitted.evicting or (keeps is not None and _same(keeps, admitted.keeps)),
         keeps=keeps,
     )
 

@@ -50,9 +50,9 @@ class OpportunisticUse:
         affected = [one for one in self.others if nodes & _nodes_of(one)]
         if not affected:
             return None
-        first = min(affected, key=lambda one: (_ready_by(one), one.holding.workload.key))
+        first = min(affected, key=lambda one: (_ready_by(one), one.admitted.workload.key))
         return WouldDelay(
-            reserved_for=first.holding.workload.key, start=_ready_by(first), limit_ms=self.limit_ms
+            reserved_for=first.admitted.workload.key, start=_ready_by(first), limit_ms=self.limit_ms
         )
 
     def _without(
@@ -68,7 +68,7 @@ def opportunistic_use(
     """Return which held nodes a workload could use now; None if no gang waits for machines."""
     if not state.lenders.all:
         return None
-    there = [one for one in state.lenders.all.values() if not one.holding.evicting]
+    there = [one for one in state.lenders.all.values() if not one.admitted.evicting]
     limit = workload.longest_ms if workload.longest_from in DECLARED else None
     long = [one for one in there if limit is not None and now + limit <= _ready_by(one)]
     others = [one for one in there if one not in long]
@@ -86,7 +86,7 @@ def set_aside(transaction: Transaction, lenders: Iterable[Running]) -> None:
 def lent_by(lenders: Iterable[Running], admission: Admission) -> tuple[WorkloadKey, ...]:
     """Return those of the lenders whose nodes an admission uses."""
     nodes = {name for one in admission.pod_sets for name, _ in one.nodes}
-    return tuple(sorted(one.holding.workload.key for one in lenders if nodes & _nodes_of(one)))
+    return tuple(sorted(one.admitted.workload.key for one in lenders if nodes & _nodes_of(one)))
 
 
 def _nodes_of(running: Running) -> set[str]:
@@ -94,6 +94,6 @@ def _nodes_of(running: Running) -> set[str]:
 
 
 def _ready_by(running: Running) -> Instant:
-    found = running.holding.ready_by
+    found = running.admitted.ready_by
     assert found is not None, "only a gang that waits for machines lends"
     return found

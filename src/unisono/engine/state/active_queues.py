@@ -88,9 +88,9 @@ class ActiveQueues:
         cq = self._books.get(sleeper[0])
         return max(0, available(cq.node.cell(flavor_resource))) if cq is not None else 0
 
-    def holdings_changed(self, tree: CohortTree) -> None:
+    def admitted_changed(self, tree: CohortTree) -> None:
         """Wake sleepers for which it matters what runs in a tree, not only how much is free."""
-        for sleeper in tree.wakes.holdings_changed():
+        for sleeper in tree.wakes.admitted_changed():
             self._wake(sleeper)
         self.wake_tree(tree)
 

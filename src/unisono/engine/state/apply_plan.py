@@ -20,7 +20,7 @@ from unisono.engine.model.plan import (
     evictions,
     shrinks,
 )
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.pending_queue import kind_of
@@ -73,7 +73,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
         _evict(state, eviction.workload)
     for shrink in smaller:
         running = state.running[shrink.workload]
-        running.holding = msgspec.structs.replace(running.holding, keeps=shrink.keeps)
+        running.admitted = msgspec.structs.replace(running.admitted, keeps=shrink.keeps)
     for tree in changed:
         state.active_queues.wake_tree(tree)  # what slept here saw another picture
     return bool(changed)
@@ -95,18 +95,18 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
     workload = waiting.workload
     if admit.limit_ms is not None:
         workload = workload.granted(admit.limit_ms)
-    holding = Holding(
+    admitted = AdmittedWorkload(
         workload=workload,
         admission=admission,
         reserved_at=now,
-        admitted=admit.checks_pass and purchase is None,
+        may_start=admit.checks_pass and purchase is None,
         ready=state.policy.pods_ready is None,
     )
     node = cq.node
     charges = tuple(
         [(node.cell(flavor_resource), amount) for flavor_resource, amount in admit.charges]
     )
-    state.start(waiting, holding, cq, charges, fits=not admit.lent_by)
+    state.start(waiting, admitted, cq, charges, fits=not admit.lent_by)
     if state.shapes.sociable:  # pod affinity or topology spread may be satisfied now
         state.active_queues.nodes_changed()
     if purchase is not None and state.config.market is not None:
@@ -120,7 +120,7 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
 
 def _evict(state: ClusterState, key: WorkloadKey) -> None:
     running = state.running[key]
-    running.holding = msgspec.structs.replace(running.holding, evicting=True, keeps=None)
+    running.admitted = msgspec.structs.replace(running.admitted, evicting=True, keeps=None)
     state.note_readiness(running)
 
 
@@ -177,11 +177,11 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
 
 def _file_under(state: ClusterState, cq: ClusterQueueState, sleeper: Sleeper, wait: Wait) -> None:
     """File a sleeper under everything that may bring it back."""
-    only_room = not wait.watches_holdings and not wait.lacks_nodes
+    only_room = not wait.watches_admitted and not wait.lacks_nodes
     cq.tree.wakes.file(
         sleeper,
         wait.unblocked_by,
-        holdings=wait.watches_holdings,
+        admitted_workloads=wait.watches_admitted,
         room=state.active_queues.room if only_room else None,
     )
     if wait.lacks_nodes:

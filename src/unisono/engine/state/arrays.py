@@ -69,13 +69,13 @@ class Arrays(Feature):
     @override
     def started(self, running: Running) -> None:
         """Count a task that runs."""
-        if not running.is_plain and (workload := running.holding.workload).array:
+        if not running.is_plain and (workload := running.admitted.workload).array:
             self._array(workload).running[workload.key] = None
 
     @override
     def ended(self, running: Running) -> None:
         """Count a task no longer."""
-        if not running.is_plain and (workload := running.holding.workload).array in self._arrays:
+        if not running.is_plain and (workload := running.admitted.workload).array in self._arrays:
             self._array(workload).running.pop(workload.key, None)
 
     def settle(self) -> list[WorkloadKey]:

@@ -25,7 +25,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 
 class _Change(msgspec.Struct, frozen=True, tag=True):
@@ -37,7 +37,7 @@ class WorkloadWaits(_Change, frozen=True):
 
 
 class WorkloadHolds(_Change, frozen=True):
-    holding: Holding
+    admitted: AdmittedWorkload = msgspec.field(name="holding")  # as recordings have it
 
 
 class WorkloadGone(_Change, frozen=True):

@@ -13,7 +13,7 @@ from unisono.engine.state.transaction import Charges
 def charges_of(
     workload: Workload, admission: Admission, queue: ClusterQueue, node: Node
 ) -> Charges:
-    """Return what a holding uses, one entry a cell.
+    """Return what an admitted workload uses, one entry a cell.
 
     A flavor that the queue no longer lists is still charged, to a cell without quota: the usage
     counts as borrowed until it drains (spec quota §18.8).

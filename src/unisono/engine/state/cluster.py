@@ -23,7 +23,7 @@ from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, Worklo
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import LocalQueue
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.active_queues import ActiveQueues
 from unisono.engine.state.arrays import Arrays
@@ -124,7 +124,7 @@ class ClusterState:
             self._tell(change)
             if isinstance(change, WorkloadHolds):
                 _reconfigure(self)
-                self._take_running(change.holding)
+                self._take_running(change.admitted)
             else:
                 _take_in(self, change)
 
@@ -154,7 +154,7 @@ class ClusterState:
             self._reevaluate(waiting)
         elif running is not None:
             self.eviction_triggers.look(running, self.now)
-            self.active_queues.holdings_changed(running.cq.tree)
+            self.active_queues.admitted_changed(running.cq.tree)
 
     def submit(self, workload: Workload) -> None:
         """Take in a workload that is pending: a new one, one that changed, or an evicted one."""
@@ -162,7 +162,7 @@ class ClusterState:
         _reconfigure(self)
         if workload.key in self.running:
             self._remove_running(workload.key)
-            _reconfigure(self)  # a deleted queue goes with its last holding
+            _reconfigure(self)  # a deleted queue goes with its last admitted workload
         self._add_pending(workload)
 
     def remove(self, key: WorkloadKey) -> None:
@@ -292,31 +292,31 @@ class ClusterState:
             self.active_queues.unstall(cq)
             self.active_queues.wake_queue(cq)
 
-    def _take_running(self, holding: Holding) -> None:
+    def _take_running(self, admitted: AdmittedWorkload) -> None:
         """Take in a workload that holds quota, or what changed about it."""
-        key = holding.workload.key
-        if self.shapes.hear_of(holding.workload):
+        key = admitted.workload.key
+        if self.shapes.hear_of(admitted.workload):
             self.requeue_all()
         self._remove_pending(key)
         known = self.running.get(key)
-        if known is not None and known.holding.admission.queue == holding.admission.queue:
-            self._update(known, holding)
+        if known is not None and known.admitted.admission.queue == admitted.admission.queue:
+            self._update(known, admitted)
             return
         self._remove_running(key)
-        cq = self.cohort_trees.orphan(holding.admission.queue)
-        charges = charges_of(holding.workload, holding.admission, cq.spec, cq.node)
-        self._add_running(Running(holding, cq, charges))
+        cq = self.cohort_trees.orphan(admitted.admission.queue)
+        charges = charges_of(admitted.workload, admitted.admission, cq.spec, cq.node)
+        self._add_running(Running(admitted, cq, charges))
         self.timeline.invalidate()
         self.active_queues.wake_tree(cq.tree)
 
-    def _update(self, known: Running, holding: Holding) -> None:
+    def _update(self, known: Running, admitted: AdmittedWorkload) -> None:
         """Take in what changed about a running workload; what it no longer uses is free."""
-        old, known.holding = known.holding, holding
+        old, known.admitted = known.admitted, admitted
         known.is_plain = False
         self.timeline.ended(known)
-        self.timeline.started(known, holding.running_since)
+        self.timeline.started(known, admitted.running_since)
         freed = recharge(known)
-        if old.admission != holding.admission:
+        if old.admission != admitted.admission:
             self.nodes.remove_pods(known)
             self.nodes.add_pods(known)
             self.active_queues.nodes_changed()
@@ -325,8 +325,8 @@ class ClusterState:
         self.note_triggers(known)
         if freed:
             self.active_queues.freed(known.cq.tree, freed)
-        if as_candidate(old) != as_candidate(holding):
-            self.active_queues.holdings_changed(known.cq.tree)
+        if as_candidate(old) != as_candidate(admitted):
+            self.active_queues.admitted_changed(known.cq.tree)
 
     def _add_running(self, running: Running, *, fits: bool = False) -> None:
         """Charge a running workload's quota and nodes; `fits`: a plan found the nodes."""
@@ -351,7 +351,7 @@ class ClusterState:
     def start(
         self,
         waiting: Waiting,
-        holding: Holding,
+        admitted: AdmittedWorkload,
         cq: ClusterQueueState,
         charges: Charges,
         *,
@@ -359,7 +359,7 @@ class ClusterState:
     ) -> None:
         """Start a pending workload; `fits`: no other workload is on its nodes."""
         self._remove_pending(waiting.key)
-        running = Running(holding, cq, charges)
+        running = Running(admitted, cq, charges)
         running.is_plain = waiting.is_plain
         self._add_running(running, fits=fits)
 
@@ -369,7 +369,7 @@ class ClusterState:
 
     def note_triggers(self, running: Running) -> None:
         """Keep track of what may end a running workload."""
-        if self.eviction_triggers.not_ready or not running.holding.ready:
+        if self.eviction_triggers.not_ready or not running.admitted.ready:
             self.note_readiness(running)
         self.eviction_triggers.note(running, self.now)
 
@@ -391,7 +391,7 @@ class ClusterState:
             self._remove_pending(key)
             self.dependencies.gone(waiting.workload, self.now)
         if running is not None and self.dependencies.is_on:
-            self.dependencies.gone(running.holding.workload, self.now)
+            self.dependencies.gone(running.admitted.workload, self.now)
 
     def _remove_running(self, key: WorkloadKey) -> None:
         """Free a workload's quota and nodes, and wake what may use them."""

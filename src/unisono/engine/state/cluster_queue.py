@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import AdmittedWorkload
 from unisono.engine.state.pending_queue import HeapQueue, PendingQueue, Waiting
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Node
@@ -19,10 +19,10 @@ class Running:
     """A workload that holds quota, with its charges resolved to cells of the quota tree."""
 
     __slots__ = (
+        "admitted",
         "charges",
         "cq",
         "end",
-        "holding",
         "is_plain",
         "key",
         "placed_pods",
@@ -30,17 +30,17 @@ class Running:
         "since",
     )
 
-    def __init__(self, holding: Holding, cq: ClusterQueueState, charges: Charges) -> None:
-        workload = holding.workload
-        self.holding = holding
+    def __init__(self, admitted: AdmittedWorkload, cq: ClusterQueueState, charges: Charges) -> None:
+        workload = admitted.workload
+        self.admitted = admitted
         self.key = workload.key
         self.queue = workload.queue  # its local queue
         # Nothing about the workload itself can end it, and it belongs to no array.
         self.is_plain = False
         self.cq = cq
         self.charges = charges
-        admitted = holding.admitted_at
-        self.since = holding.reserved_at if admitted is None else admitted  # when it started
+        started = admitted.admitted_at
+        self.since = admitted.reserved_at if started is None else started  # when it started
         self.placed_pods: tuple[PlacedPods, ...] = ()  # its pods on nodes, if it was placed
         self.end = (Instant(0), 0)  # its entry on the timeline, with backfill
 

@@ -48,7 +48,7 @@ class CohortTrees:
             recharge(running)
 
     def orphan(self, name: QueueName) -> ClusterQueueState:
-        """Keep account of holdings whose queue is not there (yet, or any more)."""
+        """Keep account of admitted workloads whose queue is not there (yet, or any more)."""
         cq = self.queues.get(name)
         if cq is None:
             cq = self._new_book(ClusterQueue(name=name, terminating=True))
@@ -131,12 +131,12 @@ class CohortTrees:
 
 
 def recharge(running: Running) -> list[tuple[Cell, int]]:
-    """Work a holding's charges out again; return what it no longer uses, by flavor-resource.
+    """Charge an admitted workload anew; return what it no longer uses, by flavor-resource.
 
     Its queue may count differently now (a pool, say), or the workload may use less.
     """
-    holding, cq = running.holding, running.cq
-    charges = charges_of(holding.workload, holding.admission, cq.spec, cq.node)
+    admitted, cq = running.admitted, running.cq
+    charges = charges_of(admitted.workload, admitted.admission, cq.spec, cq.node)
     if charges == running.charges:
         return []
     before = dict(running.charges)

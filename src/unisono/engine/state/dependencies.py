@@ -68,11 +68,11 @@ class Dependencies(Feature):
         """Take in a workload that runs."""
         if not self.is_on:
             return
-        holding = running.holding
-        self._note(holding.workload)
-        self._started.setdefault(holding.workload.key, holding.running_since)
+        admitted = running.admitted
+        self._note(admitted.workload)
+        self._started.setdefault(admitted.workload.key, admitted.running_since)
         if self._waiting_for:
-            self._affect(holding.workload)
+            self._affect(admitted.workload)
 
     def finish(self, result: Result) -> None:
         """Record the result of a job; the newest of a name counts."""
@@ -124,7 +124,7 @@ class Dependencies(Feature):
         for waiting in self._waiting.values():
             self._note(waiting.workload)
         for key, running in self._running.items():
-            self._note(running.holding.workload)
+            self._note(running.admitted.workload)
             self._started[key] = running.since
 
     def _note(self, workload: Workload) -> None:

@@ -23,24 +23,24 @@ class Lenders(Feature):
     @override
     def started(self, running: Running) -> None:
         """Take in a workload that has its nodes."""
-        if self.is_on or running.holding.ready_by is not None:
+        if self.is_on or running.admitted.ready_by is not None:
             self.changed(running)
 
     @override
     def changed(self, running: Running) -> None:
         """Take in whether a workload waits for machines and keeps nodes meanwhile."""
-        holding = running.holding
+        admitted = running.admitted
         if (
-            holding.ready_by is None
-            or holding.evicting
+            admitted.ready_by is None
+            or admitted.evicting
             or not any(placed.rows.shape[0] for placed in running.placed_pods)
         ):
             if self.is_on:
-                self._forget(holding.workload.key)
+                self._forget(admitted.workload.key)
             return
         self.is_new = self.is_new or not self.is_on
         self.is_on = True
-        self.all[holding.workload.key] = running
+        self.all[admitted.workload.key] = running
 
     @override
     def ended(self, running: Running) -> None:

@@ -18,63 +18,63 @@ from unisono.engine.model.policy import (
     Policy,
     preemption_backoff_ms,
 )
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.timers import Timers
 
 
-def is_suspect(holding: Holding, policy: Policy, now: Instant) -> bool:
-    """Say whether something about the holding itself may require it to stop."""
-    return not holding.evicting and stop_for(holding, policy, now) is not None
+def is_suspect(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> bool:
+    """Say whether something about the admitted workload itself may require it to stop."""
+    return not admitted.evicting and stop_for(admitted, policy, now) is not None
 
 
-def stop_for(holding: Holding, policy: Policy, now: Instant) -> Stop | None:
+def stop_for(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> Stop | None:
     """Return the stop that is due, if any; the most final reason wins."""
-    workload = holding.workload
+    workload = admitted.workload
     if not workload.active:
         return Stop(workload=workload.key, reason="Deactivated", deactivate=True)
     for state in ("Rejected", "Retry") if workload.checks else ():
         if any(check.state == state for check in workload.checks):
             final = state == "Rejected"
             return Stop(workload=workload.key, reason="AdmissionCheck", deactivate=final)
-    limit = _execution_ends(holding)
+    limit = _execution_ends(admitted)
     if limit is not None and limit <= now:
         return Stop(workload=workload.key, reason="MaximumExecutionTimeExceeded", deactivate=True)
     rules = policy.pods_ready
-    timeout = _must_be_ready(holding, rules)
+    timeout = _must_be_ready(admitted, rules)
     if rules is not None and timeout is not None and timeout <= now:
         return _readiness_stop(workload, rules, now)
     return None
 
 
-def next_deadline(holding: Holding, policy: Policy) -> Instant | None:
-    """Return the first instant at which the holding has to be looked at again."""
-    ends, ready = _execution_ends(holding), _must_be_ready(holding, policy.pods_ready)
+def next_deadline(admitted: AdmittedWorkload, policy: Policy) -> Instant | None:
+    """Return the first instant at which the admitted workload has to be looked at again."""
+    ends, ready = _execution_ends(admitted), _must_be_ready(admitted, policy.pods_ready)
     if ends is None or ready is None:
         return ready if ends is None else ends
     return min(ends, ready)
 
 
-def _execution_ends(holding: Holding) -> Instant | None:
-    workload = holding.workload
-    if workload.max_execution_ms is None or not holding.admitted:
+def _execution_ends(admitted: AdmittedWorkload) -> Instant | None:
+    workload = admitted.workload
+    if workload.max_execution_ms is None or not admitted.may_start:
         return None
     left_ms = workload.max_execution_ms - workload.past_execution_ms
-    return Instant(holding.running_since + left_ms)
+    return Instant(admitted.running_since + left_ms)
 
 
-def _must_be_ready(holding: Holding, rules: PodsReady | None) -> Instant | None:
+def _must_be_ready(admitted: AdmittedWorkload, rules: PodsReady | None) -> Instant | None:
     """Return when its pods have to be ready: at first, or again after they were."""
-    if rules is None or holding.ready or not holding.admitted:
+    if rules is None or admitted.ready or not admitted.may_start:
         return None
-    if holding.unready_since is None:
-        return Instant(holding.running_since + rules.timeout_ms)
+    if admitted.unready_since is None:
+        return Instant(admitted.running_since + rules.timeout_ms)
     recovery_ms = rules.recovery_timeout_ms
     if recovery_ms == 0:
         return None
     return Instant(
-        holding.unready_since + (rules.timeout_ms if recovery_ms is None else recovery_ms)
+        admitted.unready_since + (rules.timeout_ms if recovery_ms is None else recovery_ms)
     )
 
 
@@ -86,26 +86,26 @@ def _readiness_stop(workload: Workload, rules: PodsReady, now: Instant) -> Stop:
     return Stop(workload=workload.key, reason="PodsReadyTimeout", requeue_at=Instant(now + backoff))
 
 
-def after_preemption(holding: Holding, now: Instant, *, calm_ms: int = 0) -> Workload:
+def after_preemption(admitted: AdmittedWorkload, now: Instant, *, calm_ms: int = 0) -> Workload:
     """Return a preempted workload as it queues again, at its old place.
 
     Having run for `calm_ms` undisturbed (an hour unless its queue says otherwise) starts the count
     of preemptions anew.
     """
-    workload = holding.workload
-    calm = now - holding.reserved_at >= (calm_ms or LONGEST_BACKOFF_MS)
+    workload = admitted.workload
+    calm = now - admitted.reserved_at >= (calm_ms or LONGEST_BACKOFF_MS)
     times = 1 if calm else workload.preemptions + 1
     return msgspec.structs.replace(
         workload,
         preemptions=times,
         may_preempt_at=Instant(now + preemption_backoff_ms(times)),
-        past_execution_ms=_executed(holding, now),
+        past_execution_ms=_executed(admitted, now),
     )
 
 
-def after_stop(holding: Holding, stop: Stop, policy: Policy, now: Instant) -> Workload:
+def after_stop(admitted: AdmittedWorkload, stop: Stop, policy: Policy, now: Instant) -> Workload:
     """Return a stopped workload as it waits again, perhaps on hold or for good."""
-    workload = holding.workload
+    workload = admitted.workload
     rules = policy.pods_ready
     by_timeout = stop.reason == "PodsReadyTimeout"
     moved = stop.reason == "AdmissionCheck" or (
@@ -118,18 +118,18 @@ def after_stop(holding: Holding, stop: Stop, policy: Policy, now: Instant) -> Wo
         requeues=workload.requeues + 1 if by_timeout else workload.requeues,
         queued_at=now if moved else workload.queued_at,
         checks=(),  # they start over with the next reservation
-        past_execution_ms=_executed(holding, now),
+        past_execution_ms=_executed(admitted, now),
     )
 
 
-def _executed(holding: Holding, now: Instant) -> int:
+def _executed(admitted: AdmittedWorkload, now: Instant) -> int:
     """Return the admitted time so far, this admission included."""
-    past = holding.workload.past_execution_ms
-    return past + max(0, now - holding.running_since) if holding.admitted else past
+    past = admitted.workload.past_execution_ms
+    return past + max(0, now - admitted.running_since) if admitted.may_start else past
 
 
 class EvictionTriggers:
-    """Holdings that have to be looked at, now or at an instant to come."""
+    """Admitted workloads that have to be looked at, now or at an instant to come."""
 
     __slots__ = ("_config", "_timers", "not_ready", "suspects")
 
@@ -137,39 +137,39 @@ class EvictionTriggers:
         self._config = config
         self._timers = timers
         self.not_ready: dict[WorkloadKey, None] = {}  # admitted, pods not ready yet
-        # Holdings for which something came due: a deadline, a check, a deactivation.
+        # Admitted workloads for which something came due: a deadline, a check, a deactivation.
         self.suspects: dict[WorkloadKey, None] = {}
 
     def note(self, running: Running, now: Instant) -> None:
-        """Keep track of what may end a holding: its own state now, or an instant to come."""
-        holding, policy, key = running.holding, self._config.policy, running.key
+        """Keep track of what may end an admitted workload: its state now, or an instant to come."""
+        admitted, policy, key = running.admitted, self._config.policy, running.key
         protected_ms = running.cq.spec.preemption.min_runtime_ms
-        protected_until = Instant(holding.running_since + protected_ms) if protected_ms else now
+        protected_until = Instant(admitted.running_since + protected_ms) if protected_ms else now
         if _has_no_trigger(running, policy):
             if self.suspects:
                 self.suspects.pop(key, None)
             if protected_until > now:
                 self._timers.remind(protected_until, key)
             return
-        for instant in (next_deadline(holding, policy), protected_until):
+        for instant in (next_deadline(admitted, policy), protected_until):
             if instant is not None and instant > now:
                 self._timers.remind(instant, key)
         self.look(running, now)
 
     def look(self, running: Running, now: Instant) -> None:
-        """Suspect a holding if something about it may require it to stop."""
-        if is_suspect(running.holding, self._config.policy, now):
-            self.suspects[running.holding.workload.key] = None
+        """Suspect an admitted workload if something about it may require it to stop."""
+        if is_suspect(running.admitted, self._config.policy, now):
+            self.suspects[running.admitted.workload.key] = None
         else:
-            self.suspects.pop(running.holding.workload.key, None)
+            self.suspects.pop(running.admitted.workload.key, None)
 
     def note_readiness(self, running: Running) -> bool:
         """Keep track of pods that are waited for; say whether admission may go on."""
-        holding = running.holding
-        if not holding.ready and not holding.evicting:
-            self.not_ready[holding.workload.key] = None
+        admitted = running.admitted
+        if not admitted.ready and not admitted.evicting:
+            self.not_ready[admitted.workload.key] = None
             return False
-        return self.no_longer_unready(holding.workload.key)
+        return self.no_longer_unready(admitted.workload.key)
 
     def no_longer_unready(self, key: WorkloadKey) -> bool:
         """Stop waiting for a workload's pods; say whether admission may go on because of that."""
@@ -180,23 +180,23 @@ class EvictionTriggers:
         return rules is not None and rules.block_admission and not self.not_ready
 
     def forget(self, key: WorkloadKey) -> None:
-        """Let a holding be gone."""
+        """Let an admitted workload be gone."""
         if self.suspects:
             self.suspects.pop(key, None)
 
 
 def _has_no_trigger(running: Running, policy: Policy) -> bool:
-    """Say whether nothing about a holding itself can ever end it; most are like that."""
-    if policy.pods_ready is not None and not running.holding.ready:
+    """Say whether nothing about an admitted workload itself can ever end it; most are like that."""
+    if policy.pods_ready is not None and not running.admitted.ready:
         return False
-    workload = running.holding.workload
+    workload = running.admitted.workload
     return running.is_plain or (
         workload.active and not workload.checks and workload.max_execution_ms is None
     )
 
 
-def as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool, bool]:
-    """Return what decides whether, and when, others may displace a holding."""
-    workload = holding.workload
-    leaving = (holding.evicting, holding.keeps is not None)
-    return workload.priority, workload.position_time, holding.running_since, *leaving
+def as_candidate(admitted: AdmittedWorkload) -> tuple[int, Instant, Instant, bool, bool]:
+    """Return what decides whether, and when, others may displace an admitted workload."""
+    workload = admitted.workload
+    leaving = (admitted.evicting, admitted.keeps is not None)
+    return workload.priority, workload.position_time, admitted.running_since, *leaving

@@ -125,14 +125,14 @@ class NodeState:
 
     def add_pods(self, running: Running, *, fits: bool = False) -> None:
         """Count an admitted workload's pods on its nodes; `fits`: there is room for them."""
-        admission = running.holding.admission
+        admission = running.admitted.admission
         known = self._expected.get(running.key)
         if known is not None:
             del self._expected[running.key]
         if known is not None and known[0] is admission:
             running.placed_pods = known[1]
         else:
-            running.placed_pods = placed_pods_of(running.holding.workload, admission)
+            running.placed_pods = placed_pods_of(running.admitted.workload, admission)
         for placed in running.placed_pods:
             self.occupancy.occupy(placed, fits=fits)
 

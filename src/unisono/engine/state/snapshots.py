@@ -23,7 +23,7 @@ def snapshot(state: ClusterState) -> Snapshot:
     state.refresh()
     return msgspec.structs.replace(
         _configuration(state),
-        holdings=tuple(state.running[key].holding for key in sorted(state.running)),
+        admitted_workloads=tuple(state.running[key].admitted for key in sorted(state.running)),
         waiting=tuple(state.waiting[key].workload for key in sorted(state.waiting)),
         preemptors=tuple(
             sorted(cq.pending.preemptor for cq in state.queues.values() if cq.pending.preemptor)
@@ -44,7 +44,7 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     """Return the part of a snapshot that a plan can be judged by.
 
     Pending workloads that the plan does not name do not matter to whether it is sound, and they are
-    most of a snapshot. All holdings stay: they are what quota and nodes are counted from.
+    most of a snapshot. All admitted workloads stay: they are what quota and nodes are counted from.
     """
     state.refresh()
     named = {admit.workload for admit in plan.admissions}
@@ -54,7 +54,7 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     return msgspec.structs.replace(
         _configuration(state, nodes=[node for node in state.nodes.table.nodes if node is not None]),
         # In no certain order: sorting ten thousand names takes longer than judging most plans.
-        holdings=tuple(running.holding for running in state.running.values()),
+        admitted_workloads=tuple(running.admitted for running in state.running.values()),
         results=_results_for(state, named),
         waiting=tuple(state.waiting[key].workload for key in sorted(named & state.waiting.keys())),
     )
@@ -112,12 +112,12 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
             short = cq.tree.wakes.shortages((name, kind_of(waiting)), state.active_queues.room)
             nodes = state.active_queues.waits_for_nodes((name, kind_of(waiting)))
-            watches = cq.tree.wakes.watches_holdings((name, kind_of(waiting)))
+            watches = cq.tree.wakes.watches_admitted((name, kind_of(waiting)))
             yield Wait(
                 outcome="park",
                 explanation=why,
                 unblocked_by=short,
-                watches_holdings=watches,
+                watches_admitted=watches,
                 lacks_nodes=nodes,
             )
         for waiting, blockers in cq.pending.limit_blocked_heads():
@@ -134,12 +134,12 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
             nodes = state.active_queues.waits_for_nodes((name, None))
             nodes = nodes and (cq.stalled or cq.pending.preemptor == key)
             outcome: Outcome = "stall" if cq.stalled else "sticky" if nodes else "retry"
-            watches = cq.stalled and cq.tree.wakes.watches_holdings((name, None))
+            watches = cq.stalled and cq.tree.wakes.watches_admitted((name, None))
             yield Wait(
                 outcome=outcome,
                 explanation=why,
                 unblocked_by=short,
-                watches_holdings=watches,
+                watches_admitted=watches,
                 lacks_nodes=nodes,
             )
 
@@ -183,7 +183,7 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.QueueSet, recorded.queues)
     yield from map(changes.LocalQueueSet, recorded.local_queues)
     yield from map(changes.ResultSet, recorded.results)
-    yield from map(changes.WorkloadHolds, recorded.holdings)
+    yield from map(changes.WorkloadHolds, recorded.admitted_workloads)
     yield from map(changes.WorkloadWaits, recorded.waiting)
     yield from map(changes.UsageSet, recorded.usage)
 

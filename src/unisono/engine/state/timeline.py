@@ -167,7 +167,7 @@ class Timeline:
     def rebuild(self, running: Iterable[Running], local_queues: Iterable[LocalQueueState]) -> None:
         """Take in all running and pending workloads at once."""
         for each in running:
-            self.started(each, each.holding.running_since)
+            self.started(each, each.admitted.running_since)
         for lq in local_queues:
             for waiting in lq.waiting.values():
                 if waiting.slot is not None and lq.cq is not None:
@@ -355,7 +355,7 @@ class Timeline:
         if self.rules is None:
             return
         self._number += 1
-        workload, lasts = running.holding.workload, self._lasts
+        workload, lasts = running.admitted.workload, self._lasts
         limit = limit_of(workload, self.rules) if lasts is None else lasts(workload)
         end = Instant(since + limit)
         running.end = (end, self._number)

@@ -1,7 +1,8 @@
 """A transaction: bookings that can be taken back, so that a cycle may try things on the state.
 
-Quota and nodes are booked together: a holding that leaves gives both back. Integer arithmetic makes
-`rollback` exact: afterwards every cell and every node holds what it held at the mark.
+Quota and nodes are booked together: an admitted workload that leaves gives both back. Integer
+arithmetic makes `rollback` exact: afterwards every cell and every node holds what it held at the
+mark.
 """
 
 from __future__ import annotations
@@ -87,19 +88,19 @@ class Transaction:
             charge(cell, -amount)
             self._log.append((cell, -amount))
 
-    def let_go(self, holding: Booked) -> None:
-        """Count a holding as gone."""
-        self.remove(holding.charges)
-        for placed in holding.placed_pods:
+    def let_go(self, admitted: Booked) -> None:
+        """Count an admitted workload as gone."""
+        self.remove(admitted.charges)
+        for placed in admitted.placed_pods:
             self._move(placed, comes=False)
 
-    def bring_back(self, holding: Booked) -> None:
-        """Count a holding that was gone as there again."""
-        self.add(holding.charges)
-        for placed in holding.placed_pods:
+    def bring_back(self, admitted: Booked) -> None:
+        """Count an admitted workload that was gone as there again."""
+        self.add(admitted.charges)
+        for placed in admitted.placed_pods:
             self._move(placed, comes=True)
 
-    def clear_nodes(self, holdings: Iterable[Booked]) -> Clearing:
+    def clear_nodes(self, admitted_workloads: Iterable[Booked]) -> Clearing:
         """Count many as gone while nodes are read once; their quota stays booked.
 
         Nothing else may be booked before `fill_nodes` has undone it.
@@ -108,8 +109,8 @@ class Transaction:
         mark = self.mark()
         version = self._occupancy.table.usage.version
         plain: list[PlacedPods] = []
-        for holding in holdings:
-            for placed in holding.placed_pods:
+        for admitted in admitted_workloads:
+            for placed in admitted.placed_pods:
                 if self._occupancy.is_plain(placed):
                     plain.append(placed)
                 else:

@@ -46,8 +46,8 @@ class Wakes:
         "_count",
         "_filed",
         "_freed",
+        "_on_admitted",
         "_on_anything",
-        "_on_holdings",
         "_release",
         "_stirred",
     )
@@ -59,7 +59,7 @@ class Wakes:
         self._stirred: dict[FlavorResource, None] = {}  # of which something was freed since
         self._by_flavor_resource: dict[FlavorResource, list[_Entry]] = {}
         self._on_anything: dict[Sleeper, None] = {}
-        self._on_holdings: dict[Sleeper, None] = {}  # what runs, and how, matters to them as well
+        self._on_admitted: dict[Sleeper, None] = {}  # what runs, and how, matters to them as well
         # The newest filing of each sleeper: an entry that is not part of it is void.
         self._filed: dict[Sleeper, dict[FlavorResource, _Entry]] = {}
 
@@ -68,13 +68,13 @@ class Wakes:
         sleeper: Sleeper,
         shortages: Shortages,
         *,
-        holdings: bool = False,
+        admitted_workloads: bool = False,
         room: Room | None = None,
     ) -> None:
         """File a sleeper under what it was short of; with `room` if nothing but room counts."""
         self.forget(sleeper)
-        if holdings:
-            self._on_holdings[sleeper] = None
+        if admitted_workloads:
+            self._on_admitted[sleeper] = None
         if shortages is None:
             self._on_anything[sleeper] = None
             return
@@ -114,24 +114,24 @@ class Wakes:
     @property
     def has_sleepers(self) -> bool:
         """Say whether any sleeper is filed."""
-        return bool(self._filed or self._on_anything or self._on_holdings)
+        return bool(self._filed or self._on_anything or self._on_admitted)
 
     def forget(self, sleeper: Sleeper) -> None:
         """Drop a sleeper that left or was woken by something else."""
         self._filed.pop(sleeper, None)
         self._on_anything.pop(sleeper, None)
-        self._on_holdings.pop(sleeper, None)
+        self._on_admitted.pop(sleeper, None)
 
-    def holdings_changed(self) -> Iterator[Sleeper]:
+    def admitted_changed(self) -> Iterator[Sleeper]:
         """Note that a workload may be preempted that could not be, and yield what to wake."""
-        woken = list({**self._on_anything, **self._on_holdings})
+        woken = list({**self._on_anything, **self._on_admitted})
         for sleeper in woken:
             self.forget(sleeper)
         yield from woken
 
-    def watches_holdings(self, sleeper: Sleeper) -> bool:
+    def watches_admitted(self, sleeper: Sleeper) -> bool:
         """Say whether what runs matters to a sleeper, besides how much is free."""
-        return sleeper in self._on_holdings
+        return sleeper in self._on_admitted
 
     def free(self, charges: Iterable[tuple[FlavorResource, int]]) -> None:
         """Note that usage went away; `due` says which sleepers that concerns."""

@@ -220,7 +220,9 @@ def _active_seconds(annotations: Mapping[str, str]) -> int | None:
     return whole_number(annotations.get(ACTIVE_DEADLINE)) or None
 
 
-def holding_of(workload: Workload, made: engine.Workload) -> engine.Holding | None:
+def admitted_workload_of(
+    workload: Workload, made: engine.Workload
+) -> engine.AdmittedWorkload | None:
     """Return the quota that a Workload holds, given its engine form; None if it waits."""
     admission = workload.status.admission
     if admission is None or _is_false(workload, "QuotaReserved"):
@@ -228,19 +230,21 @@ def holding_of(workload: Workload, made: engine.Workload) -> engine.Holding | No
     conditions = workload.status.conditions
     ready = condition(conditions, "PodsReady")
     lost = ready is not None and ready.status == "False" and ready.reason == WAIT_FOR_RECOVERY
-    return engine.Holding(
+    return engine.AdmittedWorkload(
         workload=_with_recorded_usage(made, admission),
         admission=_admission(admission, made),
         reserved_at=_since(condition(conditions, "QuotaReserved")) or made.created_at,
         evicting=_holds(workload, "Evicted"),
-        admitted=not _is_false(workload, "Admitted"),
+        may_start=not _is_false(workload, "Admitted"),
         admitted_at=_since(condition(conditions, "Admitted")),
         ready=not _is_false(workload, "PodsReady"),
         unready_since=_since(ready) if lost else None,
     )
 
 
-def recorded_holding(obj: Mapping[str, Any], key: WorkloadKey) -> engine.Holding | None:
+def recorded_admitted_workload(
+    obj: Mapping[str, Any], key: WorkloadKey
+) -> engine.AdmittedWorkload | None:
     """Return the quota that the status of an unreadable Workload says it holds; None for none.
 
     Only what was written when it was admitted is looked at: queue, flavors and usage. It is on no
@@ -264,7 +268,7 @@ def recorded_holding(obj: Mapping[str, Any], key: WorkloadKey) -> engine.Holding
         queue=LocalQueueKey(f"{namespace}/{local_queue}"),
         pod_sets=sets,
     )
-    return engine.Holding(workload=made, admission=_admission(admission, made))
+    return engine.AdmittedWorkload(workload=made, admission=_admission(admission, made))
 
 
 def _admission(admission: Admission, made: engine.Workload) -> engine.Admission:

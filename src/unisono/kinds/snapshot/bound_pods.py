@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Flavor, ResourceGroup
-from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, Workload
+from unisono.engine.model.workload import (
+    Admission,
+    AdmittedWorkload,
+    PodSet,
+    PodSetAssignment,
+    Workload,
+)
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.core.schema import Pod
 from unisono.kinds.objects import Entry, Objects
@@ -77,11 +83,11 @@ class BoundPods:
         return _job_of(pod, self.objects) is not None
 
     def seat(self, pods: Iterable[Entry]) -> None:
-        """Remember pods that a holding accounts for."""
+        """Remember pods that an admitted workload accounts for."""
         self._seated.update(pod.index for pod in pods)
 
     def others(self) -> Iterator[Entry]:
-        """Yield the bound pods that no holding accounts for."""
+        """Yield the bound pods that no admitted workload accounts for."""
         return (pod for pod in self._bound if pod.index not in self._seated)
 
 
@@ -128,14 +134,14 @@ def _owners(entry: Entry, objects: Objects) -> Iterator[Entry]:
 # ---- jobs without a Workload -------------------------------------------------------------------
 
 
-def holding_of_job(
+def admitted_workload_of_job(
     workload: Workload,
     seats: Seats,
     queue: ClusterQueue,
     *,
     flavors: Mapping[FlavorName, Flavor],
     context: Context,
-) -> Holding:
+) -> AdmittedWorkload:
     """Return what a job with bound pods holds."""
     pods: list[Pod] = [pod.manifest for pod in seats.pods]
     starts = [pod.status.start_time.instant for pod in pods if pod.status.start_time]
@@ -144,7 +150,7 @@ def holding_of_job(
         _assignment(one, counts[one.name], seats, queue, flavors=flavors, context=context)
         for one in workload.pod_sets
     )
-    return Holding(
+    return AdmittedWorkload(
         workload=workload,
         admission=Admission(queue=QueueName(queue.name), pod_sets=assignments),
         reserved_at=min(starts, default=Instant(workload.created_at)),

@@ -189,7 +189,7 @@ def _snapshot(
         topologies=_topologies(objects),
         nodes=_nodes(objects),
         pods=tuple(population.strangers),
-        holdings=tuple(population.holdings),
+        admitted_workloads=tuple(population.admitted_workloads),
         waiting=tuple(population.waiting),
     )
     return snapshot, tuple(population.unmanaged)

@@ -18,7 +18,7 @@ import msgspec
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HOSTNAME, NodePod
 from unisono.engine.model.resources import Amounts
-from unisono.engine.model.workload import Holding, PodSet, PodSetAssignment
+from unisono.engine.model.workload import AdmittedWorkload, PodSet, PodSetAssignment
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.pod_sets import costing_of
@@ -121,9 +121,9 @@ def devices_of(pods: Iterable[Entry], nodes: Mapping[NodeName, int]) -> tuple[in
 
 
 def seated(
-    holding: Holding, seats: Seats, written: Workload, hosts: Mapping[str, NodeName]
-) -> Holding:
-    """Return a holding with the nodes that its pods are on, or are assigned to."""
+    admitted: AdmittedWorkload, seats: Seats, written: Workload, hosts: Mapping[str, NodeName]
+) -> AdmittedWorkload:
+    """Return an admitted workload with the nodes that its pods are on, or are assigned to."""
     admission = written.status.admission
     assigned = {
         one.name: one.topology_assignment
@@ -131,10 +131,10 @@ def seated(
     }
     pod_sets = tuple(
         _with_nodes(one, seats, pods_per_host(assigned.get(one.name)), hosts)
-        for one in holding.admission.pod_sets
+        for one in admitted.admission.pod_sets
     )
-    changed = msgspec.structs.replace(holding.admission, pod_sets=pod_sets)
-    return msgspec.structs.replace(holding, admission=changed)
+    changed = msgspec.structs.replace(admitted.admission, pod_sets=pod_sets)
+    return msgspec.structs.replace(admitted, admission=changed)
 
 
 def hosts_of(objects: Objects) -> dict[str, NodeName]:

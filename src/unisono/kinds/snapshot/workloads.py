@@ -21,12 +21,12 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.run_history import History, alike, with_limit
 from unisono.kinds.kueue.workload_rules import (
     CAN_SHRINK,
     GATED_BY,
-    holding_of,
+    admitted_workload_of,
     is_finished,
     owner_of,
     run_of,
@@ -40,7 +40,7 @@ from unisono.kinds.priorities import class_priority, job_priority
 from unisono.kinds.registry import Registry
 from unisono.kinds.resource_rules import ResourceRules
 from unisono.kinds.said import read_said
-from unisono.kinds.snapshot.bound_pods import BoundPods, holding_of_job, is_bound
+from unisono.kinds.snapshot.bound_pods import BoundPods, admitted_workload_of_job, is_bound
 from unisono.kinds.snapshot.candidates import KUEUE_WORKLOAD, Candidate, candidates
 from unisono.kinds.snapshot.local_queues import Doors
 from unisono.kinds.snapshot.node_assignment import seated, seats_for, stranger
@@ -74,7 +74,7 @@ class Population:
     """All workloads, in document order, and the pods on nodes that belong to none of them."""
 
     waiting: list[Workload] = field(default_factory=list)
-    holdings: list[Holding] = field(default_factory=list)
+    admitted_workloads: list[AdmittedWorkload] = field(default_factory=list)
     unmanaged: list[WorkloadKey] = field(default_factory=list)
     strangers: list[NodePod] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ class _Reading:
 
 def populate(around: Surroundings) -> Population:
     """Read every workload and every job that is managed."""
-    found: list[tuple[int, Workload | Holding]] = []
+    found: list[tuple[int, Workload | AdmittedWorkload]] = []
     unmanaged: list[WorkloadKey] = []
     written = around.objects.entries(KUEUE_WORKLOAD)
     for entry in written:
@@ -121,8 +121,8 @@ def populate(around: Surroundings) -> Population:
             unmanaged.append(_key(candidate))
     result = Population(unmanaged=unmanaged)
     for _, made in sorted(found, key=lambda pair: pair[0]):
-        if isinstance(made, Holding):
-            result.holdings.append(made)
+        if isinstance(made, AdmittedWorkload):
+            result.admitted_workloads.append(made)
         else:
             result.waiting.append(made)
     result.strangers.extend(stranger(pod, _reading(pod, around)) for pod in around.bound.others())
@@ -181,22 +181,22 @@ def _limited(made: Workload, owner: str, around: Surroundings) -> Workload:
     return with_limit(made, owner=owner, default_ms=default, history=around.history)
 
 
-def _from_workload(entry: Entry, around: Surroundings) -> Workload | Holding:
+def _from_workload(entry: Entry, around: Surroundings) -> Workload | AdmittedWorkload:
     written = entry.manifest
     made = _limited(_read(entry, around), owner_of(written), around)
-    holding = holding_of(written, made)
-    if holding is None:
+    admitted = admitted_workload_of(written, made)
+    if admitted is None:
         _check_queue(written.spec.queue_name, "spec.queueName", entry, around)
         return made
-    queue = holding.admission.queue
+    queue = admitted.admission.queue
     if around.is_complete and not around.objects.exists("ClusterQueue", queue):
         path = "status.admission.clusterQueue"
         entry.notes.problem(path, f'there is no ClusterQueue "{queue}"')
-    counts = {one.name: one.count for one in holding.admission.pod_sets}
+    counts = {one.name: one.count for one in admitted.admission.pod_sets}
     pods = around.bound.of_workload(entry)
     seats = seats_for(pods, made.pod_sets, counts, _reading(entry, around))
     around.bound.seat(seats.seated())
-    return seated(holding, seats, written, around.hosts)
+    return seated(admitted, seats, written, around.hosts)
 
 
 def _priority(entry: Entry, objects: Objects) -> int:
@@ -216,7 +216,7 @@ def _priority(entry: Entry, objects: Objects) -> int:
 
 def _from_candidate(
     candidate: Candidate, door: LocalQueueKey, around: Surroundings
-) -> Workload | Holding | None:
+) -> Workload | AdmittedWorkload | None:
     """Return the workload of a managed job; None if there is nothing to run."""
     entry, context = candidate.entry, _reading(candidate.entry, around)
     before = len(entry.notes.faults)  # an object may describe several gangs
@@ -255,7 +255,7 @@ def _from_candidate(
     counts = {one.name: one.count for one in made.pod_sets}
     seats = seats_for(bound, made.pod_sets, counts, context)
     around.bound.seat(seats.seated())
-    return holding_of_job(made, seats, behind, flavors=around.flavors, context=context)
+    return admitted_workload_of_job(made, seats, behind, flavors=around.flavors, context=context)
 
 
 def _max_execution_ms(entry: Entry) -> int | None:
