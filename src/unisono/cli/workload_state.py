@@ -106,6 +106,8 @@ def job_of(workload: Json) -> str:
 
 def since(workload: Json) -> str:
     """Return since when a workload is in its state."""
+    if state_of(workload) == "waiting" and condition(workload, "Evicted") is None:
+        return str(workload["metadata"]["creationTimestamp"])  # its first reason came later
     kind = {
         "waiting": "QuotaReserved",
         "checked": "QuotaReserved",

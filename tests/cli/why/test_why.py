@@ -79,6 +79,29 @@ def test_what_lost_a_node_says_which_and_until_when_the_rest_is_kept() -> None:
     play(story)
 
 
+def test_a_broken_gpu_under_a_running_pod_is_named() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("train", pods=1, gpus=2, seconds=5000))
+        await world.settle()
+        assert "nodeTrouble" not in (await why(world, "train"))[0]
+        ready = node("n1")["status"]["conditions"][0]
+        broken = {
+            "type": "GPUProblem",
+            "status": "True",
+            "reason": "Xid79",
+            "message": "GPU 0 reports Xid79",
+            "lastTransitionTime": "2023-11-14T22:13:20Z",
+        }
+        await world.set_status(names.NODE, "n1", {"conditions": [ready, broken]})
+        await world.settle()
+        found, words = await why(world, "train")
+        assert found["state"] == "running"
+        assert found["nodeTrouble"][0]["state"] == "quarantined"
+        assert "trouble:\n  - node n1 is quarantined since 22:13: GPU 0 reports Xid79" in words
+
+    play(story)
+
+
 def test_who_holds_a_running_gang_up_is_named() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=5000))

@@ -19,6 +19,7 @@ from unisono.cli.workload_state import (
     UNREADABLE,
     condition,
     evictions,
+    holds,
     since,
     state_of,
 )
@@ -26,9 +27,11 @@ from unisono.control.admission.kueue_messages import eviction_message
 from unisono.control.admission.purchases import purchase_of
 from unisono.control.conditions import timestamp
 from unisono.control.health.progress import progress_of
+from unisono.control.health.quarantine import Record
 from unisono.control.health.stragglers import known
 from unisono.control.jobs.controller import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
+from unisono.kinds.device_faults import fault_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.intake import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -58,6 +61,9 @@ def answer(found: Found) -> Json:
         made |= _unreadable(found, found.workload)
     else:
         made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
+    trouble = list(_node_trouble(found.nodes))
+    if trouble:
+        made["nodeTrouble"] = trouble
     made["history"] = _history(found)
     if found.warnings:
         made["warnings"] = found.warnings
@@ -129,8 +135,9 @@ def _of_workload(found: Found, workload: Json) -> Json:
         made["slow"] = [
             {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.told
         ]
-    if admission:
+    if admission and state != "finished":
         made["until"] = until(workload, made["limit"])
+    if admission:
         made["places"] = list(_places(admission))
     if found.pods:
         made["pods"] = _phases(found.pods)
@@ -217,6 +224,29 @@ def _phases(pods: list[Json]) -> dict[str, int]:
         phase = "Terminating" if gone else (pod.get("status") or {}).get("phase", "Unknown")
         counts[phase] = counts.get(phase, 0) + 1
     return counts
+
+
+def _node_trouble(nodes: list[Json]) -> Iterator[Json]:
+    """Return the nodes of its pods that are broken, away or closed."""
+    for node in nodes:
+        record = Record.of(node["metadata"].get("annotations"))
+        fault = fault_of(node)
+        made: Json = {"node": node["metadata"]["name"]}
+        if not holds(node, "Ready"):
+            made |= {"state": "not ready", "message": _says(node, "Ready"), "since": ""}
+        elif record.reason or (fault is not None and fault.severity == "broken"):
+            message = fault.message if fault is not None else record.reason
+            state = "quarantined" if record.reason else "broken"
+            made |= {"state": state, "message": message, "since": record.since}
+        elif node["spec"].get("unschedulable"):
+            made |= {"state": "cordoned", "message": "", "since": ""}
+        else:
+            continue
+        yield made
+
+
+def _says(obj: Json, kind: str) -> str:
+    return str((condition(obj, kind) or {}).get("message", ""))
 
 
 # ---- without one ---------------------------------------------------------------------------------

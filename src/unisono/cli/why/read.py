@@ -19,6 +19,7 @@ from unisono.control.names import (
     JOB,
     JOB_SET,
     LOCAL_QUEUE,
+    NODE,
     POD,
     WORKLOAD,
     WORKLOAD_ANNOTATION,
@@ -34,6 +35,8 @@ Json = dict[str, Any]
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _MOST_OWNERS = 8  # a pod of a Job of a JobSet of a TrainJob has three
 _MOST_WARNINGS = 5
+_MOST_NODES = 64  # one question each: a thousand would take seconds
+_OVER = ("Succeeded", "Failed")
 # Jobs that are made of others, which have the pods: of what kinds those are, from above to below.
 _PARTS = {
     "TrainJob": (JOB_SET, JOB),
@@ -57,6 +60,7 @@ class Found:
     queues: list[Json] = field(default_factory=list)  # all ClusterQueues that may be seen
     victims_pods: list[Json] = field(default_factory=list)  # of the victims of its preemption
     pods: list[Json] = field(default_factory=list)
+    nodes: list[Json] = field(default_factory=list)  # on which those are, if they are few
     warnings: list[str] = field(default_factory=list)
 
 
@@ -77,6 +81,7 @@ async def gather(client: Client, obj: Json) -> Found:
         found.pods = [obj]
     elif namespace:
         found.pods = await _members(client, obj)
+    found.nodes = await _nodes(client, found.pods)
     for one in dict.fromkeys((obj["metadata"]["name"], found.job["metadata"]["name"])):
         found.warnings += await _warnings(client, namespace, one)
     found.warnings += await _refusals(client, found.job)
@@ -179,6 +184,18 @@ async def _others(client: Client, found: Found, namespace: str) -> None:
         with _allowed():
             pods = (await client.list(POD, place)).items
             found.victims_pods += [one for one in pods if "deletionTimestamp" in one["metadata"]]
+
+
+async def _nodes(client: Client, pods: list[Json]) -> list[Json]:
+    """Return the nodes of pods that run; of a very wide gang those of the first pods."""
+    active = [one for one in pods if (one.get("status") or {}).get("phase") not in _OVER]
+    names = sorted({node for one in active if (node := one["spec"].get("nodeName"))})
+    found = []
+    with _allowed():
+        for name in names[:_MOST_NODES]:
+            with contextlib.suppress(NotFound):
+                found.append(await client.get(NODE, name, ""))
+    return found
 
 
 async def _members(client: Client, obj: Json) -> list[Json]:

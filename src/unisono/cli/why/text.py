@@ -34,6 +34,7 @@ def text(answer: Json, now: float) -> str:
         ("why", list(_why(answer, now))),
         ("what would change it", list(_changes(answer, now))),
         ("where", list(_where(answer))),
+        ("trouble", list(_trouble(answer, now))),
         ("history", list(_history(answer, now))),
         ("warnings", answer.get("warnings") or []),
     ):
@@ -108,19 +109,37 @@ def _about(answer: Json, now: float) -> Iterator[str]:
 
 
 def _why(answer: Json, now: float) -> Iterator[str]:
-    if answer.get("facts"):
+    if _is_behind(answer):  # its place as it is now, and why the first one waits
+        yield from ahead_words(answer["position"])
+    elif answer.get("facts"):
         yield from dict.fromkeys(
             _fact(fact) for fact in answer["facts"] if fact.get("fact") not in TIMES
         )
         yield from around_words(answer, now)
     elif answer.get("message"):
         yield answer["message"]
-    elif answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
-        yield from ahead_words(answer["position"])
     elif answer["state"] == "waiting":
         yield "not evaluated yet; if this does not change, check that the scheduler is running"
     elif answer["state"] == "unknown":
         yield "it has no Workload yet; its warnings or its status may say more"
+
+
+def _is_behind(answer: Json) -> bool:
+    """Say whether no more is known than that other workloads go first."""
+    if answer["state"] != "waiting" or "ahead" not in (answer.get("position") or {}):
+        return False
+    facts = [one for one in answer.get("facts") or () if one.get("fact") not in TIMES]
+    if facts:
+        return all(one.get("fact") == "BehindInQueue" for one in facts)
+    return not answer.get("message")
+
+
+def _trouble(answer: Json, now: float) -> Iterator[str]:
+    """Say which of its nodes are broken, away or closed."""
+    for one in answer.get("nodeTrouble") or ():
+        since = f" since {clock_time(instant_ms(one['since']) / 1000, now)}" if one["since"] else ""
+        message = f": {one['message']}" if one["message"] else ""
+        yield f"node {one['node']} is {one['state']}{since}{message}"
 
 
 def _fact(fact: Json) -> str:
@@ -131,9 +150,10 @@ def _fact(fact: Json) -> str:
 
 def _changes(answer: Json, now: float) -> Iterator[str]:
     facts = answer.get("facts") or ()
-    yield from dict.fromkeys(_change(fact, answer) for fact in facts if fact.get("changes"))
-    if not facts and answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
+    if _is_behind(answer):
         yield from passing_words(answer["position"])
+    else:
+        yield from dict.fromkeys(_change(fact, answer) for fact in facts if fact.get("changes"))
     if answer["state"] == "repairing":
         yield repair_words(answer, now)
     if answer["state"] == "buying":
