@@ -1,0 +1,12 @@
+"""What keeps a pending workload from starting, found on copies of the cluster (ADR 0034).
+
+diagnose.py   the question and its answer; start reading here
+trial.py      a copy of the cluster without some causes, and the next cycles in it
+removal.py    what it means that a cause is gone, as changes of the state
+candidates.py everything that could be in the way, in order of preference
+minimal.py    a minimal sufficient subset: QuickXplain, then deletion
+"""
+
+from unisono.engine.diagnosis.diagnose import diagnose
+
+__all__ = ["diagnose"]

@@ -1,0 +1,192 @@
+"""`diagnose`: what keeps one pending workload from starting, and what would have to change.
+
+    1. starts now?    with nothing changed, the next cycles start it
+    2. conditions     what keeps the workload itself out of its queue, one after the other
+    3. a date         with the conditions gone, one instant may be enough
+    4. empty cluster  alone on healthy nodes: if it does not start even then, it never will, unless
+                      the cluster gets what it lacks
+    5. holders        of those with quota, of pods and of nodes that are out: a minimal part whose
+                      absence lets it start if no other workload is pending
+    6. ahead          of those, the ones that would go first
+    7. deletion       until no element can be left out any more
+
+Every step is a trial on a copy (`trial.py`); the state that is asked about is not changed. When the
+budget is out the verdict is `unknown` and nothing is marked: a guess is never told as a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unisono.engine.diagnosis.candidates import (
+    dates,
+    holders,
+    nodes_out,
+    other_pods,
+    others_ahead,
+    own_conditions,
+)
+from unisono.engine.diagnosis.minimal import preferred_subset, without_needless
+from unisono.engine.diagnosis.trial import Budget, OutOfBudget, Trials
+from unisono.engine.explain.waiting import explanation
+from unisono.engine.model import explanation as facts
+from unisono.engine.model.diagnosis import (
+    Basis,
+    Cause,
+    Condition,
+    Diagnosis,
+    Holder,
+    OtherPod,
+    Until,
+    Verdict,
+)
+from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.snapshots import snapshot
+
+# Waiting does not put these right, and no one else does: the workload itself, or what it is
+# entitled to, has to change.
+_HOPELESS = (
+    facts.Misconfigured,
+    facts.NotEntitled,
+    facts.DeadlineMissed,
+    facts.DependencyNeverSatisfied,
+    facts.LimitReached,
+)
+# Partitions come up again.
+_CLOSED = ("PartitionDown", "PartitionInactive")
+
+
+def diagnose(
+    of: ClusterState | Snapshot,
+    key: WorkloadKey,
+    now: Instant | None = None,
+    *,
+    budget: Budget | None = None,
+) -> Diagnosis | None:
+    """Say what keeps a pending workload from starting; None if it is not pending.
+
+    To diagnose several workloads, take one snapshot and hand it in.
+    """
+    recorded = snapshot(of) if isinstance(of, ClusterState) else of
+    trials = Trials(recorded, key, now or recorded.now, budget or Budget())
+    case: _Case | None = None
+    try:
+        state = trials.without(())
+        if key not in state.waiting:
+            return None
+        case = _Case(trials, state)
+        verdict, causes = case.solved()
+    except OutOfBudget:
+        verdict, causes = "unknown", []
+    local = next(
+        (one for one in recorded.local_queues if case and one.key == case.local_queue), None
+    )
+    starts_at, basis = _start(verdict, causes, case.recorded if case else (), trials.now)
+    return Diagnosis(
+        workload=key,
+        queue=local.queue if local is not None else None,
+        verdict=verdict,
+        in_the_way=tuple(causes),
+        starts_at=starts_at,
+        basis=basis,
+        trials=trials.budget.trials,
+    )
+
+
+class _Case:
+    """One pending workload, and everything that could be in its way."""
+
+    def __init__(self, trials: Trials, state: ClusterState) -> None:
+        key = trials.key
+        self._trials = trials
+        self.local_queue = state.waiting[key].workload.queue
+        why = explanation(state, key)
+        self.recorded: tuple[Blocker, ...] = why.blockers if why is not None else ()
+        self._dates = dates(state, key, self.recorded)
+        self._holders = holders(state, key)
+        self._pods = other_pods(state)
+        self._nodes = nodes_out(state)
+        self._ahead = others_ahead(state, key)
+        self._conditions = own_conditions(state, key)  # last: it changes the state
+
+    def solved(self) -> tuple[Verdict, list[Cause]]:
+        """Return the verdict, and a minimal sufficient set."""
+        trials, own = self._trials, self._conditions
+        if trials.starts([]):
+            return "starts-now", []
+        if not any(map(_is_hopeless, own)):
+            if own and trials.starts(own):
+                return "later", without_needless(own, trials.starts)
+            for date in self._dates:
+                if trials.starts([*own, date]):
+                    return "later", without_needless([*own, date], trials.starts)
+            needed = self._date_on_the_empty_cluster()
+            if needed is not None:
+                return "later", self._minimal([*own, *needed])
+        return "unknown", []
+
+    def _date_on_the_empty_cluster(self) -> list[Cause] | None:
+        """Return the date that it needs alone on healthy nodes: none, perhaps; None: never."""
+        alone = [*self._conditions, *self._everything()]
+        if self._trials.starts(alone):
+            return []
+        for date in self._dates:
+            if self._trials.starts([*alone, date]):
+                return [date]
+        return None
+
+    def _everything(self) -> list[Cause]:
+        return [*self._nodes, *self._pods, *self._holders, *self._ahead]
+
+    def _minimal(self, always: list[Cause]) -> list[Cause]:
+        """Return a minimal sufficient set; everything together is enough."""
+        trials = self._trials
+        places: list[Cause] = [*self._pods_that_leave(), *self._holders, *self._pods_that_stay()]
+        places += self._nodes
+        alone = [*always, *self._ahead]
+        taken = preferred_subset(alone, places, trials.starts)
+        ahead = preferred_subset([*always, *taken], self._ahead, trials.starts)
+        found: Sequence[Cause] = [*always, *taken, *ahead]
+        if not trials.starts(found):
+            found = [*always, *self._everything()]
+        return without_needless(found, trials.starts)
+
+    def _pods_that_leave(self) -> list[OtherPod]:
+        return [pod for pod in self._pods if pod.leaves_at is not None]
+
+    def _pods_that_stay(self) -> list[OtherPod]:
+        return [pod for pod in self._pods if pod.leaves_at is None]
+
+
+def _is_hopeless(cause: Cause) -> bool:
+    """Say whether only another workload, or another entitlement, puts a condition right."""
+    if not isinstance(cause, Condition) or not isinstance(cause.blocker, _HOPELESS):
+        return False
+    fact = cause.blocker
+    return not (isinstance(fact, facts.NotEntitled) and fact.code in _CLOSED)
+
+
+def _start(
+    verdict: Verdict, causes: Sequence[Cause], recorded: tuple[Blocker, ...], now: Instant
+) -> tuple[Instant | None, Basis | None]:
+    """Return when it starts: as reserved, or when what is in its way is over at the latest."""
+    for fact in recorded:
+        if isinstance(fact, facts.Planned) and fact.start > now:
+            return fact.start, "reserved"
+    if verdict == "starts-now":
+        return now, "limits"
+    instants: list[Instant] = []
+    for cause in causes:
+        match cause:
+            case Until(instant=instant):
+                instants.append(instant)
+            case Holder(ends=int(ends)) if ends > now:
+                instants.append(Instant(ends))
+            case OtherPod(leaves_at=int(leaves)) if leaves > now:
+                instants.append(Instant(leaves))
+            case _:
+                return None, None
+    return (max(instants), "limits") if instants and verdict == "later" else (None, None)

@@ -1,0 +1,101 @@
+"""Trials: copies of one cluster without some of what is in the way, and the next cycles in them.
+
+A trial restores the snapshot, lets causes be gone (`removal.py`) and runs cycles until the workload
+is admitted or nothing changes any more. As in a dry run, evicted workloads leave at once and are
+pending again. Trials cost a copy of the cluster each, so that they have a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from unisono.engine.cluster import restore
+from unisono.engine.cycle import plan
+from unisono.engine.diagnosis.removal import remove
+from unisono.engine.dry_run import give_up, leave
+from unisono.engine.model.diagnosis import Cause
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import evictions, shrinks
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.state.apply_plan import apply_plan
+from unisono.engine.state.changes import TimePassed
+from unisono.engine.state.cluster import ClusterState
+
+# Without the two rules against preemption loops, cycles may never stop to change something. A cycle
+# starts at least one workload otherwise, or sets one aside.
+_CYCLES_EACH = 3
+_CYCLES_MORE = 50
+
+
+class OutOfBudget(Exception):
+    """No trial is left; the caller says that it does not know."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may be tried: objects of copied clusters, summed over all trials.
+
+    A workload, node or pod costs some ten microseconds in a copy, and about as much in its cycles.
+    """
+
+    objects: int = 300_000
+    trials: int = 0  # that were run
+
+    def spend(self, objects: int) -> None:
+        """Count one trial; raise if there is no budget for it."""
+        if objects > self.objects:
+            raise OutOfBudget
+        self.objects -= objects
+        self.trials += 1
+
+
+class Trials:
+    """What would happen to one pending workload if causes were gone."""
+
+    def __init__(self, recorded: Snapshot, key: WorkloadKey, now: Instant, budget: Budget) -> None:
+        self.recorded = recorded
+        self.key = key
+        self.now = max(now, recorded.now)
+        self.budget = budget
+        self._known: dict[frozenset[Cause], bool] = {}
+        self._size = (
+            64  # what a copy of nothing costs
+            + len(recorded.nodes)
+            + len(recorded.pods)
+            + len(recorded.holdings)
+            + len(recorded.waiting)
+        )
+
+    def without(self, causes: Iterable[Cause]) -> ClusterState:
+        """Return a copy of the cluster without causes, before any cycle."""
+        self.budget.spend(self._size)
+        state = restore(self.recorded)
+        state.apply(TimePassed(self.now))
+        remove(state, self.key, causes)
+        return state
+
+    def starts(self, causes: Iterable[Cause]) -> bool:
+        """Say whether it starts in the next cycles without these causes."""
+        chosen = frozenset(causes)
+        known = self._known.get(chosen)
+        if known is None:
+            # In one order, whatever the caller's: the same question has one answer.
+            known = self._known[chosen] = starts(self.without(causes), self.key)
+        return known
+
+
+def starts(state: ClusterState, key: WorkloadKey) -> bool:
+    """Run cycles until a workload is admitted, or nothing changes; say whether it was."""
+    for _ in range(_CYCLES_MORE + _CYCLES_EACH * len(state.waiting)):
+        made = plan(state, state.now)
+        if any(admit.workload == key for admit in made.admissions):
+            return True
+        if not apply_plan(state, made):
+            return False
+        stops = {stop.workload: stop for stop in made.stops}
+        for eviction in evictions(made):
+            leave(state, eviction.workload, state.now, stops.get(eviction.workload))
+        for shrink in shrinks(made):
+            give_up(state, shrink.workload)
+    return False
