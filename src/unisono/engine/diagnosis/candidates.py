@@ -25,7 +25,7 @@ from unisono.engine.model.diagnosis import (
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, ResourceName, WorkloadKey
 from unisono.engine.model.resources import is_share, shared_gpu
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.pending_queue import Waiting
@@ -105,19 +105,19 @@ def holders(state: ClusterState, key: WorkloadKey) -> list[Holder]:
 
 def holder(running: Running, wanted: frozenset[ResourceName]) -> Holder:
     """Describe one workload with quota: what it holds of the resources that are asked for."""
-    holding = running.holding
-    workload = holding.workload
+    admitted = running.admitted
+    workload = admitted.workload
     limit = workload.longest_ms
-    nodes = (name for one in holding.admission.pod_sets for name, _ in one.nodes)
+    nodes = (name for one in admitted.admission.pod_sets for name, _ in one.nodes)
     return Holder(
         workload=workload.key,
-        queue=holding.admission.queue,
-        amounts=_held(holding, wanted),
+        queue=admitted.admission.queue,
+        amounts=_held(admitted, wanted),
         nodes=tuple(dict.fromkeys(nodes)),
-        ends=Instant(holding.running_since + limit) if limit is not None else None,
+        ends=Instant(admitted.running_since + limit) if limit is not None else None,
         ends_from=workload.longest_from,
-        evicting=holding.evicting,
-        unready=not holding.ready,
+        evicting=admitted.evicting,
+        unready=not admitted.ready,
     )
 
 
@@ -133,10 +133,10 @@ def _wanted(workload: Workload) -> frozenset[ResourceName]:
     return frozenset(found)
 
 
-def _held(holding: Holding, wanted: frozenset[ResourceName]) -> tuple[HeldAmount, ...]:
-    requests = {one.name: one.requests for one in holding.workload.pod_sets}
+def _held(admitted: AdmittedWorkload, wanted: frozenset[ResourceName]) -> tuple[HeldAmount, ...]:
+    requests = {one.name: one.requests for one in admitted.workload.pod_sets}
     totals: dict[tuple[str, ResourceName], int] = {}
-    for assigned in holding.admission.pod_sets:
+    for assigned in admitted.admission.pod_sets:
         flavors = dict(assigned.flavors)
         for resource, amount in requests.get(assigned.name, ()):
             if resource in wanted and amount and assigned.count:
@@ -219,7 +219,7 @@ def _instants(
         for running in state.running.values():
             protected_ms = running.cq.spec.preemption.min_runtime_ms
             if protected_ms:
-                until = Instant(running.holding.running_since + protected_ms)
+                until = Instant(running.admitted.running_since + protected_ms)
                 yield until, "protection from preemption", running.key
     market = state.config.market
     for outage in market.outages if market is not None else ():

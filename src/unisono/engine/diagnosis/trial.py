@@ -63,7 +63,7 @@ class Trials:
             64  # what a copy of nothing costs
             + len(recorded.nodes)
             + len(recorded.pods)
-            + len(recorded.holdings)
+            + len(recorded.admitted_workloads)
             + len(recorded.waiting)
         )
 
