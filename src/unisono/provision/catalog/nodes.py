@@ -4,8 +4,9 @@ SHAPE  = GROUP [, GROUP …]           for example 4xg6e.48xlarge@us-east-1a,2x{
 GROUP  = COUNT x TYPE [@ ZONE]       an instance type of the catalogue
        | COUNT x { KEY=VALUE, … }    gpu, cpu, memory, pods, zone, name; other keys are labels
 
-A group that only says how many GPUs it has gets the CPUs and the memory that such nodes usually
-have. Nodes are ready, labelled and sized like real ones.
+A key that is nearly one of these, as `gpus`, is refused: as a label it would leave a node without
+what it was meant to have. A group that only says how many GPUs it has gets the CPUs and the memory
+that such nodes usually have. Nodes are ready, labelled and sized like real ones.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from unisono.kinds.digits import whole_number
 from unisono.kinds.nearest import nearest
 from unisono.kinds.quantity import Quantity
 from unisono.provision.catalog.instance_types import (
@@ -26,6 +28,35 @@ from unisono.provision.catalog.instance_types import (
 
 # As many nodes as the embedded cluster is meant for; a slip of the finger asks for more.
 MAX_NODES = 100_000
+
+# Keys of a group by name, and the resource that each gives to its nodes.
+_RESOURCES = {
+    "gpu": "nvidia.com/gpu",
+    "nvidia.com/gpu": "nvidia.com/gpu",
+    "amd.com/gpu": "amd.com/gpu",
+    "cpu": "cpu",
+    "memory": "memory",
+    "pods": "pods",
+    "ephemeral-storage": "ephemeral-storage",
+}
+_TEXTS = ("zone", "name")
+# What other programs call them.
+_MEANT = {
+    "accelerator": "gpu",
+    "accelerators": "gpu",
+    "core": "cpu",
+    "cores": "cpu",
+    "vcpu": "cpu",
+    "vcpus": "cpu",
+    "mem": "memory",
+    "ram": "memory",
+    "disk": "ephemeral-storage",
+    "storage": "ephemeral-storage",
+    "az": "zone",
+}
+# More than any machine has of devices or pods.
+_MOST_COUNTED = 10_000
+_FEWEST_MEMORY_BYTES = 1 << 20
 
 _GROUP = re.compile(r"([0-9]{1,9})x(?:\{([^{}]*)\}|([^,@{}]+)(?:@([^,@{}]+))?)(?:,|$)")
 
@@ -87,24 +118,57 @@ def _of_type(count: int, name: str, zone: str | None) -> NodeGroup:
 def _made(count: int, text: str) -> NodeGroup:
     resources: dict[str, str] = {}
     labels: dict[str, str] = {}
-    zone, name = "local", "node"
+    texts = {"zone": "local", "name": "node"}
+    seen: set[str] = set()
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
         if not equals or not value:
             raise BadShape(f'"{part}" is not KEY=VALUE')
-        match key:
-            case "zone":
-                zone = value
-            case "name":
-                name = value
-            case "gpu":
-                resources["nvidia.com/gpu"] = _amount(key, value)
-            case "cpu" | "memory" | "pods" | "ephemeral-storage":
-                resources[key] = _amount(key, value)
-            case _:
-                labels[key] = value
-    given = {**_usual(resources.get("nvidia.com/gpu", "0")), **resources}
-    return NodeGroup(count=count, zone=zone, name=name, resources=given, labels=labels)
+        if _RESOURCES.get(key, key) in seen:
+            raise BadShape(f'"{part}": {key} is there twice')
+        seen.add(_RESOURCES.get(key, key))
+        if key in _RESOURCES:
+            resources[_RESOURCES[key]] = _amount(key, value)
+        elif key in _TEXTS:
+            texts[key] = value
+        else:
+            labels[_label(key, value)] = value
+    gpus = resources.get("nvidia.com/gpu") or resources.get("amd.com/gpu") or "0"
+    return NodeGroup(
+        count=count,
+        zone=texts["zone"],
+        name=texts["name"],
+        resources={**_usual(gpus), **resources},
+        labels=labels,
+    )
+
+
+def _label(key: str, value: str) -> str:
+    """Return the key of a label; refuse one that was meant to be a resource, the zone or the name.
+
+    >>> _label("rack", "1"), _label("pod", "west"), _label("nvidia.com/gpu.count", "8")
+    ('rack', 'pod', 'nvidia.com/gpu.count')
+    """
+    short = key.rpartition("/")[2].casefold()
+    known = [name for name in (*_RESOURCES, *_TEXTS) if "/" not in name]
+    # Words after a domain are another matter, but not the plural of a device.
+    near = nearest(key, known) if "/" not in key else "gpu" * (short in ("gpu", "gpus"))
+    meant = _MEANT.get(short, near)
+    # A resource is a number: with another value, the key is no slip of the finger.
+    if meant in _TEXTS or (meant and _is_quantity(value)):
+        raise BadShape(
+            f'"{key}={value}": write {meant}={value} (keys are gpu, cpu, memory, pods, '
+            "ephemeral-storage, zone and name; others are labels)"
+        )
+    return key
+
+
+def _is_quantity(value: str) -> bool:
+    try:
+        Quantity.from_raw(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _usual(gpus: str) -> dict[str, str]:
@@ -117,9 +181,16 @@ def _usual(gpus: str) -> dict[str, str]:
 
 def _amount(key: str, value: str) -> str:
     try:
-        Quantity.from_raw(value)
+        amount = Quantity.from_raw(value)
     except ValueError as error:
         raise BadShape(f"{key}={value}: {error}") from error
+    is_counted = key == "pods" or key.endswith("gpu")
+    if is_counted and whole_number(value, _MOST_COUNTED) is None:
+        raise BadShape(f"{key}={value} is not a whole number of at most {_MOST_COUNTED}")
+    if amount.units < 0:
+        raise BadShape(f"{key}={value} is negative")
+    if key == "memory" and 0 < amount.units < _FEWEST_MEMORY_BYTES:
+        raise BadShape(f"{key}={value} is less than a mebibyte; write a unit, as in 768Gi")
     return value
 
 
