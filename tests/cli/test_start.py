@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from unisono.cli import up
+from unisono.cli.main import INPUT_IS_WRONG, OUTSIDE_FAILED, main
 from unisono.engine.model.errors import InvalidManifest
 from unisono.runner.process import machine
 
@@ -56,3 +58,49 @@ def test_a_range_of_system_users_goes_up(text: str, capsys: pytest.CaptureFixtur
         up.parser().parse_args([f"--pod-uids={text}"])
     assert "--pod-uids" in capsys.readouterr().err
     assert up.parser().parse_args(["--pod-uids=5-7"]).pod_uids == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("offset", "what"), [(0, "metrics"), (1, "metrics of GPUs"), (-1, "the web page")]
+)
+def test_refuses_a_metrics_port_that_is_taken(
+    offset: int, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        words = ["up", "--data-dir", str(tmp_path), "--metrics-port", str(taken + offset)]
+        assert main(words) == OUTSIDE_FAILED
+    said = capsys.readouterr()
+    assert said.out == "", "it ends before it answers"
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"unisono: --metrics-port {taken + offset}: cannot listen on 127.0.0.1:")
+    assert f":{taken}: " in line
+    assert f"{what} would be there" in line
+    assert line.endswith("choose another port, or leave --metrics-port out")
+
+
+def test_refuses_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert main(["up", "--data-dir", str(tmp_path), "--port", port]) == OUTSIDE_FAILED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"unisono: cannot listen on 127.0.0.1:{port}: ")
+    assert line.endswith("; choose another --port")
+
+
+def test_refuses_a_port_among_those_of_metrics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["up", "--data-dir", str(tmp_path), "--port", "19412", "--metrics-port", "19411"]
+    assert main(words) == INPUT_IS_WRONG
+    assert "--metrics-port: 19411 takes 19410 to 19412" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["--port=-1"], ["--port=65536"], ["--port=80x"], ["--metrics-port=65535"]]
+)
+def test_refuses_what_is_no_port(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["up", *words])
+    assert ended.value.code == INPUT_IS_WRONG
+    assert f"argument {words[0].partition('=')[0]}: " in capsys.readouterr().err

@@ -9,8 +9,9 @@ import json
 
 import pytest
 
+from unisono.net.listener import CannotListen
 from unisono.runtime.log import Journal
-from unisono.runtime.probes import Asked, CannotListen, Page, Pages, probes
+from unisono.runtime.probes import Asked, Page, Pages, probes
 
 LONG = "unisono_figure 1\n" * 2_000
 
@@ -110,7 +111,7 @@ def test_reports_a_port_that_is_in_use() -> None:
             async with probes("127.0.0.1", port, PAGES):
                 raise AssertionError("two on one port")
 
-    with pytest.raises(CannotListen, match="see --listen"):
+    with pytest.raises(CannotListen, match="choose another --listen"):
         asyncio.run(main())
 
 

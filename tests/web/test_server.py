@@ -21,11 +21,12 @@ from unisono.kinds.overriding import override
 from unisono.kube.access.tls import show
 from unisono.monitor.cache import NODE, ClusterCache, fill
 from unisono.net.allowed_hosts import Hosts
+from unisono.net.listener import CannotListen
 from unisono.runtime.clock import seconds_now
 from unisono.web.auth import Authenticator, Permissions, TokenAuthenticator, everything, token_of
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import File, Pages
-from unisono.web.server import CannotServe, Site, serving
+from unisono.web.server import Site, serving
 
 TOKEN = "a-token"
 SIGNED_IN = f"Authorization: Bearer {TOKEN}"
@@ -370,7 +371,7 @@ def test_no_other_site_signs_a_user_in_or_out() -> None:
 def test_reports_a_port_that_is_in_use() -> None:
     async def story(address: str) -> None:
         port = int(address.rstrip("/").rpartition(":")[2])
-        with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1:{port}"):
+        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: .*; choose another --web$"):
             async with serving(site()[0], "127.0.0.1", port):
                 raise AssertionError("two on one port")
 

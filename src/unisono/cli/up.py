@@ -22,7 +22,7 @@ _FIRST_NODES = "2xg6e.48xlarge"
 _MOST_SPEED = 100_000
 _TURN_SECONDS = 0.0005
 _HIGHEST_UID = 2**31 - 1  # the kernel has one bit more; many programs do not
-_LONGEST_RANGE = 21
+_LAST_PORT = 65_535
 
 _EXAMPLES = """\
 examples:
@@ -55,7 +55,11 @@ def parser() -> argparse.ArgumentParser:
         help="where its state lives (default: $UNISONO_DATA_DIR, else ~/.unisono/default)",
     )
     found.add_argument(
-        "--port", type=int, default=None, metavar="P", help="listen there (default: any free port)"
+        "--port",
+        type=_port,
+        default=None,
+        metavar="P",
+        help="listen there (default: any free port)",
     )
     found.add_argument(
         "--nodes",
@@ -151,12 +155,21 @@ def _speed(text: str) -> float:
     return speed
 
 
+def _port(text: str) -> int:
+    number = whole_number(text, _LAST_PORT)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{text[:40]} is not a port, from 0 (any) to {_LAST_PORT}")
+    return number
+
+
 def _metrics_port(text: str) -> int:
     if text == "none":
         return 0
-    number = whole_number(text, 65_535)
+    number = whole_number(text, _LAST_PORT - 1)  # the web page is on the one above
     if number is None or number < 2:
-        raise argparse.ArgumentTypeError(f"{text} is not a port, nor none")
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]} is not a port from 2 to {_LAST_PORT - 1}, nor none"
+        )
     return number
 
 
@@ -187,6 +200,7 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
     instance.prepare()
     lock = instance.lock()
     try:
+        _refuse_taken_ports(arguments)
         policy = chosen_policy(instance, path_of(arguments.policy) if arguments.policy else None)
         is_first = not instance.database.exists()
         shape = "none" if arguments.nodes is None and arguments.pools else arguments.nodes
@@ -196,6 +210,31 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
     finally:
         os.close(lock)
     return 0
+
+
+def _refuse_taken_ports(arguments: argparse.Namespace) -> None:
+    """Refuse a metrics port at once, not when the cluster already answers.
+
+    One of its neighbours may be the one that is taken, so all three are named.
+    """
+    from unisono.net.listener import CannotListen, bound
+
+    port: int | None = arguments.metrics_port
+    if not port:
+        return
+    served = {port - 1: "metrics of GPUs", port: "metrics", port + 1: "the web page"}
+    first, last = min(served), max(served)
+    if arguments.port in served:
+        message = f"{port} takes {first} to {last}, and --port is {arguments.port}: choose another"
+        raise InvalidManifest("--metrics-port", message)
+    for number, what in served.items():
+        try:
+            bound("127.0.0.1", number).close()
+        except CannotListen as trouble:
+            raise CannotListen(
+                f"--metrics-port {port}: {trouble}, and {what} would be there; {first} to {last} "
+                "must be free: choose another port, or leave --metrics-port out"
+            ) from trouble
 
 
 def _refuse_shared_user() -> None:

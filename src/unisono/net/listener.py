@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
+from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.overriding import override
 
 # Kept for everything that is no connection: the databases, logs, pipes of pods, sockets of our own.
@@ -292,36 +293,42 @@ class _Busy(asyncio.Protocol):
         made.close()
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket at an address, of which port 0 is any free one; raises OSError."""
+class CannotListen(UnisonoError):
+    """The address is taken, or not one of this machine."""
+
+
+def bound(host: str, port: int, option: str = "") -> socket.socket:
+    """Return a socket at an address, of which port 0 is any free one.
+
+    Raises CannotListen with the option of the command that chooses another address.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP, or asyncio would not switch Nagle's delay off for it.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
-    except OSError:
+    except OSError as error:
         sock.close()
-        raise
+        raise _cannot(host, port, error, option) from error
     return sock
 
 
-class PortTaken(Exception):
-    """Another program listens there."""
-
-
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, option: str = "") -> socket.socket:
     """Return a listening socket; port 0 takes any free one."""
-    try:
-        sock = bound(host, port)
-    except OSError as error:
-        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
+    sock = bound(host, port, option)
     try:
         sock.listen()  # from now on it is ours; the listener says how many may wait
     except OSError as error:
         sock.close()
-        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
+        raise _cannot(host, port, error, option) from error
     return sock
+
+
+def _cannot(host: str, port: int, error: OSError, option: str) -> CannotListen:
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    advice = f"; choose another {option}" if option else ""
+    return CannotListen(f"cannot listen on {where}: {error.strerror or error}{advice}")
 
 
 def local_socket(path: Path) -> socket.socket | None:

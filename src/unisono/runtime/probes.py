@@ -13,7 +13,6 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from unisono.engine.model.errors import UnisonoError
 from unisono.net.allowed_hosts import Hosts
 from unisono.net.http.messages import Limits, Response
 from unisono.net.http.pages import PageApplication, PageRequest, text
@@ -27,10 +26,6 @@ _WORTH_PACKING_BYTES = 16_384
 _GZIP = 31  # zlib's way to say it
 _NOT_OURS = "the header Host names another host; ask by address, or tell the name by --host\n"
 _PLAIN = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class CannotListen(UnisonoError):
-    """The address is taken, or not one of this machine."""
 
 
 class Asked(NamedTuple):
@@ -53,19 +48,18 @@ Pages = Mapping[str, Callable[[Asked], Page | Awaitable[Page]]]
 
 @contextlib.asynccontextmanager
 async def probes(
-    host: str, port: int, pages: Pages, *, names: Iterable[str] = ()
+    host: str, port: int, pages: Pages, *, names: Iterable[str] = (), option: str = "--listen"
 ) -> AsyncIterator[str]:
-    """Answer while the block lasts; yields the address. `names` are further ones of this host."""
+    """Answer while the block lasts; yields the address. `names` are further ones of this host.
+
+    `option` is the one that chooses the address, for the message that it is taken.
+    """
     hosts = Hosts(host, names)
 
     async def answer(request: PageRequest) -> Response:
         return await _answer(request, pages, hosts)
 
-    try:
-        sock = bound(host, port)
-    except OSError as error:
-        reason = error.strerror or error
-        raise CannotListen(f"cannot listen on {host}:{port}: {reason}; see --listen") from error
+    sock = bound(host, port, option)
     application = PageApplication(answer, _LIMITS, answer_seconds=_ANSWER_S)
     async with serving(application, sock):
         taken = sock.getsockname()[1]

@@ -22,7 +22,6 @@ from collections.abc import AsyncIterator, Callable
 
 import orjson
 
-from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.digits import whole_number
 from unisono.monitor.ledger.store import LedgerError
 from unisono.net.allowed_hosts import Hosts, host_of, is_loopback
@@ -52,10 +51,6 @@ _LONGEST_REPORT_S = 400 * 86_400
 _FORMATS = ("html", "csv", "json", "md", "figures")
 _LINES = "application/x-ndjson"
 _JSON = "application/json"
-
-
-class CannotServe(UnisonoError):
-    """The address is taken, or not one of this machine."""
 
 
 class Site:
@@ -245,13 +240,18 @@ class Site:
 
 @contextlib.asynccontextmanager
 async def serving(
-    site: Site, host: str, port: int, context: ssl.SSLContext | None = None
+    site: Site,
+    host: str,
+    port: int,
+    context: ssl.SSLContext | None = None,
+    *,
+    option: str = "--web",
 ) -> AsyncIterator[str]:
-    """Serve the page while the block lasts, over TLS with a context; yields its address."""
-    try:
-        sock = bound(host, port)
-    except OSError as error:
-        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    """Serve the page while the block lasts, over TLS with a context; yields its address.
+
+    `option` is the one that chooses the address, for the message that it is taken.
+    """
+    sock = bound(host, port, option)
     application = PageApplication(
         site.answer,
         _LIMITS,

@@ -18,26 +18,28 @@ from unisono.monitor.dcgm.fields import Extent
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.metrics.nodes import IdleNodes
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry
+from unisono.net.listener import CannotListen
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.cluster.health import process_families
 from unisono.runtime.embedded.server import Running
 from unisono.runtime.instance import Instance
 from unisono.runtime.log import warn
 from unisono.runtime.phase_timing import Timed
-from unisono.runtime.probes import Asked, CannotListen, Page, Pages, probes
+from unisono.runtime.probes import Asked, Page, Pages, probes
 from unisono.runtime.scheduler_metrics import figures_of
 from unisono.runtime.usage_ledger import ExporterMeter, bookkeeping
 from unisono.runtime.usage_reports import LedgerPast, weekly_reports
 from unisono.web.auth import TokenAuthenticator
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages as WebPages
-from unisono.web.server import CannotServe, Site, serving
+from unisono.web.server import Site, serving
 
 # Where NVIDIA's exporter listens; ours is next to it.
 GPU_PORT = 9400
 PORT = 9401
 WEB_PORT = 9402
 _HOST = "127.0.0.1"
+_OPTION = "--metrics-port"
 
 
 @contextlib.asynccontextmanager
@@ -135,8 +137,8 @@ async def _web(
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:
         try:
-            address = await stack.enter_async_context(serving(site, _HOST, wanted))
-        except CannotServe:
+            address = await stack.enter_async_context(serving(site, _HOST, wanted, option=_OPTION))
+        except CannotListen:
             if port:
                 raise
             address = await stack.enter_async_context(serving(site, _HOST, 0))
@@ -147,7 +149,9 @@ async def _web(
 async def _listening(port: int | None, usual: int, pages: Pages) -> AsyncIterator[str]:
     async with contextlib.AsyncExitStack() as stack:
         try:
-            address = await stack.enter_async_context(probes(_HOST, port or usual, pages))
+            address = await stack.enter_async_context(
+                probes(_HOST, port or usual, pages, option=_OPTION)
+            )
         except CannotListen:
             if port:
                 raise

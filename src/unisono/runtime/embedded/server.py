@@ -43,7 +43,7 @@ from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.submission import counting_policy, settings_from
 from unisono.net.http.server import Certificate, serving
-from unisono.net.listener import PortTaken, listen, local_socket
+from unisono.net.listener import CannotListen, listen, local_socket
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.instance import POD_UIDS, Instance, InstanceError
@@ -209,12 +209,12 @@ async def answering(
         api = Api(store, outside)
         try:
             await _put(api, nodes, choices.objects)
-        except (InvalidManifest, CannotStore):
+            settings = await _settings(api, choices.policy)
+            sock = _socket(instance, choices)
+        except (InvalidManifest, CannotStore, CannotListen):
             with contextlib.suppress(CannotCertify, Exposed):
                 await making  # its programs end before we do
             raise
-        settings = await _settings(api, choices.policy)
-        sock = _socket(instance, choices)
         taken = sock.getsockname()[1]
         url = f"https://{_HOST if choices.listen in LOOPBACK else choices.listen}:{taken}"
         made = await making
@@ -292,14 +292,11 @@ def _socket(instance: Instance, choices: Choices) -> socket.socket:
     """Listen on the port that was asked for, else the one of last time, else any."""
     host = choices.listen
     if choices.port is not None:
-        try:
-            return listen(host, choices.port)
-        except PortTaken as error:
-            raise InstanceError(f"cannot listen on {error}; choose another --port") from error
+        return listen(host, choices.port, "--port")
     last = instance.remembered().get("port")
-    with contextlib.suppress(PortTaken):
+    with contextlib.suppress(CannotListen):
         return listen(host, last if isinstance(last, int) else 0)
-    return listen(host, 0)
+    return listen(host, 0, "--listen")
 
 
 def _unmeasured(plural: str) -> list[dict[str, Any]]:

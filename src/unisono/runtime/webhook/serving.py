@@ -33,7 +33,6 @@ from unisono.net.http.pages import Handler, PageApplication, PageRequest, text
 from unisono.net.http.server import serving
 from unisono.net.listener import bound
 from unisono.runtime.log import Journal
-from unisono.runtime.probes import CannotListen
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
 from unisono.runtime.webhook.rules import PATHS, TENANCY, answer
 
@@ -142,12 +141,7 @@ class Webhook:
 async def _listening(
     host: str, port: int, context: ssl.SSLContext, review: Handler
 ) -> AsyncIterator[str]:
-    try:
-        sock = bound(host, port)
-    except OSError as error:
-        reason = error.strerror or error
-        message = f"cannot listen on {host}:{port}: {reason}; see --webhook"
-        raise CannotListen(message) from error
+    sock = bound(host, port, "--webhook")
     application = PageApplication(review, _LIMITS, answer_seconds=_ANSWER_S)
     async with serving(application, sock, context):
         yield f"https://{host}:{sock.getsockname()[1]}"
