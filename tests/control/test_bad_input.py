@@ -17,7 +17,7 @@ from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
-from unisono.control.job_kinds.volcano import api
+from unisono.control.job_kinds import volcano
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 
@@ -89,7 +89,7 @@ def overriding(**spec: Any) -> list[Json]:
                 **vcjob(task("w", 1), queue="nope"),
                 "metadata": {"name": "bad", "namespace": "default"},
             },
-            api.JOB,
+            volcano.JOB,
             ("Volcano Queue nope does not exist", "create Queue nope, or correct spec.queue"),
             id="no such Volcano queue",
         ),

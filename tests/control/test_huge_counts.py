@@ -23,10 +23,7 @@ from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
-from unisono.control.job_kinds.kubeflow import api as kubeflow
-from unisono.control.job_kinds.ray import api as ray
-from unisono.control.job_kinds.slurm import api as slurm
-from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]

@@ -13,9 +13,8 @@ from tests.control.pod_gangs.test_pod_gangs import bare
 from tests.control.training_world import job_set, replicated, train_job
 from tests.support.control_objects import job
 from unisono.control import names
-from unisono.control.job_kinds.kubeflow.api import MPI, PYTORCH
-from unisono.control.job_kinds.ray import api as ray
-from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds import ray, volcano
+from unisono.control.job_kinds.kubeflow import MPI, PYTORCH
 from unisono.control.pod_gangs.links import COSCHEDULING
 from unisono.kinds.core.pod_groups import GROUP_NAME, TOTAL_COUNT
 from unisono.kube.mapping import Kind

@@ -15,7 +15,7 @@ from tests.control.job_kinds.test_kubeflow import kubeflow_job, replica
 from tests.control.training_world import job_set, replicated, train_job
 from tests.faults.jobs import SORTS, Wish
 from tests.support.control_objects import job
-from unisono.control.job_kinds.kubeflow.api import SORTS as KUBEFLOW
+from unisono.control.job_kinds.kubeflow import SORTS as KUBEFLOW
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.shapes.shape import Shape
 

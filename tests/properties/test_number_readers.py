@@ -33,8 +33,8 @@ from unisono.control.admission import placement, record
 from unisono.control.admission.placement import in_phase
 from unisono.control.gangs import recovery
 from unisono.control.gangs import repair as repairing
-from unisono.control.job_kinds.batch.indexes import parse_indexes
-from unisono.control.job_kinds.volcano import plugins
+from unisono.control.job_kinds.batch.completion import parse_indexes
+from unisono.control.job_kinds.volcano.pods import port_of
 from unisono.engine.model.names import Instant
 from unisono.kinds import arrays, dependencies, spelling, times
 from unisono.kinds.core import gpu_parts, pod_groups, topology
@@ -208,7 +208,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     ),
     "completed indexes": (parse_indexes, ()),
     "completed spans": (lambda text: parse_indexes(f"0-{text}"), ()),
-    "a port of a plugin": (lambda text: plugins.port_of([f"--port={text}"], "1"), ()),
+    "a port of a plugin": (lambda text: port_of([f"--port={text}"], "1"), ()),
     "a share of nodes": (lambda text: budgets._bound({"nodes": f"{text}%"}, 10, 0.0), ()),
     "a number of nodes": (lambda text: budgets._bound({"nodes": text}, 10, 0.0), ()),
     "a schedule": (

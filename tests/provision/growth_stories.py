@@ -8,7 +8,7 @@ from tests.support.control_objects import GPU, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
-from unisono.control.job_kinds.ray.api import CLUSTER
+from unisono.control.job_kinds.ray import CLUSTER
 
 Json = dict[str, Any]
 TYPES = ("g6e.48xlarge", "m6i.2xlarge")

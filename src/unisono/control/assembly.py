@@ -14,30 +14,27 @@ from unisono.control.gangs.controller import GangController
 from unisono.control.health.evacuation import Evacuation
 from unisono.control.health.node_health import BY_INCIDENT, NodeHealth, failed_on
 from unisono.control.health.watchdog import Watchdog
+from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
 from unisono.control.job_kinds.batch.adapter import BatchJobs
 from unisono.control.job_kinds.batch.operator import JobOperator, OrphanedPods
 from unisono.control.job_kinds.jobset.adapter import JobSets
 from unisono.control.job_kinds.jobset.operator import JobSetOperator
-from unisono.control.job_kinds.kubeflow import api as kubeflow
 from unisono.control.job_kinds.kubeflow.adapter import KubeflowJobs
 from unisono.control.job_kinds.kubeflow.operator import KubeflowOperator
-from unisono.control.job_kinds.ray import api as ray
 from unisono.control.job_kinds.ray.adapter import RayClusters, RayJobs
 from unisono.control.job_kinds.ray.cluster import RayClusterOperator
 from unisono.control.job_kinds.ray.job import RayJobOperator
-from unisono.control.job_kinds.slurm import api as slurm
 from unisono.control.job_kinds.slurm.adapter import SlurmJobs
 from unisono.control.job_kinds.slurm.operator import SlurmJobOperator
 from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
 from unisono.control.job_kinds.trainjob.adapter import TrainJobs
 from unisono.control.job_kinds.trainjob.operator import TrainJobOperator
 from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, RuntimesInUse, runtimes_used
-from unisono.control.job_kinds.volcano import api as volcano
 from unisono.control.job_kinds.volcano.adapter import VolcanoJobs, queue_named_by
 from unisono.control.job_kinds.volcano.operator import VolcanoJobOperator
-from unisono.control.job_kinds.volcano.pod_group import VolcanoGroups
-from unisono.control.job_kinds.volcano.queue import (
+from unisono.control.job_kinds.volcano.statuses import (
     BY_QUEUE,
+    VolcanoGroups,
     VolcanoQueues,
     queue_of_group,
     queue_of_job,

@@ -23,10 +23,7 @@ from typing import NamedTuple
 
 from unisono.control import names
 from unisono.control.assembly import KINDS, OPERATORS
-from unisono.control.job_kinds.kubeflow import api as kubeflow
-from unisono.control.job_kinds.ray import api as ray
-from unisono.control.job_kinds.slurm import api as slurm
-from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
 from unisono.control.pod_gangs.links import COSCHEDULING, UPSTREAM_GROUP, UPSTREAM_WORKLOAD
 from unisono.kinds.shapes.served import served_kinds
 from unisono.kube.mapping import Kind

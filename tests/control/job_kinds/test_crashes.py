@@ -16,9 +16,8 @@ from tests.control.stories import gpu_node, phases
 from tests.control.test_crash_sweep import Crash, Mortal, check
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_world import World
-from unisono.control.job_kinds.kubeflow.api import MPI, PYTORCH
-from unisono.control.job_kinds.ray import api as ray
-from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds import ray, volcano
+from unisono.control.job_kinds.kubeflow import MPI, PYTORCH
 from unisono.control.names import POD
 from unisono.control.pod_gangs.links import COSCHEDULING
 from unisono.kube.requests.transport import Transport

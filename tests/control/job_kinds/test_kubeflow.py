@@ -19,7 +19,7 @@ from tests.control.stories import (
     told,
 )
 from tests.support.control_world import World
-from unisono.control.job_kinds.kubeflow.api import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort
+from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort
 from unisono.control.names import CLUSTER_QUEUE, CONFIG_MAP, POD, SECRET, SERVICE
 
 Json = dict[str, Any]

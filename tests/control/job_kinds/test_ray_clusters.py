@@ -14,7 +14,7 @@ from tests.control.stories import (
     told,
 )
 from tests.support.control_world import World
-from unisono.control.job_kinds.ray import api
+from unisono.control.job_kinds import ray
 from unisono.control.names import POD, SERVICE, WORKLOAD
 
 Json = dict[str, Any]
@@ -46,7 +46,7 @@ def prod() -> Json:
 
 def row(world: World, name: str, space: str) -> tuple[Any, ...]:
     """Return what `kubectl get rayclusters` shows of a cluster."""
-    status = world.get(api.CLUSTER, name, space).get("status") or {}
+    status = world.get(ray.CLUSTER, name, space).get("status") or {}
     columns = (
         "desiredWorkerReplicas",
         "availableWorkerReplicas",
@@ -75,7 +75,7 @@ def test_the_tables_of_the_seed() -> None:
         assert {pod["metadata"]["namespace"] for pod in world.every(POD)} == {"team-a"}
         assert ("team-a", "team-b") not in seen
 
-        await delete(world, api.CLUSTER, "raycluster-prod", "team-a")
+        await delete(world, ray.CLUSTER, "raycluster-prod", "team-a")
         assert row(world, "raycluster-dev", "team-b") == (2, 2, "6", "16G", "0", "ready")
 
     told(story)
@@ -104,7 +104,7 @@ def test_what_the_pods_know() -> None:
         assert worker["spec"]["initContainers"][0]["name"] == "wait-gcs-ready"
         service = world.get(SERVICE, "raycluster-prod-head-svc", "team-a")["spec"]
         assert {one["port"] for one in service["ports"]} == {6379, 10001, 8265, 8080, 8000}
-        head_status = world.get(api.CLUSTER, "raycluster-prod", "team-a")["status"]["head"]
+        head_status = world.get(ray.CLUSTER, "raycluster-prod", "team-a")["status"]["head"]
         assert head_status["podName"] == head["metadata"]["name"]
         assert head_status["podIP"] == head["status"]["podIP"]
 
@@ -171,12 +171,12 @@ def test_workers_come_and_go_while_the_head_stays() -> None:
         for replicas, cpu in ((3, "8"), (1, "4")):
             groups = dev()["spec"]["workerGroupSpecs"]
             groups[0] |= {"replicas": replicas, "maxReplicas": 5, "minReplicas": 0}
-            live = world.get(api.CLUSTER, "raycluster-dev", "team-b")["spec"]["workerGroupSpecs"]
+            live = world.get(ray.CLUSTER, "raycluster-dev", "team-b")["spec"]["workerGroupSpecs"]
             changed = [
                 {**live[0], **{k: groups[0][k] for k in ("replicas", "maxReplicas", "minReplicas")}}
             ]
             changes = {"spec": {"workerGroupSpecs": changed}}
-            await world.client.patch(api.CLUSTER, "raycluster-dev", "team-b", changes)
+            await world.client.patch(ray.CLUSTER, "raycluster-dev", "team-b", changes)
             await world.pass_time(60)
             (workload,) = world.every(WORKLOAD)
             granted = workload["status"]["admission"]["podSetAssignments"]

@@ -9,7 +9,7 @@ import pytest
 from tests.control.stories import conditions, gpu_node, nodes_of, phases, queue_of, told
 from tests.support.control_world import World
 from unisono.control.conditions import timestamp
-from unisono.control.job_kinds.ray import api
+from unisono.control.job_kinds import ray
 from unisono.control.names import JOB, POD, WORKLOAD
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def ray_job(entrypoint: str = "sleep 30", *, labels: Json | None = None, **spec:
 
 def row(world: World) -> tuple[str, str]:
     """Return what `kubectl get rayjobs` shows."""
-    status = world.get(api.JOB, "train").get("status") or {}
+    status = world.get(ray.JOB, "train").get("status") or {}
     return status.get("jobStatus", ""), status.get("jobDeploymentStatus", "")
 
 
@@ -63,11 +63,11 @@ def test_a_job_brings_up_a_cluster_runs_and_takes_it_down(labels: Json) -> None:
         assert set(phases(world).values()) == {"Running"}
         assert len(phases(world)) == 4
         assert set(nodes_of(world).values()) == {"n1"}
-        assert world.get(api.CLUSTER, name(world))["status"]["state"] == "ready"
+        assert world.get(ray.CLUSTER, name(world))["status"]["state"] == "ready"
         await world.pass_time(31)
         assert row(world) == ("SUCCEEDED", "Complete")
         assert set(phases(world).values()) == {"Succeeded"}
-        assert world.every(api.CLUSTER) == []
+        assert world.every(ray.CLUSTER) == []
         if labels:
             assert conditions(world)["Finished"] == "True Succeeded"
 
@@ -76,7 +76,7 @@ def test_a_job_brings_up_a_cluster_runs_and_takes_it_down(labels: Json) -> None:
 
 def name(world: World) -> str:
     """Return the name of the job's cluster."""
-    return str(world.get(api.JOB, "train")["status"]["rayClusterName"])
+    return str(world.get(ray.JOB, "train")["status"]["rayClusterName"])
 
 
 def test_a_program_that_fails_gets_a_new_cluster_for_every_retry() -> None:
@@ -91,8 +91,8 @@ def test_a_program_that_fails_gets_a_new_cluster_for_every_retry() -> None:
         assert name(world) != first
         await world.pass_time(6)
         assert row(world) == ("FAILED", "Failed")
-        assert world.get(api.JOB, "train")["status"]["failed"] == 2
-        assert world.every(api.CLUSTER) == []
+        assert world.get(ray.JOB, "train")["status"]["failed"] == 2
+        assert world.every(ray.CLUSTER) == []
 
     told(story)
 
@@ -103,19 +103,19 @@ def test_retries_after_short_runs_back_off() -> None:
         job["metadata"]["annotations"] = {"unisono.dev/exit-code": "1"}
         await world.create(gpu_node("n1", 4), job)
         for failures, delay in ((1, 0), (2, 10), (3, 20), (4, 40)):
-            while world.get(api.JOB, "train").get("status", {}).get("failed", 0) < failures:
+            while world.get(ray.JOB, "train").get("status", {}).get("failed", 0) < failures:
                 await world.pass_time(1)
             if delay:
                 due = timestamp(world.clock.now() + delay)
-                status = world.get(api.JOB, "train")["status"]
+                status = world.get(ray.JOB, "train")["status"]
                 assert status["message"] == (
                     f"The program failed; starts again at {due} "
                     f"(back-off: restart {failures} in a row)"
                 )
                 await world.pass_time(delay - 1)
-                assert world.every(api.CLUSTER) == []
+                assert world.every(ray.CLUSTER) == []
             await world.pass_time(1)
-            assert len(world.every(api.CLUSTER)) == 1
+            assert len(world.every(ray.CLUSTER)) == 1
 
     told(story)
 
@@ -124,7 +124,7 @@ def test_a_job_that_waits_has_no_cluster() -> None:
     async def story(world: World) -> None:
         await world.create(*queue_of(3), gpu_node("n1", 4), ray_job(labels=IN_QUEUE))
         await world.settle()
-        assert world.every(api.CLUSTER) == []
+        assert world.every(ray.CLUSTER) == []
         (workload,) = world.every(WORKLOAD)
         sets = {one["name"]: one["count"] for one in workload["spec"]["podSets"]}
         assert sets == {"head": 1, "gpu": 2, "submitter": 1}
@@ -142,7 +142,7 @@ def test_a_job_that_is_suspended_leaves_nothing_behind() -> None:
         )
         await world.settle()
         assert row(world) == ("", "Suspended")
-        assert world.every(api.CLUSTER) == []
+        assert world.every(ray.CLUSTER) == []
         assert world.every(JOB) == []
         assert world.every(POD) == []
 
@@ -155,7 +155,7 @@ def test_a_cluster_that_is_created_late_for_a_suspended_job_is_deleted() -> None
     async def story(world: World) -> None:
         await world.create(*queue_of(4), gpu_node("n1", 4), ray_job(labels=IN_QUEUE))
         await world.settle()
-        (cluster,) = world.every(api.CLUSTER)
+        (cluster,) = world.every(ray.CLUSTER)
         (workload,) = world.every(WORKLOAD)
         await world.client.patch(
             WORKLOAD, workload["metadata"]["name"], "default", {"spec": {"active": False}}
@@ -166,7 +166,7 @@ def test_a_cluster_that_is_created_late_for_a_suspended_job_is_deleted() -> None
         spec = {**cluster["spec"], "suspend": False}
         await world.create({**cluster, "metadata": metadata, "spec": spec, "status": {}})
         await world.settle()
-        assert world.every(api.CLUSTER) == []
+        assert world.every(ray.CLUSTER) == []
         assert world.every(POD) == []
 
     told(story)

@@ -10,7 +10,7 @@ from tests.runner.simulated_world import node, simulated_world
 from tests.slurm.fake_api import FakeApi, context
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.slurm.commands.sbatch import run
@@ -55,7 +55,7 @@ async def submit(world: World, identity: int, *arguments: str, script: str = "sl
 
 
 def job(world: World, name: str) -> Json:
-    return world.get(api.JOB, name)
+    return world.get(slurm.JOB, name)
 
 
 def state(world: World, name: str) -> tuple[str, str]:
@@ -172,7 +172,7 @@ def test_without_others_a_limit_that_is_left_open_is_all_that_was_asked_for() ->
         await submit(world, 1, "-N1", "-t", "60", "--time-min", "2", "-J", "open")
         assert Row(job(world, "open-1"), 0.0).limit_seconds == 3600
         requeue = {"spec": {"stop": "requeue:admin"}}
-        await world.client.patch(api.JOB, "open-1", "default", requeue)
+        await world.client.patch(slurm.JOB, "open-1", "default", requeue)
         await world.settle()
         assert state(world, "open-1")[0] == "RUNNING"
         assert Row(job(world, "open-1"), 0.0).limit_seconds == 3600
@@ -185,7 +185,7 @@ def test_a_hold_holds_and_a_release_lets_go() -> None:
         await submit(world, 1, "-H", "-J", "held")
         assert state(world, "held-1") == ("PENDING", "JobHeldUser")
         released = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
-        await world.client.patch(api.JOB, "held-1", "default", released)
+        await world.client.patch(slurm.JOB, "held-1", "default", released)
         await world.settle()
         assert state(world, "held-1")[0] == "RUNNING"
 
@@ -195,7 +195,7 @@ def test_a_hold_holds_and_a_release_lets_go() -> None:
 def test_an_array_opens_as_many_tasks_as_may_run() -> None:
     async def story(world: World) -> None:
         await submit(world, 48, "--array=0-15%2", "-J", "arr", script="sleep 10")
-        tasks = [one for one in world.every(api.JOB) if one["spec"].get("task")]
+        tasks = [one for one in world.every(slurm.JOB) if one["spec"].get("task")]
         assert [one["metadata"]["name"] for one in tasks] == ["arr-48-0", "arr-48-1"]
         assert [one["spec"]["jobId"] for one in tasks] == [49, 50]
         assert job(world, "arr-48")["status"]["opened"] == 2
@@ -215,11 +215,11 @@ def test_an_array_opens_as_many_tasks_as_may_run() -> None:
 def test_a_hundred_thousand_tasks_are_one_record_until_they_start() -> None:
     async def story(world: World) -> None:
         await submit(world, 1, "--array=0-99999", "-c", "8", "-J", "sweep")
-        objects = world.every(api.JOB)
+        objects = world.every(slurm.JOB)
         assert len(objects) <= 1 + 2 + 20  # itself, two that run, twenty in line
         assert len(pods(world, "sweep")) == 2
         told = {"spec": {"stop": "cancel:0"}}
-        await world.client.patch(api.JOB, "sweep-1", "default", told)
+        await world.client.patch(slurm.JOB, "sweep-1", "default", told)
         await world.settle()
         await world.pass_time(31)
         await world.settle()
@@ -235,7 +235,7 @@ def test_a_requeued_job_begins_again() -> None:
         (before,) = world.every(names.WORKLOAD)
         await world.pass_time(40)
         told = {"spec": {"stop": "requeue"}}
-        await world.client.patch(api.JOB, "again-1", "default", told)
+        await world.client.patch(slurm.JOB, "again-1", "default", told)
         await world.settle()
         await world.pass_time(31)
         await world.settle()
@@ -253,14 +253,14 @@ def test_a_job_that_is_requeued_and_held_waits() -> None:
     async def story(world: World) -> None:
         await submit(world, 1, "-J", "again", script="sleep 600")
         told = {"spec": {"stop": "requeuehold"}}
-        await world.client.patch(api.JOB, "again-1", "default", told)
+        await world.client.patch(slurm.JOB, "again-1", "default", told)
         await world.settle()
         await world.pass_time(31)
         await world.settle()
         assert state(world, "again-1")[0] == "PENDING"
         assert job(world, "again-1")["status"]["restarts"] == 1
         freed = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
-        await world.client.patch(api.JOB, "again-1", "default", freed)
+        await world.client.patch(slurm.JOB, "again-1", "default", freed)
         (workload,) = world.every(names.WORKLOAD)
         name = workload["metadata"]["name"]
         await world.client.patch(names.WORKLOAD, name, "default", freed)  # as scontrol does

@@ -9,7 +9,7 @@ from tests.runner.simulated_world import node, simulated_world
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Again, Create, Patch
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
 from unisono.control.view import View
 from unisono.kinds.overriding import override
@@ -28,7 +28,7 @@ class Counting(View):
 
     @override
     def get(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
-        self.jobs += kind == api.JOB
+        self.jobs += kind == slurm.JOB
         return self._shown.get(kind, name, namespace)
 
 

@@ -20,7 +20,7 @@ from tests.control.stories import (
     told,
 )
 from tests.support.control_world import World
-from unisono.control.job_kinds.volcano import api
+from unisono.control.job_kinds import volcano
 from unisono.control.names import CONFIG_MAP, POD, SECRET, SERVICE, WORKLOAD
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def horovod() -> Json:
 
 def state(world: World, name: str = DDP) -> Json:
     """Return what a job says of itself."""
-    status = world.get(api.JOB, name).get("status") or {}
+    status = world.get(volcano.JOB, name).get("status") or {}
     return {
         "phase": status["state"]["phase"],
         **{key: status[key] for key in ("retryCount", "version", "running") if status.get(key)},
@@ -60,7 +60,7 @@ def test_a_job_waits_whole_until_all_of_its_pods_have_a_place() -> None:
         await world.settle()
         assert state(world) == {"phase": "Pending"}
         assert phases(world) == {}
-        (group,) = world.every(api.POD_GROUP)
+        (group,) = world.every(volcano.POD_GROUP)
         assert group["status"]["phase"] == "Pending"
         assert group["spec"]["minMember"] == 4
         assert group["spec"]["minTaskMember"] == {"worker": 4}
@@ -71,7 +71,7 @@ def test_a_job_waits_whole_until_all_of_its_pods_have_a_place() -> None:
         assert phases(world) == dict.fromkeys(WORKERS, "Running")
         assert sorted(nodes_of(world).values()) == ["n1", "n1", "n1", "n2"]
         assert state(world) == {"phase": "Running", "running": 4}
-        (group,) = world.every(api.POD_GROUP)
+        (group,) = world.every(volcano.POD_GROUP)
         assert group["status"] == {"phase": "Running", "running": 4, "succeeded": 0, "failed": 0}
 
     told(story)
@@ -148,7 +148,7 @@ def test_the_end_of_the_master_completes_the_job() -> None:
         assert state(world, "horovod-training") == {"phase": "Completed"}
         assert phases(world) == {"horovod-training-master-0": "Succeeded"}
         assert conditions(world)["Finished"] == "True Succeeded"
-        (group,) = world.every(api.POD_GROUP)
+        (group,) = world.every(volcano.POD_GROUP)
         assert group["status"]["phase"] == "Completed"
 
     told(story)
@@ -177,7 +177,7 @@ def test_a_job_that_was_aborted_can_be_resumed_at_the_cost_of_a_retry() -> None:
         await world.settle()
         assert state(world) == {"phase": "Aborted"}
         assert phases(world) == {}
-        assert world.every(api.COMMAND) == []
+        assert world.every(volcano.COMMAND) == []
         await world.create(command("ResumeJob"))
         await world.settle()
         assert state(world) == {"phase": "Running", "retryCount": 1, "version": 1, "running": 4}

@@ -8,7 +8,7 @@ from typing import Any
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.stories import env_of, gpu_node, nodes_of, phases, pods, told
 from tests.support.control_world import World
-from unisono.control.job_kinds.volcano import api
+from unisono.control.job_kinds import volcano
 from unisono.control.names import NODE
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ def test_a_lost_node_costs_no_retry() -> None:
         await world.pass_time(60)
         assert sorted(nodes_of(world).values()) == ["n2", "n3"]
         assert set(phases(world).values()) == {"Running"}
-        status = world.get(api.JOB, "j")["status"]
+        status = world.get(volcano.JOB, "j")["status"]
         assert (status["state"]["phase"], status.get("retryCount", 0)) == ("Running", 0)
 
     told(story)

@@ -12,7 +12,7 @@ from tests.control.stories import conditions, delete, gpu_node, pods, queue_of, 
 from tests.support.control_objects import priority
 from tests.support.control_world import World
 from unisono.control.conditions import timestamp
-from unisono.control.job_kinds.volcano import api
+from unisono.control.job_kinds import volcano
 from unisono.control.names import POD, VOLCANO_QUEUE, WORKLOAD
 
 Json = dict[str, Any]
@@ -205,7 +205,7 @@ def test_policies(name: str) -> None:
         for killed in story.kills:
             await delete(world, POD, killed)
         await world.pass_time(story.seconds)
-        status = world.get(api.JOB, "j")["status"]
+        status = world.get(volcano.JOB, "j")["status"]
         assert (status["state"]["phase"], status.get("retryCount", 0)) == (
             story.phase,
             story.retries,
@@ -264,10 +264,10 @@ def test_a_preempted_job_waits_and_comes_back_without_a_retry() -> None:
         await world.create(urgent)
         await world.settle()
         assert sorted(pods(world)) == ["urgent-w-0", "urgent-w-1"]
-        status = world.get(api.JOB, "j")["status"]
+        status = world.get(volcano.JOB, "j")["status"]
         assert (status["state"]["phase"], status.get("retryCount", 0)) == ("Pending", 0)
         await world.pass_time(25)
-        status = world.get(api.JOB, "j")["status"]
+        status = world.get(volcano.JOB, "j")["status"]
         assert (status["state"]["phase"], status.get("retryCount", 0)) == ("Running", 0)
 
     told(story)
@@ -279,11 +279,11 @@ def test_a_finished_job_goes_when_its_time_is_up() -> None:
         await world.create(gpu_node("n1", 4), job)
         await world.settle()
         await world.pass_time(64)
-        assert len(world.every(api.JOB)) == 1
+        assert len(world.every(volcano.JOB)) == 1
         await world.pass_time(4)
-        assert world.every(api.JOB) == []
+        assert world.every(volcano.JOB) == []
         assert world.every(POD) == []
-        assert world.every(api.POD_GROUP) == []
+        assert world.every(volcano.POD_GROUP) == []
 
     told(story)
 
@@ -311,7 +311,7 @@ def test_a_volcano_queue_limits_its_jobs() -> None:
         world.restart()
         await world.settle()
         assert sorted(pods(world)) == ["j-w-0", "j-w-1"]
-        await delete(world, api.JOB, "j")
+        await delete(world, volcano.JOB, "j")
         assert sorted(pods(world)) == ["second-w-0"]
 
     told(story)
@@ -349,8 +349,8 @@ def test_a_queue_counts_its_groups_and_can_be_closed() -> None:
         )
         await world.settle()
         assert world.get(VOLCANO_QUEUE, "team")["status"]["state"] == "Closing"
-        assert world.every(api.COMMAND) == []
-        await delete(world, api.JOB, "j")
+        assert world.every(volcano.COMMAND) == []
+        await delete(world, volcano.JOB, "j")
         status = world.get(VOLCANO_QUEUE, "team")["status"]
         assert (status["state"], status["allocated"]) == ("Closed", {})
         await world.create(vcjob(WORKERS, queue="team"))
@@ -371,7 +371,7 @@ def restless(**spec: Any) -> Json:
 
 def retries(world: World) -> int:
     """Return how often the job was restarted."""
-    return int((world.get(api.JOB, "j").get("status") or {}).get("retryCount", 0))
+    return int((world.get(volcano.JOB, "j").get("status") or {}).get("retryCount", 0))
 
 
 def test_restarts_after_short_runs_back_off() -> None:
@@ -403,7 +403,7 @@ def test_a_back_off_says_until_when() -> None:
         while retries(world) < 3:
             await world.pass_time(1)
         due = timestamp(world.clock.now() + 20)
-        state = world.get(api.JOB, "j")["status"]["state"]
+        state = world.get(volcano.JOB, "j")["status"]["state"]
         assert (state["phase"], state["reason"]) == ("Pending", "BackOff")
         assert state["message"] == f"starts again at {due}"
         (*_, note) = [one.message for one in world.notes if one.reason == "ExecuteAction"]
@@ -427,7 +427,7 @@ def test_a_long_run_ends_a_back_off() -> None:
         for number in (1, 2, 3):
             await world.pass_time(705)
             assert retries(world) == number
-            assert world.get(api.JOB, "j")["status"]["state"]["phase"] == "Running"
+            assert world.get(volcano.JOB, "j")["status"]["state"]["phase"] == "Running"
 
     told(story)
 
@@ -437,8 +437,8 @@ def test_a_job_that_backs_off_obeys_commands() -> None:
         await world.create(gpu_node("n1", 4), restless())
         while retries(world) < 4:
             await world.pass_time(1)
-        uid = world.get(api.JOB, "j")["metadata"]["uid"]
-        target = {"apiVersion": api.JOB.api_version, "kind": "Job", "name": "j", "uid": uid}
+        uid = world.get(volcano.JOB, "j")["metadata"]["uid"]
+        target = {"apiVersion": volcano.JOB.api_version, "kind": "Job", "name": "j", "uid": uid}
         await world.create(
             {
                 "apiVersion": "bus.volcano.sh/v1alpha1",
@@ -449,7 +449,7 @@ def test_a_job_that_backs_off_obeys_commands() -> None:
             }
         )
         await world.pass_time(1)
-        assert world.get(api.JOB, "j")["status"]["state"]["phase"] == "Aborted"
+        assert world.get(volcano.JOB, "j")["status"]["state"]["phase"] == "Aborted"
         await world.pass_time(100)
         assert pods(world) == {}
 
@@ -470,7 +470,7 @@ def test_one_pod_backs_off_and_the_others_run_on() -> None:
         server = pods(world)["j-s-0"]["metadata"]["uid"]
         while retries(world) < 4:
             await world.pass_time(1)
-        assert world.get(api.JOB, "j")["status"]["state"]["phase"] == "Running"
+        assert world.get(volcano.JOB, "j")["status"]["state"]["phase"] == "Running"
         assert list(pods(world)) == ["j-s-0"]
         await world.pass_time(39)
         assert list(pods(world)) == ["j-s-0"]

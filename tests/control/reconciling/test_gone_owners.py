@@ -13,7 +13,7 @@ from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import gpu_node, job_set, replicated
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds import volcano
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]

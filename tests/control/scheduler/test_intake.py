@@ -24,8 +24,8 @@ from unisono.control.actions import Action, Create, Note, Patch
 from unisono.control.assembly import INDEXES, KINDS
 from unisono.control.job_kinds.batch.adapter import BatchJobs
 from unisono.control.job_kinds.jobset.adapter import JobSets
+from unisono.control.job_kinds.kubeflow import PYTORCH
 from unisono.control.job_kinds.kubeflow.adapter import KubeflowJobs
-from unisono.control.job_kinds.kubeflow.api import PYTORCH
 from unisono.control.job_kinds.volcano.adapter import VolcanoJobs
 from unisono.control.jobs.controller import INVALID, JobController
 from unisono.control.jobs.queues import Queues

@@ -12,7 +12,7 @@ from typing import Any
 
 from unisono.cli.start_times import facts_of
 from unisono.cli.workload_state import state_of
-from unisono.control.job_kinds.ray.api import CLUSTER as RAY_CLUSTER
+from unisono.control.job_kinds.ray import CLUSTER as RAY_CLUSTER
 from unisono.control.names import (
     CLUSTER_QUEUE,
     FAILED_CREATE,

@@ -1,11 +1,20 @@
-"""Pods made from a template: named, owned, numbered; the same every time they are made."""
+"""Pods of jobs and their templates: made, merged, and what they ask for added up.
+
+A pod made from a template is named, owned and numbered; the same every time it is made. Templates
+are merged as Kubernetes merges them, maps by key and some lists by an item's name: `strategic` is
+what overrides of a TrainJob are (jobs §1.2), `merged` is a plain JSON merge patch. Both return a
+new value and change none.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from unisono.control.actions import Json
 from unisono.control.jobs.workload import owner_reference
+from unisono.kinds.quantity import MILLI, Quantity, format_amount
 
 # The letters that Kubernetes puts behind generated names.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -75,3 +84,129 @@ def is_deleting(obj: Json) -> bool:
 def is_terminal(pod: Json) -> bool:
     """Say whether a pod has ended."""
     return phase_of(pod) in ("Succeeded", "Failed")
+
+
+# ---- merging -------------------------------------------------------------------------------------
+
+# Lists whose items are merged, and the field that says which item is which. All other lists are
+# replaced as a whole, tolerations among them.
+_MERGE_KEYS: Mapping[str, str] = {
+    "containers": "name",
+    "initContainers": "name",
+    "ephemeralContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "schedulingGates": "name",
+    "resourceClaims": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "ports": "containerPort",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+}
+
+
+def strategic(old: Json, change: Json) -> Json:
+    """Return an object with a change merged into it.
+
+    >>> strategic({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "B", "value": "2"}]})
+    {'env': [{'name': 'A', 'value': '1'}, {'name': 'B', 'value': '2'}]}
+    """
+    made = dict(old)
+    for key, new in change.items():
+        if new is None:
+            made.pop(key, None)
+        elif isinstance(new, dict):
+            before = made.get(key)
+            made[key] = strategic(before if isinstance(before, dict) else {}, new)
+        elif isinstance(new, list) and key in _MERGE_KEYS and isinstance(made.get(key), list):
+            made[key] = _merged_items(made[key], new, _MERGE_KEYS[key])
+        else:
+            made[key] = new
+    return made
+
+
+def _merged_items(old: Sequence[Json], new: Sequence[Json], key: str) -> list[Json]:
+    items = list(old)
+    for one in new:
+        place = next((at for at, each in enumerate(items) if each.get(key) == one.get(key)), None)
+        if place is None:
+            items.append(one)
+        else:
+            items[place] = strategic(items[place], one)
+    return items
+
+
+def merged(old: Any, change: Any) -> Any:
+    """Return a value with a JSON merge patch applied.
+
+    >>> merged({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
+    {'b': {'c': 2, 'd': 3}}
+    """
+    if not isinstance(change, dict):
+        return change
+    made = dict(old) if isinstance(old, dict) else {}
+    for key, new in change.items():
+        if new is None:
+            made.pop(key, None)
+        else:
+            made[key] = merged(made.get(key), new)
+    return made
+
+
+def with_variables(env: Sequence[Json] | None, new: Sequence[Json]) -> list[Json]:
+    """Return variables with others set; those of the same name are replaced where they stand."""
+    items = list(env or ())
+    for one in new:
+        place = next((at for at, each in enumerate(items) if each["name"] == one["name"]), None)
+        if place is None:
+            items.append(one)
+        else:
+            items[place] = one
+    return items
+
+
+# ---- amounts -------------------------------------------------------------------------------------
+
+
+def requests_of(template: Json) -> dict[str, int]:
+    """Return what the containers of a template ask for, limits where they name no request.
+
+    >>> requests_of({"spec": {"containers": [{"resources": {"limits": {"cpu": "500m"}}}]}})
+    {'cpu': 500}
+    """
+    found: dict[str, int] = {}
+    for container in (template.get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name, quantity in asked.items():
+            found[name] = found.get(name, 0) + Quantity.from_raw(quantity).amount(name)
+    return found
+
+
+def total_requests(parts: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, int]:
+    """Add up so many times what each part asks for."""
+    found: dict[str, int] = {}
+    for count, amounts in parts:
+        for name, amount in amounts.items():
+            found[name] = found.get(name, 0) + count * amount
+    return found
+
+
+def written_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Write amounts as quantities.
+
+    >>> written_amounts({"cpu": 1500, "memory": 16 * 10**9})
+    {'cpu': '1500m', 'memory': '16G'}
+    """
+    return {name: format_amount(amount, name) for name, amount in sorted(amounts.items())}
+
+
+def whole_units(amount: int, resource: str) -> int:
+    """Return an amount in whole units, rounded up.
+
+    >>> whole_units(1500, "cpu"), whole(3, "nvidia.com/gpu")
+    (2, 3)
+    """
+    return -(-amount // MILLI) if resource == "cpu" else amount

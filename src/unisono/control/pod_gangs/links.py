@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.job_kinds.volcano import api as volcano
+from unisono.control.job_kinds import volcano
 from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kube.mapping import Kind

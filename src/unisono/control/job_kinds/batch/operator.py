@@ -22,16 +22,19 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import Reads, own_key, owner_key
-from unisono.control.job_kinds.batch.counts import (
+from unisono.control.job_kinds.batch.completion import (
     INDEX,
     INDEX_FAILURES,
     TRACKING,
     Counts,
+    Verdict,
     count,
+    free_indexes,
     index_of,
     restarts,
+    ruled,
+    verdict,
 )
-from unisono.control.job_kinds.batch.rules import Verdict, free_indexes, ruled, verdict
 from unisono.control.job_kinds.pod_limit import AT_ONCE, TIMES_TOO_MANY, most_pods, too_many
 from unisono.control.jobs.pods import (
     is_deleting,

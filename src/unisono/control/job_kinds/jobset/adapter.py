@@ -16,8 +16,8 @@ from unisono.control.job_kinds.jobset.rules import (
     prerequisites,
     stages_of,
 )
-from unisono.control.job_kinds.merging import merged
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
+from unisono.control.jobs.pods import merged
 from unisono.control.view import View
 from unisono.kube.mapping import Kind
 

@@ -1,1 +1,74 @@
-"""PyTorchJob, TFJob, XGBoostJob, JAXJob and MPIJob."""
+"""PyTorchJob, TFJob, XGBoostJob, JAXJob and MPIJob: their kinds, replica types and labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unisono.kube.mapping import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort:
+    """What differs between the kinds."""
+
+    kind: Kind
+    field: str  # where the replica specs are
+    types: tuple[str, ...]  # in the order of their pod sets; the leader comes first
+    leaders: tuple[str, ...] = ()  # the first of these that a job has decides how it ends
+    restarts: str = "OnFailure"  # the restart policy of a replica that names none
+    port: int = 0
+    port_name: str = ""
+
+
+PYTORCH = Sort(
+    kind=Kind("kubeflow.org/v1", "PyTorchJob"),
+    field="pytorchReplicaSpecs",
+    types=("Master", "Worker"),
+    leaders=("Master",),
+    port=23456,
+    port_name="pytorchjob-port",
+)
+TENSORFLOW = Sort(
+    kind=Kind("kubeflow.org/v1", "TFJob"),
+    field="tfReplicaSpecs",
+    types=("Chief", "Master", "PS", "Worker", "Evaluator"),
+    leaders=("Chief", "Master"),
+    restarts="Never",
+    port=2222,
+    port_name="tfjob-port",
+)
+XGBOOST = Sort(
+    kind=Kind("kubeflow.org/v1", "XGBoostJob"),
+    field="xgbReplicaSpecs",
+    types=("Master", "Worker"),
+    leaders=("Master",),
+    restarts="Never",
+    port=9999,
+    port_name="xgboostjob-port",
+)
+JAX = Sort(
+    kind=Kind("kubeflow.org/v1", "JAXJob"),
+    field="jaxReplicaSpecs",
+    types=("Worker",),
+    port=6666,
+    port_name="jaxjob-port",
+)
+MPI = Sort(
+    kind=Kind("kubeflow.org/v2beta1", "MPIJob"),
+    field="mpiReplicaSpecs",
+    types=("Launcher", "Worker"),
+    leaders=("Launcher",),
+    restarts="Never",
+)
+SORTS = (PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI)
+
+JOB_NAME = "training.kubeflow.org/job-name"
+OPERATOR = "training.kubeflow.org/operator-name"
+TYPE = "training.kubeflow.org/replica-type"
+INDEX = "training.kubeflow.org/replica-index"
+ROLE = "training.kubeflow.org/job-role"
+# On a job: how many of its restarts were its own fault.
+COUNTED = "unisono.dev/restarts-counted"
+
+# Conditions of a job that is over.
+ENDS = ("Succeeded", "Failed")

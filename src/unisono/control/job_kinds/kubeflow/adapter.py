@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.conditions import find
-from unisono.control.job_kinds.kubeflow.api import ENDS, Sort
+from unisono.control.job_kinds.kubeflow import ENDS, Sort
 from unisono.control.job_kinds.kubeflow.mpi import waits_for_workers
 from unisono.control.job_kinds.kubeflow.replicas import replicas_of
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unisono.control.actions import Json
-from unisono.control.job_kinds.kubeflow import api
+from unisono.control.job_kinds import kubeflow
 from unisono.control.job_kinds.kubeflow.replicas import Replicas
 from unisono.control.job_kinds.ssh_keys import KeyPair
 from unisono.control.jobs.workload import owner_reference
@@ -57,7 +57,7 @@ def objects(job: Json, replicas: Sequence[Replicas], keys: KeyPair | None) -> li
             "spec": {
                 "clusterIP": "None",
                 "publishNotReadyAddresses": True,
-                "selector": {api.JOB_NAME: name},
+                "selector": {kubeflow.JOB_NAME: name},
             },
         },
         {

@@ -12,6 +12,7 @@ it runs any more, because its quota is free from then on.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from unisono.control import names
@@ -28,17 +29,32 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import find, is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
-from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT, Record, record_of, starts_again
-from unisono.control.job_kinds.kubeflow import api, mpi
-from unisono.control.job_kinds.kubeflow.api import ENDS, MPI, Sort
-from unisono.control.job_kinds.kubeflow.failure import Failed, answer_to
+from unisono.control.gangs.recovery import (
+    ATTEMPT,
+    LAST_INCIDENT,
+    Budget,
+    GiveUp,
+    Incident,
+    Record,
+    Restart,
+    decide,
+    first_cause,
+    first_delay_of,
+    is_upstream,
+    limit_of,
+    record_of,
+    starts_again,
+)
+from unisono.control.job_kinds import kubeflow
+from unisono.control.job_kinds.kubeflow import ENDS, MPI, Sort, mpi
 from unisono.control.job_kinds.kubeflow.pods import new_pod, services
 from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, selector_of, sort_pods
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
-from unisono.control.jobs.pods import is_deleting, is_terminal
+from unisono.control.jobs.pods import is_deleting, is_terminal, phase_of
 from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
+from unisono.kinds.digits import whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -134,8 +150,8 @@ class KubeflowOperator:
             message = "was active longer than it may be (activeDeadlineSeconds)."
             yield from self._end(job, replicas, old, "Failed", message, now)
             return
-        answer = answer_to(job, self._sort, replicas, view, now)
-        if isinstance(answer, Failed):
+        answer = _answer_to(job, self._sort, replicas, view, now)
+        if isinstance(answer, _Failed):
             yield from self._end(job, replicas, old, "Failed", f"failed: {answer.message}", now)
             return
         if answer is not None:
@@ -168,7 +184,7 @@ class KubeflowOperator:
         workers = by_type.get("Worker")
         if workers is None:
             return False
-        if self._sort is api.TENSORFLOW and job["spec"].get("successPolicy") != "AllWorkers":
+        if self._sort is kubeflow.TENSORFLOW and job["spec"].get("successPolicy") != "AllWorkers":
             first = workers.pods.get(0)
             return first is not None and (first.get("status") or {}).get("phase") == "Succeeded"
         return workers.count > 0 and workers.in_phase("Succeeded") == workers.count
@@ -199,7 +215,7 @@ class KubeflowOperator:
         annotations = {
             ATTEMPT: str(record.attempt),
             LAST_INCIDENT: record.text(),
-            api.COUNTED: str(used),
+            kubeflow.COUNTED: str(used),
         }
         job = yield Patch(Ref.to(job), {"metadata": {"annotations": annotations}})
         kind, name = self._sort.kind.kind, job["metadata"]["name"]
@@ -323,3 +339,96 @@ def counts_of(job: Json, replicas: Sequence[Replicas]) -> Json:
         }
         for one in replicas
     }
+
+
+# ---- pods that failed ----------------------------------------------------------------------------
+#
+# What a job of kubeflow's does about pods that failed or were taken away.
+#
+#     Never               a failure of its own ends the job
+#     ExitCode            so does a code up to 127; with a higher one it starts over
+#     OnFailure, Always   it starts over, as often as `backoffLimit` says (6 times by default)
+#
+# What is not the job's own fault (a lost node, a deleted pod) starts it over and counts for
+# nothing. An MPI job starts over whatever its replicas say: its launcher has the back-off limit of
+# a Job.
+
+# Codes from here on say that a signal ended the program, which may not happen again.
+_FIRST_RETRYABLE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The job has failed."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """The job starts over; so many restarts were its own fault by then."""
+
+    incident: Incident
+    restart: Restart
+    used: int
+
+
+def _answer_to(
+    job: Json, sort: Sort, replicas: Sequence[Replicas], view: View, now: float
+) -> _Failed | _Again | None:
+    """Say what follows from how the pods are; None if nothing does."""
+    annotations = job["metadata"].get("annotations") or {}
+    limit = (job["spec"].get("runPolicy") or {}).get("backoffLimit")
+    if is_upstream(annotations) and limit is not None:
+        restarts = sum(_restarts(one) for one in replicas)
+        if restarts > limit:
+            return _Failed(f"its containers were restarted {restarts} times; the limit is {limit}")
+    failed = [one for one in replicas if one.in_phase("Failed")]
+    if not failed and not any(one.lost for one in replicas):
+        return None
+    pods = [pod for one in replicas for pod in one.pods.values()]
+    incident = first_cause(pods, lambda name: view.get(names.NODE, name), now=now)
+    if incident.counts and any(_is_final(one, sort) for one in failed):
+        return _Failed(incident.message)
+    text = annotations.get(kubeflow.COUNTED, "0")
+    used = whole_number(text) or 0
+    budget = Budget(
+        limit=limit_of(annotations, limit), used=used, first_delay=first_delay_of(annotations)
+    )
+    conditions = (job.get("status") or {}).get("conditions")
+    running = find(conditions, "Running")
+    ready_at = (
+        seconds(running["lastTransitionTime"])
+        if running is not None and is_true(conditions, "Running")
+        else 0.0
+    )
+    decision = decide(incident, budget, Record.of(annotations), ready_at=ready_at, now=now)
+    if isinstance(decision, GiveUp):
+        return _Failed(decision.message)
+    return _Again(incident, decision, used + decision.counts)
+
+
+def _is_final(one: Replicas, sort: Sort) -> bool:
+    """Say whether a failure of these pods is one for good."""
+    if sort is MPI or one.restarts in ("OnFailure", "Always"):
+        return False
+    if one.restarts == "Never":
+        return True
+    codes = [_exit_code(pod) for pod in one.pods.values() if phase_of(pod) == "Failed"]
+    return any(0 < code < _FIRST_RETRYABLE for code in codes)
+
+
+def _exit_code(pod: Json) -> int:
+    for one in (pod.get("status") or {}).get("containerStatuses") or ():
+        ended = (one.get("state") or {}).get("terminated")
+        if ended and ended.get("exitCode"):
+            return int(ended["exitCode"])
+    return 0
+
+
+def _restarts(one: Replicas) -> int:
+    return sum(
+        status.get("restartCount", 0)
+        for pod in one.pods.values()
+        for status in (pod.get("status") or {}).get("containerStatuses") or ()
+    )

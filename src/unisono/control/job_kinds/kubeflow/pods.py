@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ATTEMPT
-from unisono.control.job_kinds.kubeflow import api, mpi
-from unisono.control.job_kinds.kubeflow.api import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort
+from unisono.control.job_kinds import kubeflow
+from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort, mpi
 from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, pod_policy
 from unisono.control.jobs.pods import pod_from, pod_name
 from unisono.control.jobs.workload import owner_reference
@@ -52,13 +52,13 @@ def new_pod(job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, 
 def labels_of(job: Json, sort: Sort, one: Replicas, index: int) -> dict[str, str]:
     """Return the labels by which a pod is found."""
     labels = {
-        api.JOB_NAME: job["metadata"]["name"],
-        api.OPERATOR: f"{sort.kind.kind.lower()}-controller",
-        api.TYPE: one.name,
-        api.INDEX: str(index),
+        kubeflow.JOB_NAME: job["metadata"]["name"],
+        kubeflow.OPERATOR: f"{sort.kind.kind.lower()}-controller",
+        kubeflow.TYPE: one.name,
+        kubeflow.INDEX: str(index),
     }
     if one.type in sort.leaders:
-        labels[api.ROLE] = one.name
+        labels[kubeflow.ROLE] = one.name
     return labels
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ATTEMPT, is_upstream
-from unisono.control.job_kinds.kubeflow import api
-from unisono.control.job_kinds.kubeflow.api import Sort
+from unisono.control.job_kinds import kubeflow
+from unisono.control.job_kinds.kubeflow import Sort
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.kinds.digits import whole_number
 
@@ -78,8 +78,8 @@ def sort_pods(job: Json, sort: Sort, pods: Sequence[Json]) -> tuple[list[Replica
     old: list[Json] = []
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}
-        one = by_name.get(labels.get(api.TYPE, ""))
-        index = whole_number(labels.get(api.INDEX))
+        one = by_name.get(labels.get(kubeflow.TYPE, ""))
+        index = whole_number(labels.get(kubeflow.INDEX))
         is_current = attempt_of(pod) == attempt_of(job)
         if one is not None and is_current and index is not None and index < one.count:
             one.pods[index] = pod
@@ -94,7 +94,7 @@ def sort_pods(job: Json, sort: Sort, pods: Sequence[Json]) -> tuple[list[Replica
 def selector_of(job: Json, one: Replicas) -> str:
     """Return which pods the counts of a replica type are about."""
     name, attempt = job["metadata"]["name"], attempt_of(job)
-    return f"{api.JOB_NAME}={name},{api.TYPE}={one.name},{ATTEMPT}={attempt}"
+    return f"{kubeflow.JOB_NAME}={name},{kubeflow.TYPE}={one.name},{ATTEMPT}={attempt}"
 
 
 def _recorded(job: Json, one: Replicas) -> int:

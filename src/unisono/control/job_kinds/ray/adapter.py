@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
-from unisono.control.job_kinds.ray import api
-from unisono.control.job_kinds.ray.job import ENDED, deployment_of
+from unisono.control.job_kinds import ray
+from unisono.control.job_kinds.ray.job import ENDED, NAME, deployment_of, submitter_template
 from unisono.control.job_kinds.ray.pods import HEAD, groups_of
-from unisono.control.job_kinds.ray.submitter import NAME, submitter_template
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.jobs.pods import is_ready, is_terminal
 from unisono.control.view import View
@@ -21,7 +20,7 @@ class RayClusters:
 
     scales = True
     frees_places = False
-    kind: Kind = api.CLUSTER
+    kind: Kind = ray.CLUSTER
     watches: Sequence[Kind] = (names.POD,)
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
@@ -131,8 +130,8 @@ class RayJobs:
 
     scales = False
     frees_places = False
-    kind: Kind = api.JOB
-    watches: Sequence[Kind] = (api.CLUSTER, names.JOB)
+    kind: Kind = ray.JOB
+    watches: Sequence[Kind] = (ray.CLUSTER, names.JOB)
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
         """The cluster's sets, and the submitter, which comes when the cluster is up."""
@@ -154,7 +153,7 @@ class RayJobs:
         uid = job["metadata"]["uid"]
         if deployment_of(job) in ("Initializing", "Running", "Suspending", "Retrying"):
             return True
-        made = [*view.owned(api.CLUSTER, uid), *view.owned(names.JOB, uid)]
+        made = [*view.owned(ray.CLUSTER, uid), *view.owned(names.JOB, uid)]
         pods = (pod for one in made for pod in view.owned(names.POD, one["metadata"]["uid"]))
         return any(not is_terminal(pod) for pod in pods)
 

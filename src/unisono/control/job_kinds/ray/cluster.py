@@ -27,9 +27,8 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import is_true, timestamp, with_condition
 from unisono.control.controller import own_key, owner_key
-from unisono.control.job_kinds.amounts import requests_of, total, written
+from unisono.control.job_kinds import ray
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
-from unisono.control.job_kinds.ray import api
 from unisono.control.job_kinds.ray.pods import (
     HEAD,
     Group,
@@ -39,7 +38,15 @@ from unisono.control.job_kinds.ray.pods import (
     service,
     service_name,
 )
-from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
+from unisono.control.jobs.pods import (
+    is_deleting,
+    is_ready,
+    is_terminal,
+    phase_of,
+    requests_of,
+    total_requests,
+    written_amounts,
+)
 from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
@@ -53,8 +60,8 @@ class RayClusterOperator:
     """Runs Ray clusters."""
 
     name = "raycluster"
-    watches: Sequence[Kind] = (api.CLUSTER, names.POD)
-    owner_kind: Kind = api.CLUSTER
+    watches: Sequence[Kind] = (ray.CLUSTER, names.POD)
+    owner_kind: Kind = ray.CLUSTER
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which clusters wait to be admitted."""
@@ -62,14 +69,14 @@ class RayClusterOperator:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A cluster, or a pod of one."""
-        return (own_key(obj),) if kind == api.CLUSTER else owner_key(obj, api.CLUSTER)
+        return (own_key(obj),) if kind == ray.CLUSTER else owner_key(obj, ray.CLUSTER)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one cluster a step further."""
-        cluster = view.get(api.CLUSTER, key.name, key.namespace)
+        cluster = view.get(ray.CLUSTER, key.name, key.namespace)
         if cluster is None or is_deleting(cluster):
             return
-        if cluster["spec"].get("managedBy") not in api.OURS:
+        if cluster["spec"].get("managedBy") not in ray.OURS:
             return
         groups = groups_of(cluster["spec"])
         owned = view.owned(names.POD, cluster["metadata"]["uid"])
@@ -78,7 +85,7 @@ class RayClusterOperator:
         wants_rest = bool(cluster["spec"].get("suspend"))
         if is_true(conditions, SUSPENDING) or (wants_rest and not is_true(conditions, SUSPENDED)):
             yield from self._suspend(cluster, groups, owned, now)
-        elif not wants_rest and may_make_pods(cluster, api.CLUSTER, self._queues, view):
+        elif not wants_rest and may_make_pods(cluster, ray.CLUSTER, self._queues, view):
             yield from self._run(cluster, groups, pods, owned, view, now)
         else:
             # A pod may turn up after all were gone: its creation was given up, and came late.
@@ -203,9 +210,9 @@ def _sorted(owned: Sequence[Json]) -> dict[tuple[str, int], Json]:
     for pod in owned:
         metadata = pod["metadata"]
         labels = metadata.get("labels") or {}
-        is_head = labels.get(api.NODE_TYPE) == HEAD
-        name = HEAD if is_head else labels.get(api.GROUP, "").lower()
-        index = whole_number((metadata.get("annotations") or {}).get(api.INDEX))
+        is_head = labels.get(ray.NODE_TYPE) == HEAD
+        name = HEAD if is_head else labels.get(ray.GROUP, "").lower()
+        index = whole_number((metadata.get("annotations") or {}).get(ray.INDEX))
         if index is not None:
             found[name, index] = pod
     return found
@@ -248,7 +255,7 @@ def status_of(
     workers = [pod for (name, _), pod in pods.items() if name != groups[0].name]
     head = pods.get((groups[0].name, 0))
     state, conditions = _state(cluster, groups, pods, now)
-    asked = total((group.count, requests_of(group.template)) for group in groups)
+    asked = total_requests((group.count, requests_of(group.template)) for group in groups)
     status: Json = {
         **old,
         "state": state or None,
@@ -260,7 +267,7 @@ def status_of(
         "readyWorkerReplicas": _count(map(is_ready, workers)),
         **_amounts(asked),
         "head": _head(cluster, head),
-        "endpoints": {name: str(port) for name, port in api.PORTS.items()},
+        "endpoints": {name: str(port) for name, port in ray.PORTS.items()},
         "observedGeneration": cluster["metadata"].get("generation", 0),
     }
     if state and state != old.get("state"):
@@ -274,7 +281,7 @@ def _count(flags: Iterable[bool]) -> int | None:
 
 
 def _amounts(asked: Mapping[str, int]) -> Json:
-    texts = written(
+    texts = written_amounts(
         {
             "cpu": asked.get("cpu", 0),
             "memory": asked.get("memory", 0),

@@ -10,8 +10,13 @@ The program is followed through its submitter, a pod that ends as the program do
 
 from __future__ import annotations
 
+import copy
+import json
+import shlex
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
+
+import yaml
 
 from unisono.control import names
 from unisono.control.actions import (
@@ -38,9 +43,9 @@ from unisono.control.gangs.recovery import (
     starts_again,
     without_limit,
 )
-from unisono.control.job_kinds.ray import api
-from unisono.control.job_kinds.ray.submitter import NAME, job_name, submitter_job
-from unisono.control.jobs.adapter import Injection
+from unisono.control.job_kinds import ray
+from unisono.control.job_kinds.ray.pods import head_address
+from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.controller import injections
 from unisono.control.jobs.pods import is_deleting, phase_of, suffix
 from unisono.control.jobs.queues import Queues, may_make_pods
@@ -67,10 +72,10 @@ class RayJobOperator:
     """Runs Ray jobs."""
 
     name = "rayjob"
-    watches: Sequence[Kind] = (api.JOB, api.CLUSTER, names.JOB, names.WORKLOAD, names.POD)
-    owner_kind: Kind = api.JOB
-    dependent_kinds: Sequence[Kind] = (api.CLUSTER, names.JOB, names.WORKLOAD)
-    idle_without: Kind = api.JOB
+    watches: Sequence[Kind] = (ray.JOB, ray.CLUSTER, names.JOB, names.WORKLOAD, names.POD)
+    owner_kind: Kind = ray.JOB
+    dependent_kinds: Sequence[Kind] = (ray.CLUSTER, names.JOB, names.WORKLOAD)
+    idle_without: Kind = ray.JOB
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which jobs wait to be admitted."""
@@ -78,20 +83,20 @@ class RayJobOperator:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, or something that it made; of its pods the submitter alone."""
-        if kind == api.JOB:
+        if kind == ray.JOB:
             yield own_key(obj)
         elif kind == names.POD:
             for key in owner_key(obj, names.JOB):
                 submitter = view.get(names.JOB, key.name, key.namespace)
                 if submitter is not None:
-                    yield from owner_key(submitter, api.JOB)
+                    yield from owner_key(submitter, ray.JOB)
         else:
-            yield from owner_key(obj, api.JOB)
+            yield from owner_key(obj, ray.JOB)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one job a step further."""
-        job = view.get(api.JOB, key.name, key.namespace)
-        if job is None or is_deleting(job) or job["spec"].get("managedBy") not in api.OURS:
+        job = view.get(ray.JOB, key.name, key.namespace)
+        if job is None or is_deleting(job) or job["spec"].get("managedBy") not in ray.OURS:
             return
         phase = deployment_of(job)
         if job["spec"].get("suspend") and phase in _STOPPABLE:
@@ -103,7 +108,7 @@ class RayJobOperator:
         elif job["spec"].get("suspend") and (late := _made(job, view)):
             # A request of an earlier leader came when the job was suspended already.
             yield from _delete(late)
-        elif job["spec"].get("suspend") or not may_make_pods(job, api.JOB, self._queues, view):
+        elif job["spec"].get("suspend") or not may_make_pods(job, ray.JOB, self._queues, view):
             return
         elif phase in ("", "Suspended"):
             yield from self._begin(job, now)
@@ -120,7 +125,7 @@ class RayJobOperator:
             return
         letters = suffix(metadata["uid"], (job.get("status") or {}).get("failed", 0))
         selector = job["spec"].get("clusterSelector") or {}
-        named = selector.get(api.CLUSTER_LABEL)
+        named = selector.get(ray.CLUSTER_LABEL)
         changes = {
             "jobDeploymentStatus": "Initializing",
             "jobId": job["spec"].get("jobId") or f"{metadata['name']}-{letters}",
@@ -140,7 +145,7 @@ class RayJobOperator:
             yield from self._fail(job, "DeadlineExceeded", message, now, may_retry=False)
             return
         metadata = job["metadata"]
-        cluster = view.get(api.CLUSTER, job["status"]["rayClusterName"], metadata["namespace"])
+        cluster = view.get(ray.CLUSTER, job["status"]["rayClusterName"], metadata["namespace"])
         if cluster is None and not job["spec"].get("clusterSelector"):
             if phase != "Initializing":
                 message = "the cluster is gone"
@@ -160,13 +165,13 @@ class RayJobOperator:
         if job["spec"].get("submissionMode") == "InteractiveMode" and not job["spec"].get("jobId"):
             yield from _write(job, {"jobDeploymentStatus": "Waiting"})
             return
-        yield Create(submitter_job(job, cluster, self._injection(job, view)))
+        yield Create(_submitter_job(job, cluster, self._injection(job, view)))
         yield from _write(job, {"jobDeploymentStatus": "Running", "jobStatus": "PENDING"})
 
     def _injection(self, job: Json, view: View) -> Injection | None:
         """Return what the submitter gets if a queue keeps a place for it."""
         metadata = job["metadata"]
-        name = workload_name(api.JOB, metadata["name"], metadata["uid"])
+        name = workload_name(ray.JOB, metadata["name"], metadata["uid"])
         workload = view.get(names.WORKLOAD, name, metadata["namespace"])
         if workload is None or not (workload.get("status") or {}).get("admission"):
             return None
@@ -174,7 +179,7 @@ class RayJobOperator:
 
     def _follow(self, job: Json, view: View, now: float) -> Steps:
         namespace = job["metadata"]["namespace"]
-        submitter = view.get(names.JOB, job_name(job), namespace)
+        submitter = view.get(names.JOB, _job_name(job), namespace)
         if submitter is None:
             yield from self._fail(job, "SubmissionFailed", "the submitter is gone", now)
             return
@@ -235,7 +240,7 @@ class RayJobOperator:
 
     def _tidy(self, job: Json, view: View, now: float) -> Steps:
         """Take the cluster down when the job is over, if it wants that."""
-        clusters = view.owned(api.CLUSTER, job["metadata"]["uid"])
+        clusters = view.owned(ray.CLUSTER, job["metadata"]["uid"])
         if not clusters:
             yield from _write(job, {"rayClusterStatus": None})
             return
@@ -289,8 +294,8 @@ def _deadline(job: Json, phase: str) -> float | None:
 def _cluster(job: Json) -> Json:
     spec = {**job["spec"]["rayClusterSpec"], "suspend": False}
     return {
-        "apiVersion": api.CLUSTER.api_version,
-        "kind": api.CLUSTER.kind,
+        "apiVersion": ray.CLUSTER.api_version,
+        "kind": ray.CLUSTER.kind,
         "metadata": {
             "name": job["status"]["rayClusterName"],
             "namespace": job["metadata"]["namespace"],
@@ -309,7 +314,7 @@ def _copied(cluster: Json) -> Json:
 def _made(job: Json, view: View) -> list[Json]:
     """Return the cluster and the submitter of a job, and what is left of their pods."""
     uid = job["metadata"]["uid"]
-    above = [*view.owned(api.CLUSTER, uid), *view.owned(names.JOB, uid)]
+    above = [*view.owned(ray.CLUSTER, uid), *view.owned(names.JOB, uid)]
     below = [pod for one in above for pod in view.owned(names.POD, one["metadata"]["uid"])]
     return [*above, *below]
 
@@ -333,3 +338,111 @@ def _same(old: Any, new: Any) -> bool:
     if isinstance(new, dict) and isinstance(old, dict):
         return all(_same(old.get(key), value) for key, value in new.items())
     return bool((old or None) == (new or None))
+
+
+# ---- the submitter -------------------------------------------------------------------------------
+#
+# The pod that hands a program to a Ray cluster and stays until it is through (K8sJobMode).
+
+NAME = "submitter"
+_DASHBOARD = ray.PORTS["dashboard"]
+_RETRIES = 2
+
+
+def submitter_template(job: Json) -> Json:
+    """Return the template of the submitter as the job gives it, or the usual one."""
+    given = job["spec"].get("submitterPodTemplate")
+    if given:
+        return dict(given)
+    cluster = job["spec"].get("rayClusterSpec") or {}
+    head = ((cluster.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
+    image = (head.get("containers") or [{}])[0].get("image", "")
+    container = {
+        "name": "ray-job-submitter",
+        "image": image,
+        "resources": {
+            "requests": {"cpu": "500m", "memory": "200Mi"},
+            "limits": {"cpu": "1", "memory": "1Gi"},
+        },
+    }
+    return {"spec": {"restartPolicy": "Never", "containers": [container]}}
+
+
+def _submitter_job(job: Json, cluster: Json, injection: Injection | None) -> Json:
+    """Return the Job whose pod submits the program."""
+    metadata = job["metadata"]
+    template: Json = copy.deepcopy(submitter_template(job))
+    if injection is not None:
+        changes = injected(template, injection)
+        template["metadata"] = {**(template.get("metadata") or {}), **changes["metadata"]}
+        template["spec"] = {**template["spec"], **changes.get("spec", {})}
+    # What is said of the job about how it runs (where pods are only simulated) is said of this pod.
+    said = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key.startswith("unisono.dev/") and key != "unisono.dev/submitter"
+    }
+    about = template.setdefault("metadata", {})
+    about["annotations"] = {**said, **(about.get("annotations") or {})}
+    template["spec"]["restartPolicy"] = template["spec"].get("restartPolicy") or "Never"
+    container = template["spec"]["containers"][0]
+    if not container.get("command"):
+        container["command"] = ["/bin/bash", "-c", "--"]
+        container["args"] = [_line(job, cluster)]
+    address = f"{head_address(cluster)}:{_DASHBOARD}"
+    container["env"] = [
+        *(container.get("env") or ()),
+        {"name": "RAY_DASHBOARD_ADDRESS", "value": address},
+        {"name": "RAY_JOB_SUBMISSION_ID", "value": job["status"]["jobId"]},
+    ]
+    retries = (job["spec"].get("submitterConfig") or {}).get("backoffLimit", _RETRIES)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": _job_name(job),
+            "namespace": metadata["namespace"],
+            "labels": {"ray.io/originated-from-cr-name": metadata["name"]},
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": {"backoffLimit": retries, "template": template},
+    }
+
+
+def _job_name(job: Json) -> str:
+    """Return the name of the submitter's Job; every attempt has its own."""
+    failed = (job.get("status") or {}).get("failed", 0)
+    name = str(job["metadata"]["name"])
+    return f"{name}-{failed}" if failed else name
+
+
+def _line(job: Json, cluster: Json) -> str:
+    """Return what a shell does: submit unless that was done before, then follow the log."""
+    spec, identity = job["spec"], shlex.quote(job["status"]["jobId"])
+    address = f"--address http://{head_address(cluster)}:{_DASHBOARD}"
+    options = ["--no-wait", f"--submission-id {identity}"]
+    environment = spec.get("runtimeEnvYAML")
+    if environment:
+        options.append(f"--runtime-env-json {shlex.quote(json.dumps(_read(environment)))}")
+    if spec.get("metadata"):
+        options.append(f"--metadata-json {shlex.quote(json.dumps(spec['metadata']))}")
+    for field, flag in (
+        ("entrypointNumCpus", "--entrypoint-num-cpus"),
+        ("entrypointNumGpus", "--entrypoint-num-gpus"),
+    ):
+        if spec.get(field):
+            options.append(f"{flag} {spec[field]}")
+    if spec.get("entrypointResources"):
+        options.append(f"--entrypoint-resources {shlex.quote(spec['entrypointResources'])}")
+    submit = f"ray job submit {address} {' '.join(options)} -- {spec.get('entrypoint', '')}"
+    return (
+        f"if ! ray job status {address} {identity} > /dev/null 2>&1; then {submit}; fi;"
+        f" ray job logs {address} --follow {identity}"
+    )
+
+
+def _read(text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text

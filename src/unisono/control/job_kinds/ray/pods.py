@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unisono.control.actions import Json
-from unisono.control.job_kinds.amounts import whole
-from unisono.control.job_kinds.ray import api
-from unisono.control.jobs.pods import pod_from, pod_name
+from unisono.control.job_kinds import ray
+from unisono.control.jobs.pods import pod_from, pod_name, whole_units
 from unisono.control.jobs.workload import owner_reference
 from unisono.kinds.batch import MAX_PARALLELISM
 from unisono.kinds.quantity import Quantity
@@ -33,7 +32,7 @@ def head_address(cluster: Json) -> str:
 def service(cluster: Json) -> Json:
     """Return the Service of the head; its name stands for the pod itself."""
     metadata = cluster["metadata"]
-    labels = {api.CLUSTER_LABEL: metadata["name"], api.NODE_TYPE: "head"}
+    labels = {ray.CLUSTER_LABEL: metadata["name"], ray.NODE_TYPE: "head"}
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -49,7 +48,7 @@ def service(cluster: Json) -> Json:
             "selector": labels,
             "ports": [
                 {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
-                for name, port in api.PORTS.items()
+                for name, port in ray.PORTS.items()
             ],
         },
     }
@@ -67,29 +66,29 @@ def new_pod(cluster: Json, group: Group, index: int) -> Json:
         f"{metadata['name']}-head" if group.is_head else f"{metadata['name']}-{group.name}-worker"
     )
     labels = {
-        api.CLUSTER_LABEL: metadata["name"],
-        api.NODE_TYPE: kind,
-        api.GROUP: group.label,
-        api.IS_NODE: "yes",
+        ray.CLUSTER_LABEL: metadata["name"],
+        ray.NODE_TYPE: kind,
+        ray.GROUP: group.label,
+        ray.IS_NODE: "yes",
         "app.kubernetes.io/name": "kuberay",
         "app.kubernetes.io/created-by": "kuberay-operator",
     }
     name = pod_name(base, metadata["uid"], group.label, index)
     # Where Ray is only simulated, the head is there at once.
-    annotations = {api.INDEX: str(index), f"unisono.dev/run-seconds.{_WAIT}": "0"}
+    annotations = {ray.INDEX: str(index), f"unisono.dev/run-seconds.{_WAIT}": "0"}
     pod = pod_from(template, cluster, name, labels=labels, annotations=annotations)
-    ray = pod["spec"]["containers"][0]
-    _start(pod, ray, group, cluster)
-    _share_memory(pod, ray)
+    container = pod["spec"]["containers"][0]
+    _start(pod, container, group, cluster)
+    _share_memory(pod, container)
     variables = _variables(cluster, group)
-    for container in pod["spec"]["containers"]:
-        _add(container, variables)
+    for each in pod["spec"]["containers"]:
+        _add(each, variables)
     if not group.is_head:
-        _wait_for_head(pod, ray, cluster)
+        _wait_for_head(pod, container, cluster)
     return pod
 
 
-def start_command(ray: Json, group: Group, cluster: Json) -> str:
+def start_command(container: Json, group: Group, cluster: Json) -> str:
     """Return the line that starts Ray in a container.
 
     >>> head = Group("head", "headgroup", 1, 1, 1, {}, {"dashboard-host": "0.0.0.0"}, is_head=True)
@@ -101,12 +100,12 @@ def start_command(ray: Json, group: Group, cluster: Json) -> str:
         "block": "true",
         "dashboard-agent-listen-port": "52365",
         "metrics-export-port": "8080",
-        **_amounts(ray),
+        **_amounts(container),
     }
     if group.is_head:
         filled["dashboard-host"] = "0.0.0.0"
     else:
-        filled["address"] = f"{head_address(cluster)}:{api.GCS_PORT}"
+        filled["address"] = f"{head_address(cluster)}:{ray.GCS_PORT}"
     filled |= {key: str(value) for key, value in group.start.items()}
     flags = [
         f"--{key}" if value.lower() == "true" else f"--{key}={_quoted(value)}"
@@ -122,13 +121,13 @@ def _quoted(value: str) -> str:
     return value if is_plain else shlex.quote(value)
 
 
-def _amounts(ray: Json) -> dict[str, str]:
+def _amounts(container: Json) -> dict[str, str]:
     found: dict[str, str] = {}
-    resources = ray.get("resources") or {}
+    resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     cpu = limits.get("cpu") or (resources.get("requests") or {}).get("cpu")
     if cpu is not None:
-        found["num-cpus"] = str(whole(Quantity.from_raw(cpu).amount("cpu"), "cpu"))
+        found["num-cpus"] = str(whole_units(Quantity.from_raw(cpu).amount("cpu"), "cpu"))
     if "memory" in limits:
         found["memory"] = str(Quantity.from_raw(limits["memory"]).units)
     gpus = [Quantity.from_raw(amount).units for name, amount in limits.items() if is_gpu(name)]
@@ -142,25 +141,25 @@ def is_gpu(resource: str) -> bool:
     return resource.endswith("gpu")
 
 
-def _start(pod: Json, ray: Json, group: Group, cluster: Json) -> None:
-    line = start_command(ray, group, cluster)
-    _add(ray, [{"name": "KUBERAY_GEN_RAY_START_CMD", "value": line}])
-    if (pod["metadata"]["annotations"]).get(api.OVERWRITE) == "true":
+def _start(pod: Json, container: Json, group: Group, cluster: Json) -> None:
+    line = start_command(container, group, cluster)
+    _add(container, [{"name": "KUBERAY_GEN_RAY_START_CMD", "value": line}])
+    if (pod["metadata"]["annotations"]).get(ray.OVERWRITE) == "true":
         return
-    own = " ".join([*(ray.get("command") or ()), *(ray.get("args") or ())])
+    own = " ".join([*(container.get("command") or ()), *(container.get("args") or ())])
     before = f"{own} && " if own else ""
-    ray["command"] = ["/bin/bash", "-c", "--"]
-    ray["args"] = [f"{before}ulimit -n 65536; {line}"]
+    container["command"] = ["/bin/bash", "-c", "--"]
+    container["args"] = [f"{before}ulimit -n 65536; {line}"]
 
 
 def _variables(cluster: Json, group: Group) -> list[Json]:
-    port = str(api.GCS_PORT)
+    port = str(ray.GCS_PORT)
     host = "127.0.0.1" if group.is_head else head_address(cluster)
     variables: list[Json] = [
-        _read("RAY_CLUSTER_NAME", f"metadata.labels['{api.CLUSTER_LABEL}']"),
+        _read("RAY_CLUSTER_NAME", f"metadata.labels['{ray.CLUSTER_LABEL}']"),
         _read("RAY_CLUSTER_NAMESPACE", "metadata.namespace"),
         _read("RAY_CLOUD_INSTANCE_ID", "metadata.name"),
-        _read("RAY_NODE_TYPE_NAME", f"metadata.labels['{api.GROUP}']"),
+        _read("RAY_NODE_TYPE_NAME", f"metadata.labels['{ray.GROUP}']"),
         {"name": "RAY_PORT", "value": port},
         {"name": "RAY_ADDRESS", "value": f"{host}:{port}"},
         {"name": "RAY_USAGE_STATS_KUBERAY_IN_USE", "value": "1"},
@@ -183,37 +182,37 @@ def _add(container: Json, variables: list[Json]) -> None:
     container["env"] = [*own, *(one for one in variables if one["name"] not in named)]
 
 
-def _share_memory(pod: Json, ray: Json) -> None:
+def _share_memory(pod: Json, container: Json) -> None:
     """Ray keeps objects in shared memory, of which a container has 64 MiB by itself."""
-    mounts = ray.get("volumeMounts") or []
+    mounts = container.get("volumeMounts") or []
     if any(one["mountPath"] == _SHARED_AT for one in mounts):
         return
-    resources = ray.get("resources") or {}
+    resources = container.get("resources") or {}
     size = (resources.get("requests") or resources.get("limits") or {}).get("memory")
     volume = {"medium": "Memory", **({"sizeLimit": size} if size else {})}
     pod["spec"]["volumes"] = [
         *(pod["spec"].get("volumes") or ()),
         {"name": _SHARED, "emptyDir": volume},
     ]
-    ray["volumeMounts"] = [*mounts, {"name": _SHARED, "mountPath": _SHARED_AT}]
+    container["volumeMounts"] = [*mounts, {"name": _SHARED, "mountPath": _SHARED_AT}]
 
 
-def _wait_for_head(pod: Json, ray: Json, cluster: Json) -> None:
-    address = f"{head_address(cluster)}:{api.GCS_PORT}"
+def _wait_for_head(pod: Json, container: Json, cluster: Json) -> None:
+    address = f"{head_address(cluster)}:{ray.GCS_PORT}"
     amounts = {"cpu": "200m", "memory": "256Mi"}
     waiting: Json = {
         "name": _WAIT,
-        "image": ray.get("image", ""),
+        "image": container.get("image", ""),
         "command": ["/bin/bash", "-c", "--"],
         "args": [
             f"until ray health-check --address {address} > /dev/null 2>&1; do"
             ' echo "waiting for the head"; sleep 5; done'
         ],
-        "env": copy.deepcopy(ray.get("env") or []),
+        "env": copy.deepcopy(container.get("env") or []),
         "resources": {"requests": amounts, "limits": amounts},
     }
-    if ray.get("volumeMounts"):
-        waiting["volumeMounts"] = copy.deepcopy(ray["volumeMounts"])
+    if container.get("volumeMounts"):
+        waiting["volumeMounts"] = copy.deepcopy(container["volumeMounts"])
     pod["spec"]["initContainers"] = [waiting, *(pod["spec"].get("initContainers") or ())]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.control.job_kinds.slurm.pods import restarts_of
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
 from unisono.control.jobs.pods import is_ready, is_terminal, phase_of
@@ -25,7 +25,7 @@ class SlurmJobs:
 
     scales = False
     frees_places = False
-    kind: Kind = api.JOB
+    kind: Kind = slurm.JOB
     watches: Sequence[Kind] = (names.POD,)
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
@@ -39,7 +39,7 @@ class SlurmJobs:
 
     def is_suspended(self, job: Json) -> bool:
         """Say whether it is held back."""
-        return not (job["metadata"].get("annotations") or {}).get(api.ADMITTED)
+        return not (job["metadata"].get("annotations") or {}).get(slurm.ADMITTED)
 
     def is_active(self, job: Json, view: View) -> bool:
         """Say whether pods of it run, or may."""
@@ -54,7 +54,7 @@ class SlurmJobs:
         pods = [
             pod
             for pod in view.owned(names.POD, job["metadata"]["uid"])
-            if (pod["metadata"].get("labels") or {}).get(api.RESTART) == run
+            if (pod["metadata"].get("labels") or {}).get(slurm.RESTART) == run
         ]
         there = sum(is_ready(pod) or phase_of(pod) == "Succeeded" for pod in pods)
         return there >= sum(int(one["nodes"]) for one in job["spec"].get("groups") or ())
@@ -82,7 +82,7 @@ class SlurmJobs:
 
 
 def _annotated(job: Json, value: str | None, limit: str | None) -> Patch:
-    changes: Json = {"metadata": {"annotations": {api.ADMITTED: value}}}
+    changes: Json = {"metadata": {"annotations": {slurm.ADMITTED: value}}}
     if "time-min" in (job["spec"].get("options") or {}):
         changes["spec"] = {"options": {GRANTED_OPTION: limit}}
     return Patch(Ref.to(job), changes)

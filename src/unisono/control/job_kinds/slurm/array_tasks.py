@@ -10,7 +10,7 @@ import copy
 
 from unisono.control.actions import Create, Json, Patch, Ref, Steps, Together
 from unisono.control.conditions import timestamp
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.view import View
 from unisono.kinds.dependencies import DEPENDS_ON
@@ -27,7 +27,7 @@ _STARTED = ("CONFIGURING", "RUNNING", "COMPLETING")
 def array_of(job: Json) -> str:
     """Return the name of the array that a job is a task of; empty if it is none."""
     for owner in job["metadata"].get("ownerReferences") or ():
-        if owner["kind"] == api.JOB.kind and job["spec"].get("task"):
+        if owner["kind"] == slurm.JOB.kind and job["spec"].get("task"):
             return str(owner["name"])
     return ""
 
@@ -45,7 +45,7 @@ def open_tasks(array: Json, view: View, now: float) -> Steps:
         yield Patch(Ref.to(array), {"status": {**wrong, "message": message}}, "status")
         return
     limit = int(spec["array"].get("limit") or 0)
-    tasks = view.owned(api.JOB, array["metadata"]["uid"])
+    tasks = view.owned(slurm.JOB, array["metadata"]["uid"])
     states = [str((one.get("status") or {}).get("state") or "PENDING") for one in tasks]
     living = [one for one, state in zip(tasks, states, strict=True) if state not in ENDED]
     waiting = sum(state not in ENDED and state not in _STARTED for state in states)
@@ -99,7 +99,7 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
     for group in spec.get("groups") or ():
         apart(group["template"], spec["jobId"], nodes)
     owner = {**owner_reference(array, blocks=False), "controller": False}
-    labels = {**(metadata.get("labels") or {}), api.JOB_ID: str(spec["jobId"])}
+    labels = {**(metadata.get("labels") or {}), slurm.JOB_ID: str(spec["jobId"])}
     annotations = {**(metadata.get("annotations") or {}), "unisono.dev/task": str(number)}
     if DEPENDS_ON in annotations:
         annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], number)
@@ -109,7 +109,7 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
         "metadata": {
             "name": f"{metadata['name']}-{number}",
             "namespace": metadata["namespace"],
-            "labels": {**labels, api.ARRAY_ID: str(first)},
+            "labels": {**labels, slurm.ARRAY_ID: str(first)},
             "annotations": annotations,
             "ownerReferences": [owner],
         },

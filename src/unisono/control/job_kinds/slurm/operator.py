@@ -19,7 +19,7 @@ from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Re
 from unisono.control.admission.record import with_eviction
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key, owner_key
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.control.job_kinds.slurm import array_tasks as tasks
 from unisono.control.job_kinds.slurm.pods import (
     limit_seconds,
@@ -54,8 +54,8 @@ class SlurmJobOperator:
     """Runs Slurm's jobs."""
 
     name = "slurmjob"
-    watches: Sequence[Kind] = (api.JOB, names.POD, names.WORKLOAD)
-    owner_kind: Kind = api.JOB
+    watches: Sequence[Kind] = (slurm.JOB, names.POD, names.WORKLOAD)
+    owner_kind: Kind = slurm.JOB
 
     def __init__(self, queues: Queues, account_of: AccountOf = lambda key: None) -> None:
         """Take what knows the gates of pods, and the account of a job that names none."""
@@ -64,8 +64,8 @@ class SlurmJobOperator:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, its array, one of its pods, or its Workload."""
-        if kind != api.JOB:
-            yield from owner_key(obj, api.JOB)
+        if kind != slurm.JOB:
+            yield from owner_key(obj, slurm.JOB)
             return
         yield own_key(obj)
         array = tasks.array_of(obj)
@@ -74,7 +74,7 @@ class SlurmJobOperator:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one job a step further."""
-        job = view.get(api.JOB, key.name, key.namespace)
+        job = view.get(slurm.JOB, key.name, key.namespace)
         if job is None or is_deleting(job):
             return
         state = _state(job)
@@ -101,7 +101,7 @@ class SlurmJobOperator:
         yield from self._run(job, workload, pods, view, now)
 
     def _workload(self, job: Json, view: View) -> Json | None:
-        name = (job["metadata"].get("annotations") or {}).get(api.ADMITTED, "")
+        name = (job["metadata"].get("annotations") or {}).get(slurm.ADMITTED, "")
         return view.get(names.WORKLOAD, name, job["metadata"]["namespace"]) if name else None
 
     def _payer(self, job: Json, workload: Json | None) -> Json:
@@ -313,7 +313,7 @@ def _of_this_run(job: Json, pods: Sequence[Json]) -> tuple[dict[str, Json], list
     current: dict[str, Json] = {}
     old: list[Json] = []
     for pod in pods:
-        if (pod["metadata"].get("labels") or {}).get(api.RESTART) == run:
+        if (pod["metadata"].get("labels") or {}).get(slurm.RESTART) == run:
             current[pod["metadata"]["name"]] = pod
         else:
             old.append(pod)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.pods import pod_from
 from unisono.control.jobs.workload import owner_reference
@@ -88,7 +88,7 @@ def service_of(job: Json) -> Json:
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": {api.JOB_ID: str(job["spec"]["jobId"])},
+            "selector": {slurm.JOB_ID: str(job["spec"]["jobId"])},
         },
     }
 
@@ -124,9 +124,9 @@ def _pod(
         template["metadata"] = {**(template.get("metadata") or {}), **changes["metadata"]}
         template["spec"] = {**template["spec"], **changes.get("spec", {})}
     labels = {
-        api.JOB_ID: str(job["spec"]["jobId"]),
-        api.RESTART: str(restarts_of(job)),
-        api.NUMBER: str(place),
+        slurm.JOB_ID: str(job["spec"]["jobId"]),
+        slurm.RESTART: str(restarts_of(job)),
+        slurm.NUMBER: str(place),
     }
     pod = pod_from(template, job, pod_name(job, number), labels=labels)
     spec = pod["spec"]
@@ -135,7 +135,7 @@ def _pod(
         "restartPolicy": "Never",
         "hostname": _host(job, number),
         "subdomain": subdomain(job),
-        "terminationGracePeriodSeconds": api.KILL_WAIT,
+        "terminationGracePeriodSeconds": slurm.KILL_WAIT,
     }
     first, *others = spec["containers"]
     spec["containers"] = [_container(job, first, number, allocated, hosts), *others]

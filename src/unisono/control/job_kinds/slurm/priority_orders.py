@@ -15,7 +15,7 @@ import orjson
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Json, Patch, Ref, Steps
-from unisono.control.job_kinds.slurm import api
+from unisono.control.job_kinds import slurm
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.ordering.fair_tree import level_shares
@@ -45,7 +45,7 @@ class PriorityOrders:
     """Writes the numbers of the scheduler down."""
 
     name = "slurm-turns"
-    watches: Sequence[Kind] = (api.JOB,)
+    watches: Sequence[Kind] = (slurm.JOB,)
 
     def __init__(self, scheduler: Deciding, place: Key = PLACE) -> None:
         """Take the scheduler; `place` is the ConfigMap's namespace and name."""
@@ -184,5 +184,5 @@ class PriorityOrders:
 def _number(job_name: str, view: View) -> int:
     """Return the number of a job; 0 if there is no such job any more."""
     namespace, _, name = job_name.partition("/")
-    job = view.get(api.JOB, name, namespace)
+    job = view.get(slurm.JOB, name, namespace)
     return int(job["spec"]["jobId"]) if job is not None else 0

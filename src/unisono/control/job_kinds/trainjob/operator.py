@@ -30,7 +30,7 @@ from unisono.control.controller import own_key, owner_key
 from unisono.control.gangs.recovery import ATTEMPT, LAST_INCIDENT
 from unisono.control.job_kinds.jobset.operator import RESTARTING
 from unisono.control.job_kinds.ssh_keys import KeyPair
-from unisono.control.job_kinds.trainjob.mpi import SSH_AUTH, new_mpi_keys, with_keys
+from unisono.control.job_kinds.trainjob.ml_policy import SSH_AUTH, new_mpi_keys, with_keys
 from unisono.control.job_kinds.trainjob.render import Rendered, rendered
 from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, Faults, runtime_key, runtime_of
 from unisono.control.jobs.pods import is_deleting

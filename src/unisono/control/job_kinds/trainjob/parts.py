@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from unisono.control.actions import Json
-from unisono.control.job_kinds.merging import strategic, with_variables
+from unisono.control.jobs.pods import strategic, with_variables
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.trainer.stock import ANCESTOR, NODE, TRAINER
 

@@ -20,7 +20,12 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ACCOUNTING, FIRST_DELAY, MAX_RESTARTS
 from unisono.control.job_kinds.jobset.rules import stages_of
-from unisono.control.job_kinds.trainjob.mpi import apply_mpi
+from unisono.control.job_kinds.trainjob.ml_policy import (
+    apply_jax,
+    apply_mpi,
+    apply_torch,
+    apply_xgboost,
+)
 from unisono.control.job_kinds.trainjob.parts import (
     INJECTOR,
     Draft,
@@ -30,7 +35,6 @@ from unisono.control.job_kinds.trainjob.parts import (
     role_of,
     set_variables,
 )
-from unisono.control.job_kinds.trainjob.torch import apply_jax, apply_torch, apply_xgboost
 from unisono.control.jobs.workload import owner_reference
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kinds.trainer.stock import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
-from unisono.control.job_kinds.volcano import api
-from unisono.control.job_kinds.volcano.phases import phase_of as phase_of_job
+from unisono.control.job_kinds import volcano
+from unisono.control.job_kinds.volcano.phases import job_phase as phase_of_job
 from unisono.control.job_kinds.volcano.tasks import least_pods, task_minima, tasks_of
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, with_topology
 from unisono.control.jobs.pods import is_ready, is_terminal, phase_of
@@ -30,7 +30,7 @@ class VolcanoJobs:
 
     scales = False
     frees_places = False
-    kind: Kind = api.JOB
+    kind: Kind = volcano.JOB
     watches: Sequence[Kind] = (names.POD,)
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
@@ -52,7 +52,7 @@ class VolcanoJobs:
 
     def is_suspended(self, job: Json) -> bool:
         """Say whether it is held back."""
-        return not (job["metadata"].get("annotations") or {}).get(api.ADMITTED)
+        return not (job["metadata"].get("annotations") or {}).get(volcano.ADMITTED)
 
     def is_active(self, job: Json, view: View) -> bool:
         """Say whether pods of it run, or may."""
@@ -66,7 +66,7 @@ class VolcanoJobs:
         there = sum(
             is_ready(pod) or phase_of(pod) == "Succeeded"
             for pod in pods
-            if (pod["metadata"].get("annotations") or {}).get(api.VERSION) == version
+            if (pod["metadata"].get("annotations") or {}).get(volcano.VERSION) == version
         )
         return there >= least_pods(job)
 
@@ -123,9 +123,9 @@ def _may_restart(job: Json) -> bool:
 
 
 def _annotated(job: Json, value: str | None) -> Patch:
-    return Patch(Ref.to(job), {"metadata": {"annotations": {api.ADMITTED: value}}})
+    return Patch(Ref.to(job), {"metadata": {"annotations": {volcano.ADMITTED: value}}})
 
 
 def queue_named_by(job: Json) -> str:
     """Return the Volcano queue that a job is in."""
-    return str(job["spec"].get("queue") or api.DEFAULT_QUEUE)
+    return str(job["spec"].get("queue") or volcano.DEFAULT_QUEUE)

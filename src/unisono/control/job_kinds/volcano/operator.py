@@ -20,22 +20,33 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
+from unisono.control.job_kinds import volcano
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
-from unisono.control.job_kinds.volcano import api, plugins
 from unisono.control.job_kinds.volcano.phases import (
     ENDED,
     LIVE,
     Move,
+    is_lost_with_node,
+    job_phase,
     leaving,
     moved_by_itself,
     ordered,
-    phase_of,
     reaction_move,
+    reactions,
     restart_at,
 )
-from unisono.control.job_kinds.volcano.pods import new_claims, new_pod
-from unisono.control.job_kinds.volcano.policies import is_lost_with_node, reactions
+from unisono.control.job_kinds.volcano.pods import (
+    KNOWN,
+    config_map,
+    hosts_left_out,
+    keys_name,
+    new_claims,
+    new_pod,
+    plugins_of,
+    secret,
+    service,
+)
 from unisono.control.job_kinds.volcano.tasks import Tally, least_pods, may_start, tally, tasks_of
 from unisono.control.jobs.adapter import Injection
 from unisono.control.jobs.controller import injections
@@ -55,8 +66,8 @@ class VolcanoJobOperator:
     """Runs Volcano jobs."""
 
     name = "vcjob"
-    watches: Sequence[Kind] = (api.JOB, names.POD, names.WORKLOAD, api.COMMAND)
-    owner_kind: Kind = api.JOB
+    watches: Sequence[Kind] = (volcano.JOB, names.POD, names.WORKLOAD, volcano.COMMAND)
+    owner_kind: Kind = volcano.JOB
     dependent_kinds: Sequence[Kind] = (names.POD, names.WORKLOAD)
 
     def __init__(self, queues: Queues, keys: Callable[[], KeyPair] = new_key_pair) -> None:
@@ -66,18 +77,18 @@ class VolcanoJobOperator:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, one of its pods, its Workload, or a command about it."""
-        if kind == api.JOB:
+        if kind == volcano.JOB:
             return (own_key(obj),)
-        if kind == api.COMMAND:
+        if kind == volcano.COMMAND:
             return _target(obj)
-        return owner_key(obj, api.JOB)
+        return owner_key(obj, volcano.JOB)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one job a step further."""
-        job = view.get(api.JOB, key.name, key.namespace)
+        job = view.get(volcano.JOB, key.name, key.namespace)
         if job is None or is_deleting(job):
             return
-        if not phase_of(job):
+        if not job_phase(job):
             job = yield from self._begin(job, view, now)
         is_held, admission = self._admission(job, view)
         pods = view.owned(names.POD, job["metadata"]["uid"])
@@ -87,16 +98,16 @@ class VolcanoJobOperator:
         if command is not None:
             yield from self._obey(job, command, sorted_pods, now)
             return
-        if is_held and phase_of(job) in LIVE:
+        if is_held and job_phase(job) in LIVE:
             yield from self._hold(job, sorted_pods, now)
-        elif phase_of(job) in LIVE:
+        elif job_phase(job) in LIVE:
             yield from self._live(job, sorted_pods, admission, view, now)
         else:
             yield from self._leave(job, sorted_pods, now)
 
     def _admission(self, job: Json, view: View) -> tuple[bool, Admission]:
         """Say whether a job is held back, and what its pods get if it is not."""
-        name = (job["metadata"].get("annotations") or {}).get(api.ADMITTED, "")
+        name = (job["metadata"].get("annotations") or {}).get(volcano.ADMITTED, "")
         if not name and self._queues.queue_of(job, view) is None:
             return False, {}
         workload = view.get(names.WORKLOAD, name, job["metadata"]["namespace"]) if name else None
@@ -114,13 +125,13 @@ class VolcanoJobOperator:
     def _begin(self, job: Json, view: View, now: float) -> Generator[Action, Any, Json]:
         """Make what the job has besides pods, then say that it is there."""
         wanted: list[Json] = list(new_claims(job))
-        named = plugins.plugins_of(job)
+        named = plugins_of(job)
         if "svc" in named:
-            wanted += [plugins.service(job), plugins.config_map(job)]
+            wanted += [service(job), config_map(job)]
         if "ssh" in named:
-            name, namespace = plugins.keys_name(job), job["metadata"]["namespace"]
+            name, namespace = keys_name(job), job["metadata"]["namespace"]
             if view.get(names.SECRET, name, namespace) is None:
-                wanted.append(plugins.secret(job, self._keys()))
+                wanted.append(secret(job, self._keys()))
         if wanted:
             yield Together([Create(obj) for obj in wanted])
         ours = {f"plugin-{name}": name for name in named}
@@ -132,11 +143,11 @@ class VolcanoJobOperator:
             "controlledResources": ours,
         }
         written: Json = yield Patch(Ref.to(job), {"status": status}, "status")
-        unknown = sorted(set(named) - set(plugins.KNOWN))
+        unknown = sorted(set(named) - set(KNOWN))
         if unknown:
             message = f"plugins that are not known here are ignored: {', '.join(unknown)}"
             yield Note(Ref.to(written), "PluginIgnored", message, "Warning")
-        left_out = plugins.hosts_left_out(job) if "svc" in named else 0
+        left_out = hosts_left_out(job) if "svc" in named else 0
         if left_out:
             message = f"the lists of hosts leave out {left_out} pods: there are too many to name"
             yield Note(Ref.to(written), "HostsLeftOut", message, "Warning")
@@ -145,7 +156,9 @@ class VolcanoJobOperator:
     def _obey(self, job: Json, command: Json, pods: Tally, now: float) -> Steps:
         """Carry out a command once: its uid is written down together with what it leads to."""
         uid = command["metadata"]["uid"]
-        done = ((job.get("status") or {}).get("controlledResources") or {}).get(api.LAST_COMMAND)
+        done = ((job.get("status") or {}).get("controlledResources") or {}).get(
+            volcano.LAST_COMMAND
+        )
         if done != uid:
             action = command.get("action", "")
             message = command.get("message") or f"Command {command['metadata']['name']}"
@@ -161,7 +174,7 @@ class VolcanoJobOperator:
             yield from _write(job, pods, now, move)
             return  # its pods are of an older version now
         yield from _delete(pods.old)
-        move_back = Move(phase="Pending") if phase_of(job) != "Pending" else None
+        move_back = Move(phase="Pending") if job_phase(job) != "Pending" else None
         yield from _write(job, pods, now, move_back)
 
     # ---- with pods ----------------------------------------------------------------------------
@@ -206,7 +219,7 @@ class VolcanoJobOperator:
         yield from _delete(leaving(job, pods))
         job = yield from _write(job, pods, now, moved_by_itself(job, pods))
         ttl = job["spec"].get("ttlSecondsAfterFinished")
-        if ttl is None or phase_of(job) not in ENDED or phase_of(job) == "Aborted":
+        if ttl is None or job_phase(job) not in ENDED or job_phase(job) == "Aborted":
             return
         ended = seconds(job["status"]["state"].get("lastTransitionTime", ""))
         if now >= ended + ttl:
@@ -258,7 +271,7 @@ def _write(
     if command:
         new["controlledResources"] = {
             **(new.get("controlledResources") or {}),
-            api.LAST_COMMAND: command,
+            volcano.LAST_COMMAND: command,
         }
     if _plain(new) == _plain(old):
         return job
@@ -282,15 +295,15 @@ def _apply(status: Json, job: Json, move: Move, now: float) -> None:
     if move.is_retry:
         status["retryCount"] = status.get("retryCount", 0) + 1
     resources = dict(status.get("controlledResources") or {})
-    resources.pop(api.TARGET, None)
+    resources.pop(volcano.TARGET, None)
     if move.target:
-        resources[api.TARGET] = move.target
+        resources[volcano.TARGET] = move.target
     if move.row is not None:
-        resources[api.RESTARTS_IN_A_ROW] = str(move.row)
+        resources[volcano.RESTARTS_IN_A_ROW] = str(move.row)
     if move.phase == "Restarting":
-        resources.pop(api.RESTART_AT, None)
+        resources.pop(volcano.RESTART_AT, None)
     if move.restart_at:
-        resources[api.RESTART_AT] = timestamp(move.restart_at)
+        resources[volcano.RESTART_AT] = timestamp(move.restart_at)
     status["controlledResources"] = resources
     if move.is_whole:
         status["version"] = status.get("version", 0) + 1
@@ -324,7 +337,7 @@ def _plain(status: Json) -> Json:
 
 def _target(command: Json) -> Iterable[Key]:
     target = command.get("target") or {}
-    if target.get("kind") == api.JOB.kind and str(target.get("apiVersion", "")).startswith(
+    if target.get("kind") == volcano.JOB.kind and str(target.get("apiVersion", "")).startswith(
         "batch.volcano.sh/"
     ):
         yield Key(command["metadata"].get("namespace", ""), target["name"])
@@ -335,7 +348,7 @@ def _command(job: Json, view: View) -> Json | None:
     key = own_key(job)
     commands = [
         one
-        for one in view.within(api.COMMAND, key.namespace)
+        for one in view.within(volcano.COMMAND, key.namespace)
         if key in _target(one) and not is_deleting(one)
     ]
     if not commands:

@@ -1,17 +1,23 @@
-"""Pods of a Volcano job, and the volumes that all of them share."""
+"""Pods of a Volcano job, the volumes that all of them share, and what its plugins add."""
 
 from __future__ import annotations
 
 import copy
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from unisono.control.actions import Json
 from unisono.control.conditions import timestamp
-from unisono.control.job_kinds.volcano import api
-from unisono.control.job_kinds.volcano.plugins import equip
-from unisono.control.job_kinds.volcano.tasks import Task, pod_name
+from unisono.control.job_kinds import volcano
+from unisono.control.job_kinds.pod_limit import nameable
+from unisono.control.job_kinds.ssh_keys import KeyPair
+from unisono.control.job_kinds.volcano.tasks import Task, host_name, pod_name, tasks_of
 from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.pods import pod_from
 from unisono.control.jobs.workload import owner_reference
+from unisono.kinds.digits import whole_number
 
 RESTART_COUNT = "UNISONO_RESTART_COUNT"
 
@@ -31,29 +37,29 @@ def new_pod(
         changes = injected(template, injection)
         template["metadata"] = {**(template.get("metadata") or {}), **changes["metadata"]}
         template["spec"] = {**template["spec"], **changes.get("spec", {})}
-    queue = job["spec"].get("queue") or api.DEFAULT_QUEUE
+    queue = job["spec"].get("queue") or volcano.DEFAULT_QUEUE
     labels = {
-        api.JOB_NAME: metadata["name"],
-        api.JOB_NAMESPACE: metadata["namespace"],
-        api.QUEUE_NAME: queue,
-        api.TASK: task.name,
-        api.INDEX: str(index),
+        volcano.JOB_NAME: metadata["name"],
+        volcano.JOB_NAMESPACE: metadata["namespace"],
+        volcano.QUEUE_NAME: queue,
+        volcano.TASK: task.name,
+        volcano.INDEX: str(index),
     }
     annotations = {
-        api.JOB_NAME: metadata["name"],
-        api.QUEUE_NAME: queue,
-        api.TASK: task.name,
-        api.INDEX: str(index),
-        api.VERSION: str(status.get("version", 0)),
-        api.RETRIES: str(status.get("retryCount", 0)),
-        api.TEMPLATE: f"{metadata['name']}-{task.name}",
-        api.GROUP_NAME: group_name(job),
+        volcano.JOB_NAME: metadata["name"],
+        volcano.QUEUE_NAME: queue,
+        volcano.TASK: task.name,
+        volcano.INDEX: str(index),
+        volcano.VERSION: str(status.get("version", 0)),
+        volcano.RETRIES: str(status.get("retryCount", 0)),
+        volcano.TEMPLATE: f"{metadata['name']}-{task.name}",
+        volcano.GROUP_NAME: group_name(job),
     }
     if lost_at is not None:
-        annotations[api.LOST_AT] = timestamp(lost_at)
+        annotations[volcano.LOST_AT] = timestamp(lost_at)
     name = pod_name(job, task.name, index)
     pod = pod_from(template, job, name, labels=labels, annotations=annotations)
-    equip(pod, job, task, index)
+    _equip(pod, job, task, index)
     _mount_volumes(pod, job)
     for one in pod["spec"]["containers"]:
         count = {"name": RESTART_COUNT, "value": str(status.get("retryCount", 0))}
@@ -96,3 +102,314 @@ def new_claims(job: Json) -> list[Json]:
         for place, volume in enumerate(job["spec"].get("volumes") or ())
         if volume.get("volumeClaim")
     ]
+
+
+# ---- plugins -------------------------------------------------------------------------------------
+#
+# What the plugins of a Volcano job add: names, variables, keys (jobs §4).
+#
+#     svc       a headless Service, a ConfigMap of host names at /etc/volcano, and variables
+#     ssh       a Secret of keys in /root/.ssh, so that the pods can enter each other
+#     env       the number of a pod in its task
+#     pytorch   MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK
+#     mpi       MPI_HOST on the master
+#     tensorflow  TF_CONFIG
+#
+# Upstream has no variable for the address of a single pod, yet manifests in the wild use
+# `VC_WORKER_0_SVC`. Here `VC_<TASK>_<i>_SVC` exists for i = 0, and for every i that a pod mentions.
+
+_LAST_PORT = 65_535
+
+KNOWN = ("svc", "ssh", "env", "pytorch", "mpi", "tensorflow")
+_IMPLY_SVC = ("pytorch", "tensorflow", "mpi")
+_HOSTS_AT = "/etc/volcano"
+_ROOT_SSH = "/root/.ssh"
+_MENTIONED = re.compile(r"\bVC_([A-Z0-9_]+)_(0|[1-9][0-9]{0,9})_SVC\b")
+
+
+def plugins_of(job: Json) -> Mapping[str, Sequence[str]]:
+    """Return a job's plugins and their arguments, those included that others need."""
+    found = dict(job["spec"].get("plugins") or {})
+    if any(name in found for name in _IMPLY_SVC):
+        found.setdefault("svc", [])
+    if "mpi" in found:
+        found.setdefault("ssh", [])
+    return found
+
+
+def _argument(arguments: Sequence[str], name: str, default: str) -> str:
+    """Return what a flag says.
+
+    >>> _argument(["--master=chief", "--port", "99"], "port", "1"), argument([], "port", "1")
+    ('99', '1')
+    >>> _argument(["--publish-not-ready-addresses"], "publish-not-ready-addresses", "false")
+    'true'
+    """
+    words_ = [word for one in arguments for word in str(one).split()]
+    for place, word in enumerate(words_):
+        flag, equals, value = word.lstrip("-").partition("=")
+        if flag == name and word.startswith("-"):
+            if equals:
+                return value
+            following = words_[place + 1] if place + 1 < len(words_) else "--"
+            return "true" if following.startswith("-") else following
+    return default
+
+
+# ---- objects of plugins --------------------------------------------------------------------------
+
+
+def service(job: Json) -> Json:
+    """Return the headless Service that gives the pods their names."""
+    arguments = plugins_of(job)["svc"]
+    publish = _argument(arguments, "publish-not-ready-addresses", "false") == "true"
+    name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(job, name),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": publish,
+            "selector": {volcano.JOB_NAME: name, volcano.JOB_NAMESPACE: namespace},
+        },
+    }
+
+
+def config_map(job: Json) -> Json:
+    """Return the ConfigMap of all host names."""
+    data: dict[str, str] = {}
+    for task in tasks_of(job):
+        hosts = _hosts(job, task)
+        data[f"{task.name.replace('-', '_')}.host"] = "\n".join(hosts)
+        data[f"VC_{_upper(task.name)}_HOSTS"] = ",".join(hosts)
+        data[f"VC_{_upper(task.name)}_NUM"] = str(task.replicas)
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(job, _hosts_name(job)),
+        "data": data,
+    }
+
+
+def secret(job: Json, keys: KeyPair) -> Json:
+    """Return the Secret of keys; a job may bring its own."""
+    arguments = plugins_of(job)["ssh"]
+    private = _argument(arguments, "ssh-private-key", "") or keys.private
+    public = _argument(arguments, "ssh-public-key", "") or keys.public
+    port = _argument(arguments, "ssh-port", "22")
+    lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+    for task in tasks_of(job):
+        for host in _hosts(job, task):
+            short = host.partition(".")[0]
+            lines += [f"Host {short}", f"  HostName {host}"]
+            if port != "22":
+                lines.append(f"  Port {port}")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(job, keys_name(job)),
+        "stringData": {
+            "id_rsa": private,
+            "id_rsa.pub": public,
+            "authorized_keys": public,
+            "config": "\n".join(lines) + "\n",
+        },
+    }
+
+
+def _hosts_name(job: Json) -> str:
+    """Return the name of the ConfigMap of host names."""
+    return f"{job['metadata']['name']}-svc"
+
+
+def keys_name(job: Json) -> str:
+    """Return the name of the Secret of keys."""
+    return f"{job['metadata']['name']}-ssh"
+
+
+def _metadata(job: Json, name: str) -> Json:
+    return {
+        "name": name,
+        "namespace": job["metadata"]["namespace"],
+        "ownerReferences": [owner_reference(job)],
+    }
+
+
+def _hosts(job: Json, task: Task) -> list[str]:
+    """Return the names of a task's pods, as many as there is room for."""
+    return [host_name(job, task.name, number) for number in range(_listed(job, task))]
+
+
+def _listed(job: Json, task: Task) -> int:
+    longest = len(host_name(job, task.name, task.replicas))
+    return nameable(task.replicas, longest * len(job["spec"]["tasks"]))
+
+
+def hosts_left_out(job: Json) -> int:
+    """Return how many pods the lists of hosts do not name because there are too many."""
+    return sum(task.replicas - _listed(job, task) for task in tasks_of(job))
+
+
+def _upper(task: str) -> str:
+    return task.upper().replace("-", "_")
+
+
+# ---- what plugins add to pods --------------------------------------------------------------------
+
+
+def _equip(pod: Json, job: Json, task: Task, index: int) -> None:
+    """Add to a new pod what the job's plugins promise; the pod is ours to change."""
+    plugins = plugins_of(job)
+    first: list[Json] = []
+    last: list[Json] = []
+    if "svc" in plugins:
+        _name(pod, job)
+        first += _addresses(pod, job)
+        if _argument(plugins["svc"], "inject-hosts-env", "true") == "true":
+            last += _host_variables(job)
+        volume = {"name": _hosts_name(job), "configMap": {"name": _hosts_name(job)}}
+        _mount(pod, volume, _HOSTS_AT)
+    if "ssh" in plugins:
+        _keys(pod, job, plugins["ssh"])
+    if "env" in plugins:
+        first += [_variable(name, str(index)) for name in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
+    if "pytorch" in plugins:
+        first += _pytorch(pod, job, task, index, plugins["pytorch"])
+    if "tensorflow" in plugins:
+        first += _tensorflow(pod, job, task, index, plugins["tensorflow"])
+    if "mpi" in plugins and task.name == _argument(plugins["mpi"], "master", "master"):
+        first += _mpi(job, plugins["mpi"])
+    for one in _containers(pod):
+        own = one.get("env") or []
+        named = {variable["name"] for variable in own}
+        one["env"] = [
+            *(variable for variable in first if variable["name"] not in named),
+            *own,
+            *(variable for variable in last if variable["name"] not in named),
+        ]
+
+
+def _containers(pod: Json) -> Iterator[Json]:
+    for part in ("initContainers", "containers"):
+        if pod["spec"].get(part):
+            yield from pod["spec"][part]
+
+
+def _variable(name: str, value: str) -> Json:
+    return {"name": name, "value": value}
+
+
+def _name(pod: Json, job: Json) -> None:
+    pod["spec"].setdefault("hostname", pod["metadata"]["name"])
+    pod["spec"].setdefault("subdomain", job["metadata"]["name"])
+
+
+def _addresses(pod: Json, job: Json) -> list[Json]:
+    """Return the variables that name single pods."""
+    mentioned: dict[str, set[int]] = {}
+    for text in _texts(pod["spec"]):
+        for task_, digits in _MENTIONED.findall(text):
+            mentioned.setdefault(task_, set()).add(int(digits))
+    found = []
+    for task in tasks_of(job):
+        numbers = {0, *mentioned.get(_upper(task.name), ())}
+        for number in sorted(number for number in numbers if number < task.replicas):
+            name = f"VC_{_upper(task.name)}_{number}_SVC"
+            found.append(_variable(name, host_name(job, task.name, number)))
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _host_variables(job: Json) -> list[Json]:
+    return [
+        {
+            "name": key,
+            "valueFrom": {"configMapKeyRef": {"name": _hosts_name(job), "key": key}},
+        }
+        for task in tasks_of(job)
+        for key in (f"VC_{_upper(task.name)}_HOSTS", f"VC_{_upper(task.name)}_NUM")
+    ]
+
+
+def _mount(pod: Json, volume: Json, path: str) -> None:
+    spec = pod["spec"]
+    if any(one["name"] == volume["name"] for one in spec.get("volumes") or ()):
+        return
+    spec["volumes"] = [*(spec.get("volumes") or ()), volume]
+    for one in _containers(pod):
+        mounts = one.get("volumeMounts") or []
+        if not any(mount["mountPath"] == path for mount in mounts):
+            one["volumeMounts"] = [*mounts, {"name": volume["name"], "mountPath": path}]
+
+
+def _keys(pod: Json, job: Json, arguments: Sequence[str]) -> None:
+    path = _argument(arguments, "ssh-key-file-path", _ROOT_SSH)
+    # Only root may have private keys of mode 0600: other users could not read them then.
+    mode = 0o600 if path == _ROOT_SSH else 0o644
+    name = keys_name(job)
+    items = [{"key": key, "path": key} for key in ("id_rsa", "id_rsa.pub", "authorized_keys")]
+    items.append({"key": "config", "path": "config"})
+    secret_ = {"secretName": name, "items": items, "defaultMode": mode}
+    _mount(pod, {"name": name, "secret": secret_}, path)
+
+
+def _pytorch(pod: Json, job: Json, task: Task, index: int, arguments: Sequence[str]) -> list[Json]:
+    master = _argument(arguments, "master", "master")
+    worker = _argument(arguments, "worker", "worker")
+    port = port_of(arguments, "23456")
+    counts = {one.name: one.replicas for one in tasks_of(job)}
+    if task.name not in (master, worker) or master not in counts:
+        return []
+    _open(pod, int(port), "pytorchjob-port")
+    return [
+        _variable("MASTER_ADDR", host_name(job, master, 0)),
+        _variable("MASTER_PORT", port),
+        _variable("WORLD_SIZE", str(counts[master] + counts.get(worker, 0))),
+        _variable("RANK", str(index if task.name == master else counts[master] + index)),
+    ]
+
+
+def port_of(arguments: Sequence[str], default: str) -> str:
+    """Return the port that the arguments of a plugin name, if it is one; else its usual one."""
+    text = _argument(arguments, "port", default)
+    return text if whole_number(text, _LAST_PORT) else default
+
+
+def _open(pod: Json, port: int, name: str) -> None:
+    for one in pod["spec"]["containers"]:
+        ports = one.get("ports") or []
+        if not any(known.get("containerPort") == port for known in ports):
+            one["ports"] = [*ports, {"name": name, "containerPort": port}]
+
+
+def _mpi(job: Json, arguments: Sequence[str]) -> list[Json]:
+    worker = _argument(arguments, "worker", "worker")
+    hosts = [host for task in tasks_of(job) if task.name == worker for host in _hosts(job, task)]
+    return [_variable("MPI_HOST", ",".join(hosts))]
+
+
+def _tensorflow(
+    pod: Json, job: Json, task: Task, index: int, arguments: Sequence[str]
+) -> list[Json]:
+    port = port_of(arguments, "2222")
+    roles = {
+        _argument(arguments, role, role): role for role in ("ps", "worker", "chief", "evaluator")
+    }
+    if task.name not in roles:
+        return []
+    _open(pod, int(port), "tfjob-port")
+    cluster = {
+        roles[one.name]: [f"{host}:{port}" for host in _hosts(job, one)]
+        for one in tasks_of(job)
+        if one.name in roles
+    }
+    config = {"cluster": cluster, "task": {"type": roles[task.name], "index": index}}
+    return [_variable("TF_CONFIG", json.dumps(config, separators=(",", ":")))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from unisono.control.actions import Json
-from unisono.control.job_kinds.volcano import api
+from unisono.control.job_kinds import volcano
 from unisono.control.jobs.pods import is_deleting, is_terminal, phase_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.gang_rules import least_of_each
@@ -23,7 +23,7 @@ class Task:
     own_least: int  # how many of them must run, if the job as a whole asks for all of these
     template: Json
     policies: Sequence[Json] = field(default_factory=list)
-    max_restarts: int = api.DEFAULT_RETRIES  # of containers; below 0 there is no limit
+    max_restarts: int = volcano.DEFAULT_RETRIES  # of containers; below 0 there is no limit
     after: Sequence[str] = ()  # tasks that must run first
     after_any: bool = False  # one of them will do
 
@@ -37,7 +37,7 @@ def tasks_of(job: Json) -> list[Task]:
             own_least=task.get("minAvailable", task.get("replicas", 0)),
             template=_template(job, task.get("template") or {}),
             policies=task.get("policies") or [],
-            max_restarts=task.get("maxRetry") or api.DEFAULT_RETRIES,
+            max_restarts=task.get("maxRetry") or volcano.DEFAULT_RETRIES,
             after=(task.get("dependsOn") or {}).get("name") or (),
             after_any=(task.get("dependsOn") or {}).get("iteration") == "any",
         )
@@ -100,7 +100,7 @@ def pod_name(job: Json, task: str, index: int) -> str:
 
 def max_retries(job: Json) -> int:
     """Return at which retry a job has failed; upstream reads 0 as the default, too."""
-    return job["spec"].get("maxRetry") or api.DEFAULT_RETRIES
+    return job["spec"].get("maxRetry") or volcano.DEFAULT_RETRIES
 
 
 # ---- tally ---------------------------------------------------------------------------------------
@@ -183,8 +183,11 @@ def tally(
     old: list[Json] = []
     for pod in pods:
         annotations = pod["metadata"].get("annotations") or {}
-        task, index = annotations.get(api.TASK, ""), whole_number(annotations.get(api.INDEX))
-        is_current = annotations.get(api.VERSION) == str(version)
+        task, index = (
+            annotations.get(volcano.TASK, ""),
+            whole_number(annotations.get(volcano.INDEX)),
+        )
+        is_current = annotations.get(volcano.VERSION) == str(version)
         if is_current and task in found and index is not None:
             found[task].pods[index] = pod
         else:
