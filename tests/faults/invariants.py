@@ -11,6 +11,8 @@ As time passes, for no longer than a limit while the controllers live:
     part of a gang runs; a workload waits without an explanation; a pod runs without a workload
     a workload is there, or in a queue, whose job is gone and that has no pods: a ghost
     a workload that was told to leave and has no pods holds quota
+    two pods do the same work that belong to no gang: a request that comes late can create a second
+        one, and Kubernetes promises its Jobs no more than that this is mended
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from unisono.kube.mapping import Kind
 PARTIAL_S = 180.0
 UNEXPLAINED_S = 60.0
 ORPHANED_S = 60.0
+TWICE_S = 30.0
 # A minute for the collector, two for pods that never come, and another for a watch that is late.
 GHOST_S = 240.0
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -126,7 +129,8 @@ class Invariants:
                 continue
             if other["metadata"]["uid"] == pod["metadata"]["uid"]:
                 continue
-            if _runs(other) and not reading.is_going(other):
+            is_gang = reading.workload_of(pod) is not None
+            if is_gang and _runs(other) and not reading.is_going(other):
                 names_ = f"{pod['metadata']['name']} and {other['metadata']['name']}"
                 self._broken(f"pods {names_} do the same work at the same time")
             if other["status"].get("phase") == "Succeeded":
@@ -270,6 +274,18 @@ class Invariants:
         for pod in self._cluster.objects[names.POD].values():
             if _runs(pod) and not reading.is_going(pod) and self._is_nobodys(pod):
                 yield ("runs without a workload", pod["metadata"]["name"]), ORPHANED_S
+        yield from self._twice()
+
+    def _twice(self) -> Iterator[tuple[tuple[str, str], float]]:
+        """Find running pods, of no gang, of which an earlier one does the same work."""
+        seen = set[tuple[str, str]]()
+        for pod in self._cluster.objects[names.POD].values():
+            if reading.workload_of(pod) is None and _runs(pod) and not reading.is_going(pod):
+                work = _work_of(pod)
+                if work in seen:
+                    yield ("does the work of another", pod["metadata"]["name"]), TWICE_S
+                elif work is not None:
+                    seen.add(work)
 
     def _has_owner(self, workload: Json) -> bool:
         metadata = workload["metadata"]

@@ -148,6 +148,12 @@ class JobOperator:
         if wanted > room * TIMES_TOO_MANY:
             yield from too_many(job, wanted, view, now)
             room = len(counts.active)  # what is there stays
+        # First of all: a second pod of an index, which an earlier request created late, must not be
+        # bound beside the first while a refused status keeps us from deleting it.
+        going = _surplus(job["spec"], counts.active, wanted)
+        if going:
+            yield from _release(going)  # they did not fail, and are not to be counted
+            yield Together([Delete(Ref.to(pod)) for pod in going])
         # The status with the pods that it speaks of: one of the two alone is mended the next time.
         new, again_at = self._missing(job, pods, counts, room, now)
         status["active"] += len(new)
@@ -156,10 +162,6 @@ class JobOperator:
             yield Together([*map(Create, new), *([patch] if patch is not None else [])])
         yield from _release([*counts.to_release, *counts.new_succeeded, *counts.new_failed])
         yield from _release(counts.ignored)
-        going = _surplus(job["spec"], counts.active, wanted)
-        if going:
-            yield from _release(going)  # they did not fail, and are not to be counted
-            yield Together([Delete(Ref.to(pod)) for pod in going])
         if again_at is not None:
             yield Again(again_at)
         deadline = job["spec"].get("activeDeadlineSeconds")
