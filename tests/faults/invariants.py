@@ -11,8 +11,8 @@ As time passes, for no longer than a limit while the controllers live:
     part of a gang runs; a workload waits without an explanation; a pod runs without a workload
     a workload is there, or in a queue, whose job is gone and that has no pods: a ghost
     a workload that was told to leave and has no pods holds quota
-    two pods do the same work that belong to no gang: a request that comes late can create a second
-        one, and Kubernetes promises its Jobs no more than that this is mended
+    two pods of no gang do the same work, at once or again: a request that comes late can
+        create the second one, and Kubernetes promises its Jobs no more than that it is mended
 """
 
 from __future__ import annotations
@@ -129,8 +129,9 @@ class Invariants:
                 continue
             if other["metadata"]["uid"] == pod["metadata"]["uid"]:
                 continue
-            is_gang = reading.workload_of(pod) is not None
-            if is_gang and _runs(other) and not reading.is_going(other):
+            if reading.workload_of(pod) is None:
+                continue  # mended soon: see `_twice`
+            if _runs(other) and not reading.is_going(other):
                 names_ = f"{pod['metadata']['name']} and {other['metadata']['name']}"
                 self._broken(f"pods {names_} do the same work at the same time")
             if other["status"].get("phase") == "Succeeded":
@@ -277,15 +278,22 @@ class Invariants:
         yield from self._twice()
 
     def _twice(self) -> Iterator[tuple[tuple[str, str], float]]:
-        """Find running pods, of no gang, of which an earlier one does the same work."""
+        """Find running pods, of no gang, whose work another pod does or has done."""
+        pods = [
+            pod
+            for pod in self._cluster.objects[names.POD].values()
+            if reading.workload_of(pod) is None and not reading.is_going(pod)
+        ]
+        # What is done comes first: then the pod that does it again is the one to go.
+        pods.sort(key=lambda pod: pod["status"].get("phase") != "Succeeded")
         seen = set[tuple[str, str]]()
-        for pod in self._cluster.objects[names.POD].values():
-            if reading.workload_of(pod) is None and _runs(pod) and not reading.is_going(pod):
-                work = _work_of(pod)
-                if work in seen:
-                    yield ("does the work of another", pod["metadata"]["name"]), TWICE_S
-                elif work is not None:
-                    seen.add(work)
+        for pod in pods:
+            work = _work_of(pod)
+            if work is None or not (_runs(pod) or pod["status"].get("phase") == "Succeeded"):
+                continue
+            if work in seen and _runs(pod):
+                yield ("does the work of another", pod["metadata"]["name"]), TWICE_S
+            seen.add(work)
 
     def _has_owner(self, workload: Json) -> bool:
         metadata = workload["metadata"]

@@ -110,6 +110,25 @@ def test_back_off_begins_anew_after_a_success() -> None:
     told(story)
 
 
+def test_a_pod_that_comes_when_its_job_is_over_does_not_run_again() -> None:
+    async def story(world: World) -> None:
+        says = {"run-seconds": "1"}
+        await world.create(node(), job(says=says, completions=1, completionMode="Indexed"))
+        await world.pass_time(10)
+        assert state(world)["is"]["Complete"] == "CompletionsReached"
+        (done,) = pods(world).values()
+        # A request of a leader that is dead arrives now: it creates the same index once more.
+        kept = ("labels", "annotations", "ownerReferences", "namespace", "finalizers")
+        metadata = {key: value for key, value in done["metadata"].items() if key in kept}
+        spec = {key: value for key, value in done["spec"].items() if key != "nodeName"}
+        late = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+        await world.create({**late, "metadata": {**metadata, "name": "j-0-late"}})
+        await world.pass_time(10)
+        assert list(pods(world)) == [done["metadata"]["name"]]
+
+    told(story)
+
+
 async def succeed(world: World, name: str) -> None:
     """Let the only container of a pod end well."""
     ended = {"exitCode": 0, "reason": "Completed", "finishedAt": timestamp(world.clock.now())}

@@ -93,6 +93,10 @@ class JobOperator:
         conditions = (job.get("status") or {}).get("conditions") or []
         if is_true(conditions, "Complete") or is_true(conditions, "Failed"):
             yield from _release(pods)
+            # It ended when none was left: these came late, and would do again what is done.
+            late = [pod for pod in pods if not is_terminal(pod) and not is_deleting(pod)]
+            if late:
+                yield Together([Delete(Ref.to(pod)) for pod in late])
             if (job["status"].get("uncountedTerminatedPods") or {}) != {}:
                 cleared = {"status": {"uncountedTerminatedPods": None}}
                 job = yield Patch(Ref.to(job), cleared, "status")
