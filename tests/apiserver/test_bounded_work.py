@@ -33,7 +33,7 @@ from unisono.apiserver.rest.size_limits import (
     MAX_VALUES,
 )
 from unisono.apiserver.rest.spec_cache import SpecCache
-from unisono.apiserver.schema.prune import MAX_UNKNOWN_FIELDS
+from unisono.apiserver.schema.checker import MAX_UNKNOWN_FIELDS
 from unisono.net.http.messages import MAX_BODY_BYTES, Response
 
 Json = dict[str, Any]

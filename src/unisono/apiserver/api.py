@@ -17,15 +17,18 @@ import orjson
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.controllers import custom_resources
 from unisono.apiserver.controllers.disruption_budgets import DisruptionBudgetController
-from unisono.apiserver.controllers.garbage_collector import GarbageCollector, expire_events
-from unisono.apiserver.controllers.pod_gc import remove_ended_pods
+from unisono.apiserver.controllers.garbage_collector import (
+    GarbageCollector,
+    expire_events,
+    remove_ended_pods,
+)
 from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
 from unisono.apiserver.discovery.groups import verbs_of
 from unisono.apiserver.errors import ApiError, method_not_allowed
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse_object
-from unisono.apiserver.rest.context import AccessControl, ServerContext
+from unisono.apiserver.rest.context import AccessControl, ServerContext, WriteOptions
 from unisono.apiserver.rest.delete import Deleter
 from unisono.apiserver.rest.direct_writes import DirectWrites
 from unisono.apiserver.rest.exec_session import ExecStarter, enter, instead_of, no_command
@@ -37,7 +40,6 @@ from unisono.apiserver.rest.route import Route, Routes, UnknownPath
 from unisono.apiserver.rest.size_limits import check_size
 from unisono.apiserver.rest.subresources import Subresources
 from unisono.apiserver.rest.watch import Watches
-from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.net.http.messages import Response

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from unisono.apiserver.tables.age import age
+from unisono.apiserver.times import age
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.tables import cell_text, table
 from unisono.cli.targets import WORDS, Target, namespace_of, read_targets

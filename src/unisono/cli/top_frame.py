@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from unisono.apiserver.tables.age import age
+from unisono.apiserver.times import age
 from unisono.cli.tables import BOLD, FAINT, paint, paint_table, table
 from unisono.cli.workload_state import NO_QUEUE
 from unisono.engine.explain.formatting import format_duration

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
-    from unisono.apiserver.tables.age import age
+    from unisono.apiserver.times import age
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.errors import Forbidden

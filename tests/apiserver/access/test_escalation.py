@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.apiserver.access.cluster import MASTER, Cluster, Json, person, rule, user
-from unisono.apiserver.access.escalation import escalation
+from unisono.apiserver.access.authorize import escalation
 from unisono.apiserver.access.roles import GROUP
 
 ALICE = user("alice")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.apiserver.conversion.shaped import objects_of
+from tests.apiserver.rest.shaped import objects_of
 from tests.apiserver.surroundings import Around, served_as
 from unisono.apiserver.builtin import STRATEGIES
 from unisono.apiserver.errors import ApiError, Cause

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.surroundings import created, refusals
+from unisono.apiserver.builtin.jobs import wrong_with_schedule
 
 Json = dict[str, Any]
 JOBS = "batch/jobs"
@@ -281,3 +282,26 @@ def test_a_cron_job_is_filled_in() -> None:
 )
 def test_a_cron_job(made: Json, expected: list[tuple[str, str]]) -> None:
     assert refusals("batch/cronjobs", made) == expected
+
+
+# ---- schedules of CronJobs -----------------------------------------------------------------------
+
+BAD = """
+* * * *
+60 * * * *
+* 24 * * *
+* * 0 * *
+* * * 13 *
+* * * * 7
+5-1 * * * *
+*/0 * * * *
+x * * * *
+@sometimes
+@every soon
+@every 0s
+"""
+
+
+@pytest.mark.parametrize("text", ["", *BAD.strip().splitlines()])
+def test_no_schedules(text: str) -> None:
+    assert wrong_with_schedule(text) != ""

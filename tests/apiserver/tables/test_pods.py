@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unisono.apiserver.tables.pods import PODS
+from unisono.apiserver.tables.workloads import PODS
 from unisono.apiserver.times import timestamp
 
 NOW = 1_000_000.0

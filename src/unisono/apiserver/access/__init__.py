@@ -2,9 +2,8 @@
 
 filters            Host and Origin, authentication, impersonation, requests in flight
 authenticate       tokens and the users file
-authorize          roles and bindings, evaluated
+authorize          roles and bindings, evaluated; users cannot grant rights that they do not have
 roles              the roles that every instance has
-escalation         users cannot grant rights that they do not have
 reserved_fields    fields that the right to write an object does not include
 reviews            SelfSubjectReview, SubjectAccessReview and the like
 tls, certify       certificates

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unisono.apiserver.access.authenticate import AUTHENTICATED, Authenticator
-from unisono.apiserver.access.authorize import Authorizer
-from unisono.apiserver.access.escalation import escalation
+from unisono.apiserver.access.authorize import Authorizer, escalation
 from unisono.apiserver.access.filters import ANONYMOUS
 from unisono.apiserver.access.reserved_fields import overreach
 from unisono.apiserver.errors import ApiError, Cause, forbidden, invalid, method_not_allowed

@@ -1,10 +1,10 @@
 """What happens to an object on its way in, besides its kind's own rules.
 
-    mutation               other spellings of fields are read as the usual ones; the submitter is
-    set suspend                what a queue has to admit first is created suspended, or with a gate
-    priority_class_rules   a priority class that its author may not use is refused submit_warnings
-    a job that will probably not start as its author expects gets a warning unsupported
-    kinds that are stored and never acted on get one, too
+    mutation               other spellings of fields are read as the usual ones; sets the submitter
+    suspend                what a queue has to admit first is created suspended, or with a gate
+    priority_class_rules   a priority class that its author may not use is refused
+    submit_warnings        a job that will probably not start as its author expects gets a warning;
+                           kinds that are stored and never acted on get one, too
 
 Nothing is ever sent to a webhook.
 """

@@ -11,7 +11,7 @@ warning comes from the rules of the kind, which see whether it makes sense.
 
 from __future__ import annotations
 
-from unisono.apiserver.admission.job_kinds import PODS, controlling_owner, job_kind
+from unisono.apiserver.admission.suspend import PODS, controlling_owner, job_kind
 from unisono.apiserver.builtin.fields import annotations_of, at, child, items
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import MASTERS

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from unisono.apiserver.admission.job_kinds import PODS, job_kind, managed_owner
 from unisono.apiserver.admission.suspend import (
     LOCAL_QUEUES,
+    PODS,
     POLICIES,
     default_queue,
     is_alone_and_ours,
+    job_kind,
+    managed_owner,
     namespace_labels,
     read_settings,
 )

@@ -15,28 +15,23 @@ not managed. A job that was admitted keeps its queue.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from unisono.apiserver.admission.job_kinds import (
-    GATE,
-    PODS,
-    SUSPEND_FIELDS,
-    is_held,
-    managed_owner,
-    suspend,
-)
 from unisono.apiserver.builtin.field_errors import invalid as wrong_value
 from unisono.apiserver.builtin.fields import at, child, items, labels_of
-from unisono.apiserver.builtin.pods.status import note_gates
+from unisono.apiserver.builtin.pods.strategy import note_gates
 from unisono.apiserver.errors import invalid
 from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context
 from unisono.apiserver.times import timestamp
 from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
+from unisono.kinds.known import KNOWN
 from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
 from unisono.kinds.policy.settings import Settings
-from unisono.kinds.shapes.served import Served
+from unisono.kinds.registry import Kind
+from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.submission import is_managed, settings_from
 
 LOCAL_QUEUES = "kueue.x-k8s.io/localqueues"
@@ -55,7 +50,7 @@ def hold(served: Served, obj: Json, context: Context) -> None:
     """Hold a new job or pod back if a queue has to admit it."""
     key = served.key
     is_pod = key == PODS
-    if not is_pod and key not in SUSPEND_FIELDS:
+    if not is_pod and key not in _SUSPEND_FIELDS:
         return
     labels = labels_of(obj)
     queue = labels.get(QUEUE_LABEL, "")
@@ -77,7 +72,7 @@ def hold(served: Served, obj: Json, context: Context) -> None:
     if is_pod:
         _gate(obj, context.now)
     else:
-        suspend(key, obj)
+        _suspend(key, obj)
         if key == JOBS:
             _say_suspended(obj, context.now)
 
@@ -120,13 +115,13 @@ def _say_suspended(job: Json, now: float) -> None:
 def refuse_changes(served: Served, obj: Json, old: Json) -> None:
     """A job that was let go stays in its queue: its quota is counted there."""
     key = served.key
-    if key != PODS and key not in SUSPEND_FIELDS:
+    if key != PODS and key not in _SUSPEND_FIELDS:
         return
     before, after = labels_of(old).get(QUEUE_LABEL, ""), labels_of(obj).get(QUEUE_LABEL, "")
     if before == after:
         return
     _refuse_bad_name(served, obj, after)
-    if before and not is_held(key, old):
+    if before and not _is_held(key, old):
         why = "the queue of a job that is not suspended cannot change"
         raise _invalid(served, obj, wrong_value(QUEUE_LABEL_PATH, after, why))
 
@@ -137,9 +132,9 @@ def keep_held(served: Served, obj: Json, old: Json, context: Context) -> None:
     Not refused: a manifest that says `suspend: false` may be applied again and again.
     """
     key = served.key
-    if key not in SUSPEND_FIELDS or context.user.name == SYSTEM:
+    if key not in _SUSPEND_FIELDS or context.user.name == SYSTEM:
         return
-    if not is_held(key, old) or managed_owner(obj, context) is not None:
+    if not _is_held(key, old) or managed_owner(obj, context) is not None:
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
     settings, before = read_settings(context), labels_of(old).get(QUEUE_LABEL, "")
@@ -149,11 +144,11 @@ def keep_held(served: Served, obj: Json, old: Json, context: Context) -> None:
         return
     if not queue and not settings.manages_unqueued:
         context.warn(f"{QUEUE_LABEL_PATH}: names no queue any more; nothing holds the job to quota")
-    elif not is_held(key, obj) and not _is_admitted(
+    elif not _is_held(key, obj) and not _is_admitted(
         str(at(old, "metadata").get("uid")), namespace, context
     ):
-        suspend(key, obj)
-        path, by = ".".join(SUSPEND_FIELDS[key]), f"queue {queue}" if queue else "a queue"
+        _suspend(key, obj)
+        path, by = ".".join(_SUSPEND_FIELDS[key]), f"queue {queue}" if queue else "a queue"
         context.warn(f"{path}: stays true; the job starts when {by} admits it")
 
 
@@ -191,8 +186,8 @@ def _gate(pod: Json, now: float) -> None:
     if spec.get("nodeName"):
         return  # a pod that is bound already is decided about
     gates = items(spec, "schedulingGates")
-    if not any(gate.get("name") == GATE for gate in gates):
-        spec["schedulingGates"] = [*gates, {"name": GATE}]
+    if not any(gate.get("name") == _GATE for gate in gates):
+        spec["schedulingGates"] = [*gates, {"name": _GATE}]
     child(metadata, "labels")[MANAGED_LABEL] = "true"
     finalizers = metadata.get("finalizers") or []
     if labels_of(pod).get(GROUP_LABEL) and POD_FINALIZER not in finalizers:
@@ -208,3 +203,87 @@ def _refuse_bad_name(served: Served, obj: Json, queue: str) -> None:
 
 def _invalid(served: Served, obj: Json, cause: Any) -> Exception:
     return invalid(served.kind, _name(obj), [cause], group=served.group)
+
+
+# ---- kinds of jobs -------------------------------------------------------------------------------
+#
+# The kinds of jobs, and where each keeps whether it is held back.
+
+_GATE = "kueue.x-k8s.io/admission"
+PODS = "/pods"
+
+_RUN_POLICY = ("spec", "runPolicy", "suspend")
+_SPEC = ("spec", "suspend")
+# A Volcano job has no such field; its pods are withheld instead.
+_SUSPEND_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "batch/jobs": _SPEC,
+    "jobset.x-k8s.io/jobsets": _SPEC,
+    "trainer.kubeflow.org/trainjobs": _SPEC,
+    "ray.io/rayclusters": _SPEC,
+    "ray.io/rayjobs": _SPEC,
+    "kubeflow.org/jaxjobs": _RUN_POLICY,
+    "kubeflow.org/mpijobs": _RUN_POLICY,
+    "kubeflow.org/paddlejobs": _RUN_POLICY,
+    "kubeflow.org/pytorchjobs": _RUN_POLICY,
+    "kubeflow.org/tfjobs": _RUN_POLICY,
+    "kubeflow.org/xgboostjobs": _RUN_POLICY,
+}
+
+
+def job_kind(served: Served) -> Kind | None:
+    """Return the typed manifest of a kind of which one object is one workload, or None."""
+    kind = KNOWN.kinds.get((served.api_version, served.kind))
+    return kind if kind is not None and kind.job is not None else None
+
+
+def _suspend(key: str, obj: Json) -> None:
+    """Hold a job back."""
+    *parents, last = _SUSPEND_FIELDS[key]
+    at_ = obj
+    for name in parents:
+        at_ = child(at_, name)
+    at_[last] = True
+
+
+def _is_held(key: str, obj: Json) -> bool:
+    """Say whether a job is suspended, or a pod has our gate."""
+    if key == PODS:
+        return any(gate.get("name") == _GATE for gate in items(at(obj, "spec"), "schedulingGates"))
+    *parents, last = _SUSPEND_FIELDS[key]
+    return at(obj, *parents).get(last) is True
+
+
+@cache
+def _keys() -> Mapping[tuple[str, str], str]:
+    """Find where objects of a job kind are stored by what an owner reference says of them."""
+    return {
+        (served.api_version, served.kind): served.key
+        for served in served_kinds()
+        if job_kind(served) is not None
+    }
+
+
+@cache
+def _keys_of(keys: tuple[str, ...]) -> Mapping[tuple[str, str], str]:
+    """Find the same of some kinds that are no jobs."""
+    return {(one.api_version, one.kind): one.key for one in served_kinds() if one.key in keys}
+
+
+def managed_owner(obj: Json, context: Context) -> Mapping[str, Any] | None:
+    """Return the job that an object belongs to; what is decided about that one counts for it."""
+    return controlling_owner(obj, context)
+
+
+def controlling_owner(
+    obj: Json, context: Context, more: tuple[str, ...] = ()
+) -> Mapping[str, Any] | None:
+    """Return the job that an object belongs to, or an owner of some more kinds, by their keys."""
+    metadata = at(obj, "metadata")
+    for owner in items(metadata, "ownerReferences"):
+        named = str(owner.get("apiVersion")), str(owner.get("kind"))
+        key = _keys().get(named) or _keys_of(more).get(named)
+        if key is not None and owner.get("controller") is True:
+            found = context.find(key, str(metadata.get("namespace")), str(owner.get("name")))
+            if found is not None:
+                return found
+    return None

@@ -12,12 +12,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from unisono.apiserver.builtin.apps import WORKLOADS
-from unisono.apiserver.builtin.cluster import NamespaceStrategy, NodeStrategy
-from unisono.apiserver.builtin.config import ConfigMapStrategy, SecretStrategy
-from unisono.apiserver.builtin.cron_jobs import CronJobStrategy
+from unisono.apiserver.builtin.core import (
+    ConfigMapStrategy,
+    EventStrategy,
+    LeaseStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    SecretStrategy,
+)
 from unisono.apiserver.builtin.custom_resource_definitions import CustomResourceDefinitionStrategy
-from unisono.apiserver.builtin.events import EventStrategy, LeaseStrategy
-from unisono.apiserver.builtin.jobs import JobStrategy
+from unisono.apiserver.builtin.jobs import CronJobStrategy, JobStrategy
+from unisono.apiserver.builtin.network_and_storage import (
+    ClaimStrategy,
+    ServiceStrategy,
+    StorageClassStrategy,
+    VolumeStrategy,
+)
 from unisono.apiserver.builtin.pods.strategy import PodStrategy
 from unisono.apiserver.builtin.policy import (
     AutoscalerStrategy,
@@ -27,8 +37,6 @@ from unisono.apiserver.builtin.policy import (
 )
 from unisono.apiserver.builtin.priority_classes import PriorityClassStrategy
 from unisono.apiserver.builtin.rbac import BindingStrategy, RoleStrategy
-from unisono.apiserver.builtin.services import ServiceStrategy
-from unisono.apiserver.builtin.storage import ClaimStrategy, StorageClassStrategy, VolumeStrategy
 from unisono.apiserver.strategy import Strategy
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from unisono.apiserver.builtin.disruption_budgets import allowed_disruptions, counted, selects
+from unisono.apiserver.builtin.policy import allowed_disruptions, counted, selects
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Change

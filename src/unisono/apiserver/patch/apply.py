@@ -2,11 +2,11 @@
 
 A configuration names only the fields that its manager cares about. Applying it
 
-    1. merges it into the live object (`merging`),
+    1. merges it into the live object,
     2. removes what the manager applied last time, not any more, and no other manager owns,
     3. refuses if that changes a field that another manager owns, unless it is forced; then the
        field changes hands,
-    4. writes down what the manager owns now (`entries`).
+    4. writes down what the manager owns now.
 
 Two managers that apply the same value own it together. kube-api.md §2.7.
 """
@@ -26,9 +26,11 @@ from unisono.apiserver.patch.field_set import (
     Tree,
     collapsed,
     difference,
+    holds,
     intersection,
     paths_of,
     union,
+    with_parents,
 )
 from unisono.apiserver.patch.managed_fields import (
     Comparison,
@@ -50,9 +52,7 @@ from unisono.apiserver.patch.merge_schema import (
     Unshareable,
     merge_schema_of,
 )
-from unisono.apiserver.patch.removal import pruned
-from unisono.apiserver.patch.skeleton import skeleton
-from unisono.apiserver.patch.tracked_fields import Tracked, is_built_in, tracked_fields
+from unisono.apiserver.patch.tracked_fields import Tracked, is_built_in, skeleton, tracked_fields
 from unisono.kinds.shapes.shape import Shape
 
 # The manager of fields that were written before ownership was tracked.
@@ -181,7 +181,7 @@ class _Applying:
         claimed = union(mine, _NAMED)
         owned = union(all_fields(self.entries.values()), _NAMED)
         if last.version == self._version or self._translate is None:
-            return pruned(
+            return _pruned(
                 self._merge_schema,
                 result,
                 last=last.fields,
@@ -195,7 +195,7 @@ class _Applying:
         merge_schema = merge_schema_of(then[1])
         claimed = union(object_claims(merge_schema, config[0], self._tracked), _NAMED)
         owned = union(owned, claimed)
-        _, left = pruned(
+        _, left = _pruned(
             merge_schema, then[0], last=last.fields, owned=owned, claimed=claimed, keeps_empty=True
         )
         back = self._translate(left, self._version)
@@ -377,3 +377,115 @@ def _annotations(obj: Json) -> Json:
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}
+
+
+# ---- removing what is no longer applied ----------------------------------------------------------
+#
+# Taking away what a manager no longer applies and no other manager owns.
+
+
+def _pruned(
+    merge_schema: MergeSchema,
+    value: Any,
+    *,
+    last: Tree,
+    owned: Tree,
+    claimed: Tree,
+    keeps_empty: bool,
+) -> tuple[Any, Any]:
+    """Return a merged object without what only the last configuration claimed.
+
+    `last` is what the manager claimed when it applied before, `claimed` what it claims now, and
+    `owned` what any manager owns now. `keeps_empty` is false for built-in kinds, which on a real
+    server lose what becomes empty even if the configuration has it so. The first result is for
+    comparing, the second for storing.
+    """
+    gone = _gone_since(merge_schema, value, last, owned)
+    # An object with nothing but empty lists in it counts as nothing; it stays nevertheless if the
+    # configuration has it.
+    gone = difference(gone, with_parents(claimed, merge_schema))
+    if not gone:
+        return value, value
+    return _removed(merge_schema, value, gone) or {}, _remainder(
+        merge_schema, value, gone, claimed if keeps_empty else {}
+    )
+
+
+def _gone_since(merge_schema: MergeSchema, value: Any, last: Tree, owned: Tree) -> Tree:
+    """Return the paths to take out of a merged object.
+
+    What was never claimed (a default below a removed item, say) goes with the item that it
+    belongs to, and stays otherwise.
+    """
+    last = with_parents(last, merge_schema)
+    owned = with_parents(owned, merge_schema)
+    there = with_parents(claims(merge_schema, value), merge_schema)
+    without_last = with_parents(
+        claims(merge_schema, _removed(merge_schema, value, last)), merge_schema
+    )
+    without_unowned = _removed(merge_schema, value, difference(there, union(without_last, owned)))
+    gone = difference(there, with_parents(claims(merge_schema, without_unowned), merge_schema))
+    return intersection(gone, last)
+
+
+def _removed(merge_schema: MergeSchema, value: Any, paths: Tree) -> Any:
+    """Return a value without the paths and all below them, for working out sets.
+
+    What becomes empty becomes null: its own path may be owned even if nothing is below it.
+    """
+    if merge_schema.kind == FIELDS and isinstance(value, dict):
+        return _fields_left(merge_schema, value, paths, None) or None
+    if merge_schema.kind not in (FIELDS, LEAF) and isinstance(value, list):
+        return _items_left(merge_schema, value, paths, None) or None
+    # Below a value that is owned as a whole there is nothing to take away.
+    return None if isinstance(value, (dict, list)) else value
+
+
+def _remainder(merge_schema: MergeSchema, value: Any, paths: Tree, claimed: Tree) -> Any:
+    """Return a value without the paths and all below them, as it is to be stored.
+
+    A declared field that becomes empty is left out, because many kinds refuse it empty, unless
+    the configuration itself says that it shall be there; what stands in a map or a list stays.
+    """
+    if merge_schema.kind == FIELDS and isinstance(value, dict):
+        return _fields_left(merge_schema, value, paths, claimed)
+    if merge_schema.kind not in (FIELDS, LEAF) and isinstance(value, list):
+        return _items_left(merge_schema, value, paths, claimed)
+    return value
+
+
+def _fields_left(merge_schema: MergeSchema, value: Json, paths: Tree, claimed: Tree | None) -> Json:
+    fields = {}
+    for name, child in value.items():
+        text, below, is_declared = merge_schema.field(name)
+        node = paths.get(text)
+        if node is None:
+            fields[name] = child
+        elif holds(node):
+            continue
+        elif claimed is None:
+            fields[name] = _removed(below, child, node)
+        else:
+            claim = claimed.get(text)
+            rest = _remainder(below, child, node, claim or {})
+            if not is_declared or rest not in ({}, []) or holds(claim):
+                fields[name] = rest
+    return fields
+
+
+def _items_left(
+    merge_schema: MergeSchema, value: list[Any], paths: Tree, claimed: Tree | None
+) -> list[Any]:
+    items = []
+    for item in value:
+        text = merge_schema.text(item)
+        node = paths.get(text)
+        if node is None:
+            items.append(item)
+        elif holds(node):
+            continue
+        elif claimed is None:
+            items.append(_removed(merge_schema.items, item, node))
+        else:
+            items.append(_remainder(merge_schema.items, item, node, claimed.get(text) or {}))
+    return items

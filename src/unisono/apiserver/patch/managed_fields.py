@@ -19,8 +19,7 @@ from unisono.apiserver.patch.compare import object_differences
 from unisono.apiserver.patch.copying import bounded
 from unisono.apiserver.patch.field_set import Tree, difference, read_fields, union, union_of
 from unisono.apiserver.patch.merge_schema import MergeSchema, Unshareable, merge_schema_of
-from unisono.apiserver.patch.skeleton import skeleton
-from unisono.apiserver.patch.tracked_fields import Tracked, tracked_fields
+from unisono.apiserver.patch.tracked_fields import Tracked, skeleton, tracked_fields
 from unisono.kinds.shapes.shape import Shape
 
 

@@ -20,7 +20,7 @@ import orjson
 from unisono.apiserver.errors import ApiError, bad_request
 from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.copying import bounded, copied
-from unisono.apiserver.patch.metadata_schema import METADATA
+from unisono.apiserver.patch.merge_schema import METADATA
 from unisono.kinds.shapes.shape import Shape
 
 PATCH = "$patch"

@@ -1,4 +1,4 @@
-"""What a write happens in: the store, the kinds, the time and the user."""
+"""What a write happens in: the store, the kinds, the time, the user, and what its query asks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unisono.apiserver.catalogue import Catalogue
-from unisono.apiserver.errors import not_found
+from unisono.apiserver.errors import Cause, invalid, not_found
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.storage.decoded_cache import DecodedCache
-from unisono.apiserver.storage.record import Record
+from unisono.apiserver.storage.record import DecodedCache, Record
 from unisono.apiserver.storage.store import Store
 
 # ---- the seam to access control ------------------------------------------------------------------
@@ -117,3 +116,48 @@ class RequestContext:
     def warn(self, text: str) -> None:
         """Tell the client something that works, but perhaps not as its author thinks."""
         self.request.warnings.append(text)
+
+
+# ---- write options -------------------------------------------------------------------------------
+#
+# How a write is to be done, as the query and the headers say.
+
+_LONGEST_MANAGER = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """How a write is to be done."""
+
+    manager: str
+    is_dry: bool = False
+    is_applied: bool = False  # managedFields are settled already
+    needs_version: bool = False  # a PUT of a custom resource
+
+    @staticmethod
+    def of(
+        request: Request, *, is_applied: bool = False, needs_version: bool = False
+    ) -> WriteOptions:
+        """Read it from the query and the headers."""
+        agent = request.headers.get("user-agent", "")
+        manager = request.query.get("fieldManager", "")
+        if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
+            message = f"must be printable and have at most {_LONGEST_MANAGER} characters"
+            cause = Cause("FieldValueInvalid", message, "fieldManager")
+            raise invalid("PatchOptions", "", [cause], group="meta.k8s.io")
+        return WriteOptions(
+            manager=manager or agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown",
+            is_dry=is_dry_run(request),
+            is_applied=is_applied,
+            needs_version=needs_version,
+        )
+
+
+def is_dry_run(request: Request) -> bool:
+    """Say whether everything but storing is to be done."""
+    chosen = request.query.get("dryRun", "")
+    if chosen not in ("", "All"):
+        message = f'Unsupported value: "{chosen}": supported values: "All"'
+        cause = Cause("FieldValueNotSupported", message, "dryRun")
+        raise invalid("CreateOptions", "", [cause], group="meta.k8s.io")
+    return chosen == "All"

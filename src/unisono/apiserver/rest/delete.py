@@ -14,12 +14,11 @@ from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, in
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse
-from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.context import ServerContext, is_dry_run
 from unisono.apiserver.rest.object_state import is_over
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
-from unisono.apiserver.rest.write_options import is_dry_run
 from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.times import seconds, timestamp

@@ -19,12 +19,11 @@ from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.request import Origin, Request, User
-from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.context import ServerContext, WriteOptions
 from unisono.apiserver.rest.patching import is_status_alone
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.subresources import Subresources
 from unisono.apiserver.rest.versions import shown
-from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer
 from unisono.apiserver.storage.record import Record
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from unisono.apiserver.errors import Cause, invalid
 from unisono.apiserver.objects import Json
 from unisono.apiserver.schema.fault import WRONG_TYPE, below
-from unisono.apiserver.schema.metadata import OBJECT_META
-from unisono.apiserver.schema.node import node_of
+from unisono.apiserver.schema.node import OBJECT_META, node_of
 from unisono.apiserver.schema.structure import compile_check
 
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")

@@ -28,10 +28,9 @@ from unisono.apiserver.rest.body import (
     parse_yaml,
     report_fields,
 )
-from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.context import ServerContext, WriteOptions
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import translator, unowned
-from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large, is_large
 from unisono.apiserver.schema.body_checks import refuse_deep
 from unisono.apiserver.storage.record import Record

@@ -9,19 +9,18 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.builtin.disruption_budgets import allowed_disruptions, selects
 from unisono.apiserver.builtin.metadata import check_metadata
+from unisono.apiserver.builtin.policy import allowed_disruptions, selects
 from unisono.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid
 from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import media_type, parse
-from unisono.apiserver.rest.context import ServerContext
+from unisono.apiserver.rest.context import ServerContext, WriteOptions, is_dry_run
 from unisono.apiserver.rest.delete import Deleter, Options
 from unisono.apiserver.rest.patching import JSON_PATCH, Patcher
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
-from unisono.apiserver.rest.write_options import WriteOptions, is_dry_run
 from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.times import timestamp

@@ -44,7 +44,7 @@ from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.apiserver.request import Origin, Request
 from unisono.apiserver.rest.body import report_fields
-from unisono.apiserver.rest.context import RequestContext, ServerContext
+from unisono.apiserver.rest.context import RequestContext, ServerContext, WriteOptions
 from unisono.apiserver.rest.object_state import (
     check_metadata_types,
     check_parts,
@@ -60,7 +60,6 @@ from unisono.apiserver.rest.size_limits import (
 )
 from unisono.apiserver.rest.spec_cache import CachedSpec, SpecCache
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored, translator, unowned
-from unisono.apiserver.rest.write_options import WriteOptions
 from unisono.apiserver.storage.record import Key, Record
 from unisono.apiserver.storage.store import TooLarge
 from unisono.apiserver.strategy import Strategy

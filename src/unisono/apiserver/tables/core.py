@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from unisono.apiserver.objects import Json
-from unisono.apiserver.tables.age import UNKNOWN, age
 from unisono.apiserver.tables.printer import (
     AGE,
     CREATED_AT,
@@ -27,7 +26,7 @@ from unisono.apiserver.tables.printer import (
     printer,
     wide,
 )
-from unisono.apiserver.times import seconds
+from unisono.apiserver.times import UNKNOWN, age, seconds
 
 
 def _data(settings: Mapping[str, Any], now: float) -> Content:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unisono.apiserver.tables.age import UNKNOWN
 from unisono.apiserver.tables.printer import (
     AGE,
     CREATED_AT,
@@ -22,6 +21,7 @@ from unisono.apiserver.tables.printer import (
     printer,
     selector_text,
 )
+from unisono.apiserver.times import UNKNOWN
 
 
 def _versions(definition: Mapping[str, Any], now: float) -> Content:

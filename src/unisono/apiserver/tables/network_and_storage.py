@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from unisono.apiserver.tables.age import UNKNOWN
 from unisono.apiserver.tables.printer import (
     AGE,
     NAME,
@@ -23,6 +22,7 @@ from unisono.apiserver.tables.printer import (
     selector_cell,
     wide,
 )
+from unisono.apiserver.times import UNKNOWN
 
 # So many stand in a cell, then "+ 2 more...".
 _MOST_HOSTS = 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono.apiserver.objects import Json
-from unisono.apiserver.tables.age import age
+from unisono.apiserver.times import age
 
 Content = str | int | float | bool | None
 Cell = Callable[[Mapping[str, Any], float], Content]  # takes the object and the time

@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.objects import Json
-from unisono.apiserver.tables import core, extensions, network_and_storage, pods, workloads
-from unisono.apiserver.tables.age import INVALID, duration
+from unisono.apiserver.tables import core, extensions, network_and_storage, workloads
 from unisono.apiserver.tables.core import EVENTS, by_time
 from unisono.apiserver.tables.jsonpath import compile_path, plain_names
 from unisono.apiserver.tables.printer import (
@@ -29,7 +28,7 @@ from unisono.apiserver.tables.printer import (
     inside,
     printer,
 )
-from unisono.apiserver.times import seconds
+from unisono.apiserver.times import INVALID, duration, seconds
 from unisono.kinds.shapes.served import Column, Served
 
 _META_VERSION = "meta.k8s.io/v1"
@@ -198,7 +197,7 @@ PRINTERS: Mapping[str, Printer] = {
     "/nodes": core.NODES,
     "/persistentvolumeclaims": network_and_storage.CLAIMS,
     "/persistentvolumes": network_and_storage.VOLUMES,
-    "/pods": pods.PODS,
+    "/pods": workloads.PODS,
     "/podtemplates": core.POD_TEMPLATES,
     "/replicationcontrollers": workloads.REPLICATION_CONTROLLERS,
     "/resourcequotas": core.RESOURCE_QUOTAS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from unisono.apiserver.tables.age import age
+from unisono.apiserver.times import age
 from unisono.cli.times import ahead as time_ahead
 from unisono.kinds.scalar import instant_ms
 

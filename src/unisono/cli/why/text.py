@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from unisono.apiserver.tables.age import age
+from unisono.apiserver.times import age
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
 from unisono.cli.times import ahead, clock_time

@@ -1,10 +1,8 @@
 """The Common Expression Language, as far as schemas use it, run on JSON values as they are.
 
-    tokens      text → words
-    syntax      the tree of an expression
-    parse       words → tree
+    parse       text → words → tree
     evaluate    tree → a Python function
-    operators, functions   what the words do
+    functions   what operators and functions do to values
 
 Why our own: handing an object to a foreign engine costs a microsecond per value, and a queue's
 workload has hundreds that its rules never look at. Here a rule costs what it reads. A loop also has

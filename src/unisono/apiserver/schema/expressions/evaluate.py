@@ -10,10 +10,17 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from unisono.apiserver.schema.expressions.functions import FUNCTIONS, MISSING, Maybe, present
-from unisono.apiserver.schema.expressions.operators import OPERATORS, equal, index, negative
-from unisono.apiserver.schema.expressions.parse import parse
-from unisono.apiserver.schema.expressions.syntax import (
+from unisono.apiserver.schema.expressions.functions import (
+    FUNCTIONS,
+    MISSING,
+    OPERATORS,
+    Maybe,
+    equal,
+    index,
+    negative,
+    present,
+)
+from unisono.apiserver.schema.expressions.parse import (
     Binary,
     Call,
     Choice,
@@ -28,6 +35,7 @@ from unisono.apiserver.schema.expressions.syntax import (
     Name,
     Select,
     Unary,
+    parse,
 )
 
 # What an expression that does not work out raises.

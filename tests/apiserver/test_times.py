@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono.apiserver.tables.age import age, duration
+from unisono.apiserver.times import age, duration
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEAR = 365 * DAY

@@ -6,7 +6,7 @@ import pytest
 
 from tests.control.stories import told
 from tests.support.control_world import World
-from unisono.apiserver.controllers import pod_gc
+from unisono.apiserver.controllers import garbage_collector
 from unisono.control.names import POD
 
 
@@ -21,7 +21,7 @@ def _pod(name: str, **metadata: object) -> dict[str, object]:
 
 
 def test_removes_the_oldest_ended_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_gc, "MOST_ENDED_PODS", 2)
+    monkeypatch.setattr(garbage_collector, "MOST_ENDED_PODS", 2)
 
     async def story(world: World) -> None:
         for name in ("counted", "first", "runs", "second", "third", "fourth"):

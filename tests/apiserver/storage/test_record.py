@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from unisono.apiserver.storage.decoded_cache import MOST_KNOWN_BYTES, DecodedCache
-from unisono.apiserver.storage.record import Record
+from unisono.apiserver.storage.record import MOST_KNOWN_BYTES, DecodedCache, Record
 
 
 def _record(name: str, size: int) -> Record:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.surroundings import Around, created, refusals
-from unisono.apiserver.builtin.services import NETWORK
+from unisono.apiserver.builtin.network_and_storage import NETWORK
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unisono.apiserver.conversion import convert
+from unisono.apiserver.rest.versions import convert
 
 Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.apiserver.conversion.shaped import objects_of
-from unisono.apiserver.conversion import convert
+from tests.apiserver.rest.shaped import objects_of
+from unisono.apiserver.rest.versions import convert
 from unisono.kinds.shapes.served import Served, served_kinds
 
 
