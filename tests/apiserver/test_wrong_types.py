@@ -13,8 +13,8 @@ from tests.apiserver.test_fuzz import samples, serving
 from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
 from unisono.apiserver.request import Request
-from unisono.kinds.managing import QUEUE_LABEL
 from unisono.kinds.shapes.served import Served
+from unisono.kinds.snapshot.candidates import QUEUE_LABEL
 from unisono.net.http.messages import Response
 
 Json = dict[str, Any]

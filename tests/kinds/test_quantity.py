@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unisono.engine.model.resources import UNLIMITED
-from unisono.kinds.quantity import NANO, Quantity, format_amount, parse
+from unisono.kinds.quantity import (
+    NANO,
+    Quantity,
+    first_of,
+    format_amount,
+    highest,
+    nano,
+    parse,
+    rounded,
+    total,
+    written,
+)
 
 SUFFIXES = {
     "n": Fraction(1, 10**9),
@@ -173,3 +184,29 @@ def test_amounts_are_printed_as_people_write_them(amount: int, resource: str, te
 def test_cpu_is_counted_in_thousandths_and_all_else_in_units() -> None:
     assert Quantity.from_raw("250m").amount("cpu") == 250
     assert Quantity.from_raw("250m").amount("nvidia.com/gpu") == 1
+
+
+def test_a_resource_list_is_read_exactly() -> None:
+    assert nano({"cpu": Quantity.from_raw("1n"), "gpu": Quantity.from_raw(2)}) == {
+        "cpu": 1,
+        "gpu": 2 * NANO,
+    }
+
+
+def test_rounding_is_up_and_per_resource() -> None:
+    assert rounded({"memory": NANO + 1, "cpu": 1}) == (("cpu", 1), ("memory", 2))
+
+
+def test_sums_and_maxima_are_over_all_names() -> None:
+    lists = [{"a": 1, "b": 5}, {"a": 2}]
+    assert total(lists) == {"a": 3, "b": 5}
+    assert highest(lists) == {"a": 2, "b": 5}
+    assert highest([]) == {}
+
+
+def test_the_first_list_wins() -> None:
+    assert first_of({"a": 1}, {"a": 2, "b": 3}) == {"a": 1, "b": 3}
+
+
+def test_amounts_are_written_as_people_write_them() -> None:
+    assert written(64 * 2**30 * NANO, "memory") == "64Gi memory"

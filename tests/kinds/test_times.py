@@ -7,7 +7,8 @@ import pytest
 from tests.kinds.snapshot.test_workloads import QUEUES, job
 from tests.support.manifests import NOW, sound, world
 from unisono.engine.model.names import Instant
-from unisono.kinds.times import active_seconds, instant_of, limit_ms, wrong_with_times
+from unisono.kinds.job_annotations import wrong_with_annotations
+from unisono.kinds.times import active_seconds, instant_of, limit_ms
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
@@ -91,9 +92,9 @@ def test_bad_values_are_problems_that_name_the_field() -> None:
     )
     (problem,) = world(bad, job("a")).problems
     assert problem.path == "metadata.annotations[unisono.dev/default-time-limit]"
-    assert list(wrong_with_times({"unisono.dev/begin": "x", "unisono.dev/time-limit": "5"})) == [
-        "metadata.annotations[unisono.dev/begin]"
-    ]
+    assert list(
+        wrong_with_annotations({"unisono.dev/begin": "x", "unisono.dev/time-limit": "5"})
+    ) == ["metadata.annotations[unisono.dev/begin]"]
 
 
 def test_a_queue_speaks_for_jobs_that_say_nothing() -> None:

@@ -36,10 +36,9 @@ from unisono.control.gangs import repair as repairing
 from unisono.control.job_kinds.batch.completion import parse_indexes
 from unisono.control.job_kinds.volcano.pods import port_of
 from unisono.engine.model.names import Instant
-from unisono.kinds import arrays, dependencies, spelling, times
+from unisono.kinds import job_annotations, karpenter, spelling, times
 from unisono.kinds.core import gpu_parts, pod_groups, topology
 from unisono.kinds.digits import whole_number
-from unisono.kinds.karpenter import node_pools
 from unisono.kinds.notes import Notes
 from unisono.kinds.policy import multifactor
 from unisono.kinds.quantity import Quantity
@@ -121,10 +120,10 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a time limit": (times.limit_ms, (ValueError,)),
     "an instant": (lambda text: times.instant_of(f"now+{text}", Instant(0)), (ValueError,)),
     "a dependency": (
-        lambda text: dependencies.read_dependencies(f"after:a+{text}", "ns"),
+        lambda text: job_annotations.read_dependencies(f"after:a+{text}", "ns"),
         (ValueError,),
     ),
-    "an array": (lambda text: arrays.read_array(f"a%{text}"), (ValueError,)),
+    "an array": (lambda text: job_annotations.read_array(f"a%{text}"), (ValueError,)),
     "a part of a GPU": (
         lambda text: gpu_parts.with_parts({}, {gpu_parts.KAI_FRACTION: text}),
         (),
@@ -154,14 +153,14 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     ),
     "a requirement": (
         lambda text: [
-            node_pools.requirement_of(
-                node_pools.MachineRequirement(key="a", operator=sign, values=(text,))
+            karpenter.requirement_of(
+                karpenter.MachineRequirement(key="a", operator=sign, values=(text,))
             )
             for sign in ("Gt", "Lt", "Gte", "Lte")
         ],
         (),
     ),
-    "a rate of interruptions": (node_pools._rate_milli, ()),
+    "a rate of interruptions": (karpenter._rate_milli, ()),
     "an API version": (lambda text: spelling._is_older(f"v{text}", "v1beta1"), ()),
     "a pattern": (lambda text: pattern_problem(f"a{{{text}}}"), ()),
     "a label selector": (lambda text: parse_labels(f"a > {text}"), (ApiError,)),

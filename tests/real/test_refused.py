@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
-from tests.kinds.test_intake import poked_at
+from tests.kinds.test_known import poked_at
 from tests.real.cluster import account, put, replica, there, unisono, until
 from tests.real.control_plane import ControlPlane
 from unisono.kube.mapping import EVENT

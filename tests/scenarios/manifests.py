@@ -25,7 +25,7 @@ from unisono.engine.state import changes
 from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.decode import decode, encode
-from unisono.kinds.kueue import versions
+from unisono.kinds.kueue import kinds as kueue_kinds
 from unisono.kinds.kueue.queues import ClusterQueue, ClusterQueueV1Beta1
 from unisono.kinds.snapshot.build import World, read_world
 
@@ -124,10 +124,10 @@ class Manifests:
         old, problems = decode(ClusterQueueV1Beta1, yaml.safe_load(text))
         if old is None:
             part.fail(f"is not in v1beta1: {problems}")
-        new = versions.upgrade_queue(old)
+        new = kueue_kinds.upgrade_queue(old)
         readings: Mapping[str, ClusterQueue | ClusterQueueV1Beta1] = {
-            versions.V1BETA2: new,
-            versions.V1BETA1: versions.downgrade_queue(new),
+            kueue_kinds.V1BETA2: new,
+            kueue_kinds.V1BETA1: kueue_kinds.downgrade_queue(new),
         }
         if version not in readings:
             part.fail(f"there is no version {version}; there are {', '.join(readings)}")

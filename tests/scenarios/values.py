@@ -55,7 +55,7 @@ from unisono.engine.model.workload import (
     PodSetAssignment,
     Workload,
 )
-from unisono.kinds.arrays import read_array
+from unisono.kinds.job_annotations import read_array
 
 DEFAULT_FLAVOR = FlavorName("f")
 _QUOTA = re.compile(r"(?P<nominal>[^/]+)(/bl(?P<bl>[^/]+))?(/ll(?P<ll>[^/]+))?")

@@ -13,8 +13,8 @@ from typing import Any
 
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
-from unisono.kinds.arrays import ARRAY
 from unisono.kinds.documents import read_documents
+from unisono.kinds.job_annotations import ARRAY
 from unisono.kinds.overriding import override
 from unisono.runtime.manifest_files import File, is_script
 from unisono.slurm.client import ApiAccess, ApiClient, ClientError

@@ -9,8 +9,7 @@ from unisono.control.actions import Json
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.decode import Problem, decode
-from unisono.kinds.intake import refuse, taken_in
-from unisono.kinds.known import KNOWN
+from unisono.kinds.known import KNOWN, refuse, taken_in
 from unisono.kinds.kueue.convert import raise_version
 from unisono.kinds.kueue.workload_rules import check_status
 from unisono.kinds.notes import Notes

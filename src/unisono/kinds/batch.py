@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from unisono.engine.model.workload import PodSet
-from unisono.kinds.core.conditions import TimedCondition, holds
+from unisono.kinds.conditions import TimedCondition, holds
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,

@@ -38,3 +38,16 @@ def condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
         if candidate.type == type_:
             found = candidate
     return found
+
+
+class TimedCondition(Condition, frozen=True, kw_only=True):
+    """A condition of a pod, a node, a job: the field names of all of them together."""
+
+    last_probe_time: Timestamp | None = None
+    last_update_time: Timestamp | None = None
+    last_heartbeat_time: Timestamp | None = None
+
+
+def holds(conditions: Iterable[Condition], *types: str) -> bool:
+    """Say whether a condition of one of these types is true."""
+    return any(one.type in types and one.is_true for one in conditions)

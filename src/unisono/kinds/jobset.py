@@ -12,8 +12,7 @@ from msgspec import Meta, field
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import JobTemplateSpec, PodCount, pods_at_once
-from unisono.kinds.conditions import Condition
-from unisono.kinds.core.conditions import holds
+from unisono.kinds.conditions import Condition, holds
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,

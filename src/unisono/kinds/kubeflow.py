@@ -11,7 +11,7 @@ from typing import Any
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import PodCount
-from unisono.kinds.core.conditions import TimedCondition, holds
+from unisono.kinds.conditions import TimedCondition, holds
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,

@@ -126,7 +126,7 @@ class MemberHooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHooks:
-    """How an object makes a gang of the pods that name it (`core.links`, `snapshot.pod_gangs`).
+    """How an object makes a gang of the pods that name it (`core.pod_groups`).
 
     An object may describe several gangs; pods then name a part of it, which is empty otherwise.
     """

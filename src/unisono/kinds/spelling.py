@@ -11,9 +11,9 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from unisono.kinds.core.versions import raise_pod_groups
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue import convert as kueue
-from unisono.kinds.pod_group_versions import raise_pod_groups
 from unisono.kinds.shapes.served import Served, served_kinds
 
 Json = dict[str, Any]

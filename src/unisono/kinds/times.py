@@ -20,8 +20,6 @@ import msgspec
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import LimitSource
-from unisono.kinds.arrays import ARRAY, read_array
-from unisono.kinds.dependencies import DEPENDS_ON, read_dependencies
 from unisono.kinds.notes import Notes
 from unisono.kinds.scalar import duration_ms, instant_ms, seconds_ms
 
@@ -32,8 +30,6 @@ DEADLINE = "unisono.dev/deadline"
 DEFAULT_LIMIT = "unisono.dev/default-time-limit"
 # On a Workload: the activeDeadlineSeconds of its job.
 ACTIVE_DEADLINE = "unisono.dev/active-deadline-seconds"
-# What a Workload has to repeat of its job.
-ON_JOBS = (TIME_LIMIT, TIME_MIN, BEGIN, DEADLINE, ARRAY, DEPENDS_ON)
 
 _UNLIMITED = frozenset({"0", "unlimited", "infinite"})
 _CLOCK = re.compile(r"(?:([0-9]{1,5})-)?([0-9]{1,7})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
@@ -140,27 +136,6 @@ def times_of(
 def default_limit_of(annotations: Mapping[str, str], notes: Notes) -> int | None:
     """Return how long jobs of a queue run that do not say so themselves."""
     return _limit_of(annotations, DEFAULT_LIMIT, notes)
-
-
-def wrong_with_times(annotations: Mapping[str, Any]) -> dict[str, str]:
-    """Return the annotations of ours that cannot be read, and why not."""
-    found: dict[str, str] = {}
-    for key in (TIME_LIMIT, TIME_MIN, DEFAULT_LIMIT, BEGIN, DEADLINE, ARRAY, DEPENDS_ON):
-        text = annotations.get(key)
-        if not isinstance(text, str):
-            continue
-        try:
-            if key in (TIME_LIMIT, TIME_MIN, DEFAULT_LIMIT):
-                limit_ms(text)
-            elif key == ARRAY:
-                read_array(text)
-            elif key == DEPENDS_ON:
-                read_dependencies(text, "default")
-            else:
-                instant_of(text, Instant(0))
-        except ValueError as reason:
-            found[f"metadata.annotations[{key}]"] = str(reason)
-    return found
 
 
 def active_seconds(job: Mapping[str, Any]) -> int | None:

@@ -22,7 +22,7 @@ from unisono.control.conditions import find, with_condition
 from unisono.engine.model.selection import Requirement, meets
 from unisono.engine.provisioning.catalogue import known_key
 from unisono.kinds.decode import decode
-from unisono.kinds.karpenter.node_pools import NodePool, pool_of, problem_of
+from unisono.kinds.karpenter import NodePool, pool_of, problem_of
 from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.catalog.nodes import machine_labels
 

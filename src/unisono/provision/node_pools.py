@@ -22,7 +22,7 @@ from unisono.engine.model.provisioning import MAX_PURCHASED_NODES, NodeClaim
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
-from unisono.kinds.karpenter.node_pools import NodePool, problem_of
+from unisono.kinds.karpenter import NodePool, problem_of
 from unisono.kinds.nearest import nearest
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kube.form import Key

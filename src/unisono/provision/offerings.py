@@ -23,7 +23,7 @@ from unisono.engine.model.provisioning import (
     Pool,
 )
 from unisono.kinds.decode import decode
-from unisono.kinds.karpenter.node_pools import NodePool, pool_of
+from unisono.kinds.karpenter import NodePool, pool_of
 from unisono.kinds.quantity import Quantity
 from unisono.kube.mapping import Kind
 from unisono.provision import keys

@@ -38,7 +38,7 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number
-from unisono.kinds.karpenter.node_overlays import Overlay
+from unisono.kinds.karpenter import Overlay
 from unisono.kinds.nearest import nearest
 from unisono.kinds.scalar import duration_ms
 from unisono.kinds.yaml_values import Unreadable, yaml_documents

@@ -11,7 +11,7 @@ from tests.control.job_kinds.test_kubeflow import torch
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.test_huge_counts import _ray, _ray_spec, _slurm
 from tests.control.training_world import gpu_node, job_set, replicated
-from tests.kinds.test_intake import poked_at
+from tests.kinds.test_known import poked_at
 from tests.support.control_objects import job
 from tests.support.control_world import World
 from unisono.control.actions import Note

@@ -14,7 +14,7 @@ import pytest
 from tests.control.job_kinds.test_kubeflow import torch
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, replicated
-from tests.kinds.test_intake import WORKLOAD, poked_at
+from tests.kinds.test_known import WORKLOAD, poked_at
 from tests.support.control_objects import job, node, queue
 from unisono.cli.why.answer import answer
 from unisono.cli.why.read import Found

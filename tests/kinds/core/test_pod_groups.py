@@ -1,9 +1,157 @@
-"""Pods that stand for themselves."""
+"""Which group a pod is of, which of its pods are alike, and pods that stand for themselves."""
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.manifests import ReadJob, job, read
-from unisono.kinds.core.pod_groups import MEMBERS
+from unisono.kinds.core.pod_groups import (
+    MEMBERS,
+    GroupLink,
+    alike,
+    group_link,
+    set_of_pods,
+    task_of,
+)
+from unisono.kinds.core.schema import Pod
+
+
+def linked_pod(meta: str = "", spec: str = "") -> Pod:
+    made: Pod = read(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p0{meta}}}\n"
+        f"spec: {{containers: [{{name: c}}]{spec}}}\n"
+    )
+    return made
+
+
+UPSTREAM = ", schedulingGroup: {podGroupName: g}"
+OLD = ", workloadRef: {name: w, podGroup: g}"
+LABEL = "scheduling.x-k8s.io/pod-group: g"
+ANNOTATION = "scheduling.k8s.io/group-name: g"
+
+
+@pytest.mark.parametrize(
+    ("meta", "spec", "link", "workload"),
+    [
+        ("", UPSTREAM, GroupLink("PodGroup.scheduling.k8s.io", "g"), "podgroup-g"),
+        ("", OLD, GroupLink("Workload.scheduling.k8s.io", "w", "g"), "workload-w-g"),
+        (
+            "",
+            ", workloadRef: {name: w, podGroup: g, podGroupReplicaKey: r}",
+            GroupLink("Workload.scheduling.k8s.io", "w", "g", "r"),
+            "workload-w-g-r",
+        ),
+        (
+            f", labels: {{{LABEL}}}",
+            "",
+            GroupLink("PodGroup.scheduling.x-k8s.io", "g"),
+            "podgroup-g",
+        ),
+        (
+            f", annotations: {{{ANNOTATION}}}",
+            "",
+            GroupLink("PodGroup.scheduling.volcano.sh", "g"),
+            "podgroup-g",
+        ),
+        (
+            ", annotations: {scheduling.volcano.sh/group-name: g}",
+            "",
+            GroupLink("PodGroup.scheduling.volcano.sh", "g"),
+            "podgroup-g",
+        ),
+    ],
+)
+def test_every_api_has_its_own_link(meta: str, spec: str, link: GroupLink, workload: str) -> None:
+    found = group_link(linked_pod(meta, spec))
+    assert found == link
+    assert found.workload == workload
+
+
+def test_the_first_link_counts() -> None:
+    both = f", labels: {{{LABEL}}}, annotations: {{{ANNOTATION}}}"
+    found = group_link(linked_pod(both))
+    assert found is not None
+    assert found.kind == "PodGroup.scheduling.x-k8s.io"
+    found = group_link(linked_pod(both, UPSTREAM + OLD))
+    assert found is not None
+    assert found.kind == "PodGroup.scheduling.k8s.io"
+
+
+def test_most_pods_have_none() -> None:
+    assert group_link(linked_pod()) is None
+    assert group_link(linked_pod(spec=", schedulingGroup: {}")) is None
+
+
+def test_tasks() -> None:
+    assert task_of(linked_pod()) == ""
+    assert task_of(linked_pod(", annotations: {volcano.sh/task-spec: worker}")) == "worker"
+    assert task_of(linked_pod(", labels: {volcano.sh/task-spec: worker}")) == "worker"
+
+
+def pod_like(name: str, labels: str = "", spec: str = "", cpu: int = 1) -> Pod:
+    made: Pod = read(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{labels}}}}}\n"
+        f"spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]{spec}}}\n"
+    )
+    return made
+
+
+def names(groups: list[list[Pod]]) -> list[list[str]]:
+    return [[pod.metadata.name for pod in group] for group in groups]
+
+
+AWAY = (
+    ", affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
+    " [{topologyKey: rack, labelSelector: {matchLabels: {role: boss}}}]}}"
+)
+
+
+def test_pods_that_ask_for_the_same_are_alike() -> None:
+    pods = [
+        pod_like("a"),
+        pod_like("b", cpu=2),
+        pod_like("c"),
+        pod_like("d", spec=", nodeSelector: {zone: a}"),
+    ]
+    assert names(alike(pods)) == [["a", "c"], ["b"], ["d"]]
+
+
+def test_a_host_port_makes_a_difference_and_a_container_port_none() -> None:
+    def listening(name: str, port: str) -> Pod:
+        made: Pod = read(
+            f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n"
+            f"spec: {{containers: [{{name: c, ports: [{{{port}}}]}}]}}\n"
+        )
+        return made
+
+    pods = [
+        listening("a", "containerPort: 1"),
+        listening("b", "containerPort: 2"),
+        listening("c", "containerPort: 1, hostPort: 1"),
+    ]
+    assert names(alike(pods)) == [["a", "b"], ["c"]]
+
+
+def test_labels_count_only_where_a_rule_looks_at_them() -> None:
+    plain = [pod_like("a", "role: boss, index: '0'"), pod_like("b", "role: worker, index: '1'")]
+    assert names(alike(plain)) == [["a", "b"]]
+    assert names(alike(plain, keys=["index"])) == [["a"], ["b"]]
+    ruled = [pod_like("a", "role: boss", AWAY), pod_like("b", "role: worker", AWAY)]
+    assert names(alike(ruled)) == [["a"], ["b"]]
+
+
+def test_pods_can_be_kept_apart() -> None:
+    pods = [pod_like("a"), pod_like("b"), pod_like("c")]
+    assert names(alike(pods, apart=lambda one: one.metadata.name == "b")) == [["a", "c"], ["b"]]
+
+
+def test_a_set_has_the_labels_that_all_of_its_pods_have() -> None:
+    pods = [pod_like("a", "app: x, index: '0'"), pod_like("b", "app: x, index: '1', more: z")]
+    made = set_of_pods(pods, "main", 2)
+    assert made.template.metadata.labels == {"app": "x"}
+    assert (made.name, made.count, made.path) == ("main", 2, "")
+    assert set_of_pods(pods[:1], "main", 1).template.metadata.labels == {"app": "x", "index": "0"}
+
 
 COUNT = "kueue.x-k8s.io/pod-group-total-count"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.manifests import read
-from unisono.kinds.core.limits import namespace_limits
+from unisono.kinds.core.limit_ranges import namespace_limits
 from unisono.kinds.core.requests import PodCost, PodCosting, pod_cost
 from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode

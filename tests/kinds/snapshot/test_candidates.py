@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.kinds.snapshot.test_local_queues import job as queued_job
+from tests.kinds.snapshot.test_local_queues import queued, queues
 from tests.support.manifests import sound
 from unisono.kinds.snapshot.build import World
 
@@ -172,3 +174,22 @@ def test_a_workload_of_the_gang_counts_instead_of_it() -> None:
     )
     other = "{apiVersion: v1, kind: Pod, name: other}"
     assert names(sound(QUEUES, NODE, named, workload(other))) == ["default/job-j-12345"]
+
+
+OWNED = ", ownerReferences: [{apiVersion: %s, kind: %s, name: %s}]"
+
+
+def test_what_belongs_to_a_job_is_that_jobs_business() -> None:
+    job_set = (
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+        "metadata: {name: s, namespace: team, labels: {kueue.x-k8s.io/queue-name: lq}}\n"
+        "spec: {replicatedJobs: [{name: r, template: {spec: {template: {spec:"
+        " {containers: [{name: c}]}}}}}]}\n"
+    )
+    owned = queued_job("lq", meta=OWNED % ("jobset.x-k8s.io/v1alpha2", "JobSet", "s"))
+    assert list(queued(sound(queues("lq"), job_set, owned))) == ["team/jobset-s"]
+    # An owner that nobody showed us cannot speak for it.
+    assert list(queued(sound(queues("lq"), owned))) == ["team/job-j"]
+    # A CronJob is an owner, but no job of ours.
+    other = queued_job("lq", meta=OWNED % ("batch/v1", "CronJob", "c"))
+    assert list(queued(sound(queues("lq"), other))) == ["team/job-j"]

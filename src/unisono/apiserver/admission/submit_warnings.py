@@ -39,7 +39,7 @@ from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context
 from unisono.kinds.decode import decode
-from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
+from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.priorities import PRIORITY_LABEL
@@ -47,8 +47,8 @@ from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
 from unisono.kinds.resource_rules import ResourceRules
 from unisono.kinds.shapes.served import Served, served_kinds
+from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.submission import is_managed, is_selected, total_requests, why_never
-from unisono.kinds.times import wrong_with_times
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"
@@ -66,7 +66,7 @@ _CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
 
 def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
     """Yield warnings about a new object."""
-    for path, reason in wrong_with_times(at(obj, "metadata", "annotations")).items():
+    for path, reason in wrong_with_annotations(at(obj, "metadata", "annotations")).items():
         yield f"{path}: {reason}"
     if served.key == LOCAL_QUEUES:
         yield from _about_local_queue(obj, context)

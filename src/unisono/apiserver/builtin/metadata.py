@@ -25,6 +25,7 @@ from unisono.apiserver.builtin.field_errors import (
 from unisono.apiserver.builtin.fields import at, numbered
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json
+from unisono.apiserver.text_cache import cached_if_short
 from unisono.kinds.meta import (
     wrong_with_dns_label,
     wrong_with_label_key,
@@ -32,7 +33,6 @@ from unisono.kinds.meta import (
     wrong_with_subdomain,
 )
 from unisono.kinds.shapes.served import Served
-from unisono.kinds.text_cache import cached_if_short
 
 MAX_ANNOTATION_BYTES = 262_144
 # Of finalizers, owners and entries of managedFields. Each finalizer is a controller that has to act

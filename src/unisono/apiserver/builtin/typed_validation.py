@@ -15,8 +15,7 @@ from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import Problem
-from unisono.kinds.intake import examine
-from unisono.kinds.known import KNOWN
+from unisono.kinds.known import KNOWN, examine
 from unisono.kinds.notes import Finding
 from unisono.kinds.overriding import override
 from unisono.kinds.registry import Kind

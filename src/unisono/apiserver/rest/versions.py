@@ -11,10 +11,15 @@ from unisono.apiserver.catalogue import Catalogue, Resource
 from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.managed_fields import Translate
 from unisono.apiserver.storage.record import Record
-from unisono.kinds.autoscaler_versions import lower_autoscaler, raise_autoscaler
-from unisono.kinds.event_faces import to_core_event, to_new_event
+from unisono.kinds.core.versions import (
+    lower_autoscaler,
+    lower_pod_groups,
+    raise_autoscaler,
+    raise_pod_groups,
+    to_core_event,
+    to_new_event,
+)
 from unisono.kinds.kueue import convert as kueue
-from unisono.kinds.pod_group_versions import lower_pod_groups, raise_pod_groups
 from unisono.kinds.shapes.shape import Shape
 
 

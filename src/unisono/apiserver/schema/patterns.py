@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Protocol, cast
 
-from unisono.kinds.text_cache import cached_if_short
+from unisono.apiserver.text_cache import cached_if_short
 
 # A pattern that is longer is a mistake or an attack; the longest in use have some 300 characters.
 _MAX_PATTERN = 4096

@@ -10,9 +10,9 @@ from unisono.apiserver.schema.fault import Fault, quoted, wrong_type
 from unisono.apiserver.schema.formats import FORMATS, RANGES
 from unisono.apiserver.schema.node import Node, Pass
 from unisono.apiserver.schema.patterns import matcher
+from unisono.apiserver.text_cache import cached_if_short
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.text_cache import cached_if_short
 
 Faults = list[Fault] | None
 # Says what is wrong with a value of the right type.

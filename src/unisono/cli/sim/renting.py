@@ -42,7 +42,7 @@ def terms_of(path: Path) -> ProvisioningRules:
     """Return what can be bought by a file, how soon, and for how long machines stay."""
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode
-    from unisono.kinds.karpenter.node_pools import NodePool, pool_of
+    from unisono.kinds.karpenter import NodePool, pool_of
     from unisono.provision.catalog.offers import market_of, merged, regions_of
     from unisono.provision.catalog.overlays import usable_overlays, with_devices
     from unisono.provision.keys import CLOUD

@@ -33,7 +33,7 @@ from unisono.control.jobs.controller import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.kinds.device_faults import fault_of
 from unisono.kinds.digits import whole_number
-from unisono.kinds.intake import wrong_with
+from unisono.kinds.known import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 
 Json = dict[str, Any]

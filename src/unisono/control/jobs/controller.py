@@ -37,8 +37,8 @@ from unisono.control.jobs.workload import (
 )
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.buying import DISRUPTABLE
-from unisono.kinds.intake import wrong_with
+from unisono.kinds.job_annotations import DISRUPTABLE
+from unisono.kinds.known import wrong_with
 from unisono.kinds.kueue.workloads import MOST_SETS
 from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.form import Key

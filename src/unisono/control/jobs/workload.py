@@ -10,11 +10,11 @@ from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.buying import BUYING
 from unisono.kinds.digits import whole_number
+from unisono.kinds.job_annotations import BUYING, ON_JOBS
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
 from unisono.kinds.policy.multifactor import HOLD, PREFIX, WORDS, turn_words
-from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
+from unisono.kinds.times import ACTIVE_DEADLINE, active_seconds
 from unisono.kube.mapping import Kind
 
 # Whether a priority class counts in a namespace (`queues.Queues.may_name`).

@@ -15,9 +15,7 @@ from unisono.control.jobs.adapter import PodSetOfJob, with_topology
 from unisono.control.manifests import LiveContext
 from unisono.control.pod_gangs.links import Gang
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.core.links import VOLCANO_TASK
-from unisono.kinds.core.pod_groups import FAST_ADMISSION, TOTAL_COUNT
-from unisono.kinds.core.roles import ROLE_HASH
+from unisono.kinds.core.pod_groups import FAST_ADMISSION, ROLE_HASH, TOTAL_COUNT, VOLCANO_TASK
 from unisono.kinds.digits import whole_number
 from unisono.kinds.gang_rules import GangRules, least_of_each
 from unisono.kinds.known import KNOWN

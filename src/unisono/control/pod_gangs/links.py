@@ -1,4 +1,4 @@
-"""Which gang a pod is of, if it is not one of a job's (`kinds.core.links`).
+"""Which gang a pod is of, if it is not one of a job's (`kinds.core.pod_groups`).
 
 label kueue.x-k8s.io/queue-name                  a gang of one, admitted by a queue
   … and kueue.x-k8s.io/pod-group-name            all pods of that name
@@ -15,8 +15,7 @@ from typing import NamedTuple
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.job_kinds import volcano
-from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
-from unisono.kinds.core.pod_groups import GROUP_NAME
+from unisono.kinds.core.pod_groups import COSCHEDULING_LABEL, GROUP_NAME, VOLCANO_ANNOTATIONS
 from unisono.kube.mapping import Kind
 
 COSCHEDULING = Kind("scheduling.x-k8s.io/v1alpha1", "PodGroup")

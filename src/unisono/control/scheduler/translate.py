@@ -52,10 +52,11 @@ from unisono.engine.state import changes
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.nodes import node_of
+from unisono.kinds.core.pod_groups import set_of_pods
 from unisono.kinds.core.pod_sets import costing_of, pod_sets
 from unisono.kinds.core.requests import pod_cost
-from unisono.kinds.core.roles import set_of_pods
 from unisono.kinds.core.selection import labels_of
+from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -70,8 +71,7 @@ from unisono.kinds.kueue.workload_rules import (
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_DOOR
-from unisono.kinds.times import wrong_with_times
-from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
+from unisono.kinds.volcano.network_topology import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -400,7 +400,7 @@ class Translator:
         yield from self._door(metadata["namespace"], written.spec.queue_name)
         made = self._asked(written, metadata, is_known=is_known)
         made = self.limits.filled_in(made, written)
-        wrong = wrong_with_times(written.metadata.annotations)
+        wrong = wrong_with_annotations(written.metadata.annotations)
         if wrong:
             text = "; ".join(f"{path}: {reason}" for path, reason in wrong.items())
             made = msgspec.structs.replace(made, misconfigured=text)

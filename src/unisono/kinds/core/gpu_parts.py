@@ -19,9 +19,8 @@ from fractions import Fraction
 
 from unisono.engine.model.resources import MAX_GPUS, WHOLE_GPU, share_of
 from unisono.engine.model.selection import AffinityTerm, Requirement
-from unisono.kinds.core.nano import Nano
 from unisono.kinds.digits import whole_number
-from unisono.kinds.quantity import NANO
+from unisono.kinds.quantity import NANO, Nano
 
 GPU = "nvidia.com/gpu"
 PART = str(share_of(GPU))

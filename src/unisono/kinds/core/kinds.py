@@ -1,73 +1,95 @@
-"""What the registry knows of Kubernetes' own kinds, and the rules their field types cannot say."""
+"""What the registry knows of Kubernetes' own kinds, and those that need no module of their own:
+namespaces, priority classes and runtime classes.
+
+Field names as in Kubernetes; what no decision reads is `Any`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from unisono.kinds.core.cluster import (
-    LimitRange,
-    LimitRangeItem,
-    Namespace,
-    Node,
-    PriorityClass,
-    RuntimeClass,
-)
+from msgspec import Meta
+
+from unisono.kinds.core.limit_ranges import LimitRange, check_limit_range
+from unisono.kinds.core.nodes import Node, check_node
 from unisono.kinds.core.pod_groups import MEMBERS, check_pod
 from unisono.kinds.core.schema import Pod
-from unisono.kinds.core.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from unisono.kinds.core.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from unisono.kinds.decode import Schema
+from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.quantity import Quantity
+from unisono.kinds.quantity import Quantity, check_not_negative
 from unisono.kinds.registry import Kind
 
 
-def _check_not_negative(resources: Mapping[str, Quantity], path: str, notes: Notes) -> None:
-    for name, quantity in resources.items():
-        if quantity.nano < 0:
-            notes.problem(f"{path}[{name}]", f"is {quantity.text}; it must not be negative")
+class NamespaceSpec(Schema, frozen=True, kw_only=True):
+    """What keeps a namespace from going away."""
+
+    finalizers: tuple[str, ...] = ()
 
 
-def _check_node(node: Node, notes: Notes) -> None:
-    _check_not_negative(node.status.allocatable, "status.allocatable", notes)
-    _check_not_negative(node.status.capacity, "status.capacity", notes)
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(node.spec.taints):
-        if (taint.key, taint.effect) in seen:
-            notes.problem(f"spec.taints[{index}]", f"{taint.key}:{taint.effect} is there twice")
-        seen.add((taint.key, taint.effect))
+class NamespaceStatus(Schema, frozen=True, kw_only=True):
+    """Whether a namespace is there or going away."""
+
+    phase: Literal["Active", "Terminating", ""] = ""
+    conditions: tuple[Any, ...] = ()
+
+
+class Namespace(Schema, frozen=True, kw_only=True):
+    """A namespace; its labels decide which cluster queues it may use."""
+
+    api_version: str = "v1"
+    kind: str = "Namespace"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class PriorityClass(Schema, frozen=True, kw_only=True):
+    """A name for a pod priority."""
+
+    api_version: str = "scheduling.k8s.io/v1"
+    kind: str = "PriorityClass"
+    metadata: ObjectMeta = ObjectMeta()
+    value: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+    global_default: bool = False
+    description: str = ""
+    preemption_policy: str | None = None
+
+
+class RuntimeClass(Schema, frozen=True, kw_only=True):
+    """A container runtime, and what running a pod with it costs on top (node.k8s.io/v1)."""
+
+    api_version: str = "node.k8s.io/v1"
+    kind: str = "RuntimeClass"
+    metadata: ObjectMeta = ObjectMeta()
+    handler: str = ""
+    overhead: RuntimeOverhead | None = None
+    scheduling: RuntimeScheduling | None = None
+
+
+class RuntimeOverhead(Schema, frozen=True, kw_only=True):
+    """Resources that every pod of a runtime class uses besides its containers."""
+
+    pod_fixed: Mapping[str, Quantity] = {}
+
+
+class RuntimeScheduling(Schema, frozen=True, kw_only=True):
+    """Where pods of a runtime class may run."""
+
+    node_selector: Mapping[str, str] = {}
+    tolerations: tuple[Any, ...] = ()
 
 
 def _check_runtime_class(runtime: RuntimeClass, notes: Notes) -> None:
     if runtime.overhead is not None:
-        _check_not_negative(runtime.overhead.pod_fixed, "overhead.podFixed", notes)
-
-
-def _check_limit_range(limit_range: LimitRange, notes: Notes) -> None:
-    for index, item in enumerate(limit_range.spec.limits):
-        _check_limit_range_item(item, f"spec.limits[{index}]", notes)
-
-
-def _check_limit_range_item(item: LimitRangeItem, path: str, notes: Notes) -> None:
-    """Report bounds that contradict each other: min, default request, default and max must rise."""
-    rising = (
-        ("min", item.min),
-        ("defaultRequest", item.default_request),
-        ("default", item.default),
-        ("max", item.max),
-    )
-    for name, resources in (*rising, ("maxLimitRequestRatio", item.max_limit_request_ratio)):
-        _check_not_negative(resources, f"{path}.{name}", notes)
-    for place, (lower_name, lower) in enumerate(rising):
-        for upper_name, upper in rising[place + 1 :]:
-            for resource in sorted(lower.keys() & upper.keys()):
-                if lower[resource].nano > upper[resource].nano:
-                    at = f"{path}.{lower_name}[{resource}]"
-                    more = f"is {lower[resource].text}, more than {upper_name}"
-                    notes.problem(at, f"{more}, which is {upper[resource].text}")
+        check_not_negative(runtime.overhead.pod_fixed, "overhead.podFixed", notes)
 
 
 KINDS = (
     Kind(group="", version="v1", kind="Namespace", struct=Namespace, namespaced=False),
-    Kind(group="", version="v1", kind="Node", struct=Node, namespaced=False, check=_check_node),
+    Kind(group="", version="v1", kind="Node", struct=Node, namespaced=False, check=check_node),
     Kind(
         group="",
         version="v1",
@@ -83,7 +105,7 @@ KINDS = (
         kind="LimitRange",
         struct=LimitRange,
         namespaced=True,
-        check=_check_limit_range,
+        check=check_limit_range,
     ),
     Kind(
         group="scheduling.k8s.io",

@@ -1,4 +1,4 @@
-"""Nodes: from a `v1` Node to a row that placement can fill.
+"""Nodes: as `v1` has them, and as a row that placement can fill.
 
     allocatable    what pods may take; where it is missing, the capacity
     taints         those written down, and those that Kubernetes derives from conditions:
@@ -15,14 +15,73 @@ Spec placement §5.2 and §5.4.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
 
 from unisono.engine.model import node as engine
+from unisono.engine.model import selection
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts, bounded
-from unisono.engine.model.selection import Taint
-from unisono.kinds.conditions import condition
-from unisono.kinds.core.cluster import Node
+from unisono.kinds.conditions import TimedCondition, condition
 from unisono.kinds.core.selection import labels_of
+from unisono.kinds.decode import Schema
+from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.notes import Notes
+from unisono.kinds.quantity import Quantity, check_not_negative
+from unisono.kinds.scalar import Timestamp
+
+
+class Taint(Schema, frozen=True, kw_only=True):
+    """A mark that keeps pods away unless they tolerate it."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    time_added: Timestamp | None = None
+
+
+class NodeSpec(Schema, frozen=True, kw_only=True):
+    """What an operator says about a node."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    provider_id: str = msgspec.field(default="", name="providerID")
+    pod_cidr: str = msgspec.field(default="", name="podCIDR")
+    pod_cidrs: tuple[str, ...] = msgspec.field(default=(), name="podCIDRs")
+    external_id: str = msgspec.field(default="", name="externalID")
+    config_source: Any = None
+    pod_preemption_policy: Any = None
+
+
+class NodeStatus(Schema, frozen=True, kw_only=True):
+    """What a node has and how it feels."""
+
+    capacity: Mapping[str, Quantity] = {}
+    allocatable: Mapping[str, Quantity] = {}
+    conditions: tuple[TimedCondition, ...] = ()
+    phase: str = ""
+    addresses: tuple[Any, ...] = ()
+    daemon_endpoints: Any = None
+    node_info: Any = None
+    images: tuple[Any, ...] = ()
+    volumes_in_use: tuple[Any, ...] = ()
+    volumes_attached: tuple[Any, ...] = ()
+    config: Any = None
+    runtime_handlers: tuple[Any, ...] = ()
+    features: Any = None
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(Schema, frozen=True, kw_only=True):
+    """A machine."""
+
+    api_version: str = "v1"
+    kind: str = "Node"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
 
 _PREFIX = "node.kubernetes.io/"
 # Which status of which condition makes which taint; all of them keep new pods away.
@@ -59,8 +118,8 @@ def node_of(node: Node, more_labels: Mapping[str, str]) -> engine.Node:
     )
 
 
-def _taints(node: Node) -> tuple[Taint, ...]:
-    written = [Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints]
+def _taints(node: Node) -> tuple[selection.Taint, ...]:
+    written = [selection.Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints]
     known = {(taint.key, taint.effect) for taint in written}
     derived = [
         name
@@ -70,7 +129,7 @@ def _taints(node: Node) -> tuple[Taint, ...]:
     if node.spec.unschedulable:
         derived.append("unschedulable")
     keys = [f"{_PREFIX}{name}" for name in derived if (_PREFIX + name, "NoSchedule") not in known]
-    return (*written, *(Taint(key) for key in keys))
+    return (*written, *(selection.Taint(key) for key in keys))
 
 
 def _is_ready(node: Node) -> bool:
@@ -80,3 +139,14 @@ def _is_ready(node: Node) -> bool:
         return False
     ready = condition(node.status.conditions, "Ready")
     return ready is None or ready.is_true
+
+
+def check_node(node: Node, notes: Notes) -> None:
+    """Report negative amounts, and taints that are there twice."""
+    check_not_negative(node.status.allocatable, "status.allocatable", notes)
+    check_not_negative(node.status.capacity, "status.capacity", notes)
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(node.spec.taints):
+        if (taint.key, taint.effect) in seen:
+            notes.problem(f"spec.taints[{index}]", f"{taint.key}:{taint.effect} is there twice")
+        seen.add((taint.key, taint.effect))

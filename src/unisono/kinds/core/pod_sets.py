@@ -15,7 +15,7 @@ from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import MAX_AMOUNT, MAX_COUNT, MAX_TOTAL, Amounts, amounts
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.core.gpu_parts import with_models
-from unisono.kinds.core.limits import namespace_limits
+from unisono.kinds.core.limit_ranges import namespace_limits
 from unisono.kinds.core.neighbours import ignored, neighbourhood
 from unisono.kinds.core.requests import PLAIN_COSTING, PodCosting, pod_cost
 from unisono.kinds.core.schema import PodTemplateSpec, ResourceList

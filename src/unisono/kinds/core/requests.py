@@ -20,9 +20,15 @@ import msgspec
 
 from unisono.engine.model.resources import Amounts
 from unisono.kinds.core.gpu_parts import PART_WORDS, with_parts
-from unisono.kinds.core.limits import NO_LIMITS, NamespaceLimits, Needs, violations, with_defaults
-from unisono.kinds.core.nano import Nano, beyond, first_of, highest, nano, rounded, total, written
+from unisono.kinds.core.limit_ranges import (
+    NO_LIMITS,
+    NamespaceLimits,
+    Needs,
+    violations,
+    with_defaults,
+)
 from unisono.kinds.core.schema import Container, PodSpec, ResourceList, ResourceRequirements
+from unisono.kinds.quantity import Nano, beyond, first_of, highest, nano, rounded, total, written
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, charged
 
 

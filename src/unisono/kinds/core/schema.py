@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from unisono.kinds.core.conditions import TimedCondition
+from unisono.kinds.conditions import TimedCondition
 from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.quantity import Quantity

@@ -16,7 +16,7 @@ from unisono.engine.model import selection as engine_selection
 from unisono.engine.model import snapshot as engine_snapshot
 from unisono.engine.model.names import FlavorName
 from unisono.kinds.conditions import Condition
-from unisono.kinds.core.cluster import Taint
+from unisono.kinds.core.nodes import Taint
 from unisono.kinds.core.schema import Toleration
 from unisono.kinds.core.selection import labels_of, tolerations_of
 from unisono.kinds.core.validate import check_tolerations

@@ -33,6 +33,7 @@ from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
+from unisono.kinds.job_annotations import read_job_annotations
 from unisono.kinds.kueue.queue_order import moves_back
 from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
@@ -44,7 +45,6 @@ from unisono.kinds.kueue.workloads import (
 )
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
-from unisono.kinds.said import read_said
 from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.times import ACTIVE_DEADLINE
 
@@ -179,7 +179,7 @@ def workload_of(
     replaces = annotations.get(REPLACES, "")
     longest = workload.spec.maximum_execution_time_seconds
     preemptions, may_preempt_at = _preemptions(workload, policy)
-    said = read_said(
+    from_annotations = read_job_annotations(
         workload.metadata,
         context.namespace,
         context.notes,
@@ -213,7 +213,7 @@ def workload_of(
         if workload.metadata.owner_references
         else "",
     )
-    return said.of(made)
+    return from_annotations.applied_to(made)
 
 
 def _active_seconds(annotations: Mapping[str, str]) -> int | None:

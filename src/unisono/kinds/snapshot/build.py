@@ -24,8 +24,7 @@ from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.documents import Document, Documents, read_documents
-from unisono.kinds.karpenter.node_overlays import Overlay, overlay_of, problem_of_overlay
-from unisono.kinds.karpenter.node_pools import pool_of
+from unisono.kinds.karpenter import Overlay, overlay_of, pool_of, problem_of_overlay
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
@@ -43,7 +42,7 @@ from unisono.kinds.snapshot.local_queues import UNLIMITED, Doors
 from unisono.kinds.snapshot.node_assignment import hosts_of
 from unisono.kinds.snapshot.workloads import Surroundings, populate
 from unisono.kinds.times import default_limit_of
-from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
+from unisono.kinds.volcano.network_topology import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE
 
 _POLICY_KINDS = frozenset(

@@ -7,7 +7,8 @@
     a pod by itself                           is one, `pod-NAME`
 
 Left out are objects that belong to a job which was given as well, jobs that are over, and jobs
-whose Workload was given: that one knows more.
+whose Workload was given: that one knows more (spec quota §16).
+Which queue each of them is in is worked out in `local_queues`.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unisono.kinds.asked import Asked
-from unisono.kinds.core.links import GroupLink, group_link
-from unisono.kinds.core.pod_groups import group_of
-from unisono.kinds.managing import QUEUE_LABEL, has_managed_owner
+from unisono.kinds.core.pod_groups import GroupLink, group_link, group_of
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.registry import OUR_SCHEDULERS, Context, JobHooks, MemberHooks, Registry
 from unisono.kinds.snapshot.bound_pods import BoundPods
-from unisono.kinds.snapshot.pod_gangs import Gang, Part, read_gang
+from unisono.kinds.snapshot.pod_gangs import Asked, Gang, Part, read_gang
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+QUEUE_LABEL_PATH = f"metadata.labels[{QUEUE_LABEL}]"
+DEFAULT_QUEUE = "default"
 KUEUE_WORKLOAD = "Workload.kueue.x-k8s.io"
 _MOST_COMPOSITES = 8  # Kubernetes allows a depth of four
 
@@ -111,7 +112,7 @@ def _all(objects: Objects, registry: Registry, bound: BoundPods) -> Iterator[Can
     found: list[Candidate] = []
     for entry in objects.all():
         hooks = entry.kind.job or entry.kind.members
-        if hooks is None or has_managed_owner(entry, objects, registry):
+        if hooks is None or _has_managed_owner(entry, objects, registry):
             continue
         if isinstance(hooks, JobHooks):
             name = f"{entry.kind.kind.lower()}-{entry.name}"
@@ -222,3 +223,14 @@ def _is_owner(candidate: Candidate, owned: set[tuple[str, str, str, str]]) -> bo
         (entry.kind.group, entry.kind.kind, entry.namespace, entry.metadata.name) in owned
         for entry in (candidate.entry, *candidate.pods)
     )
+
+
+def _has_managed_owner(entry: Entry, objects: Objects, registry: Registry) -> bool:
+    """Say whether a job or pod belongs to a job that was given, too."""
+    for owner in entry.metadata.owner_references:
+        kind = registry.kinds.get((owner.api_version, owner.kind))
+        if kind is None or kind.job is None:
+            continue
+        if objects.exists(f"{kind.kind}.{kind.group}", owner.name, namespace=entry.namespace):
+            return True
+    return False

@@ -22,10 +22,9 @@ from unisono.engine.model.names import LocalQueueKey, QueueName
 from unisono.engine.model.queue import ClusterQueue, LocalQueue
 from unisono.engine.model.selection import LabelSelector, label_map, selects
 from unisono.engine.model.snapshot import Namespace
-from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL_PATH
 from unisono.kinds.objects import Objects
 from unisono.kinds.policy.settings import Settings
-from unisono.kinds.snapshot.candidates import Candidate
+from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL_PATH, Candidate
 from unisono.kinds.volcano.queues import cluster_queue_of
 
 UNLIMITED = ClusterQueue(

@@ -23,10 +23,8 @@ import msgspec
 
 from unisono.engine.model.selection import selects
 from unisono.engine.model.workload import PodSet, TopologyRequest
-from unisono.kinds.asked import Asked
-from unisono.kinds.core.links import GroupLink, task_of
+from unisono.kinds.core.pod_groups import ROLE_HASH, GroupLink, alike, set_of_pods, task_of
 from unisono.kinds.core.pod_sets import pod_sets
-from unisono.kinds.core.roles import ROLE_HASH, alike, set_of_pods
 from unisono.kinds.core.schema import Pod
 from unisono.kinds.gang_rules import GangRules, least_of_each
 from unisono.kinds.registry import Context, GroupHooks
@@ -75,6 +73,16 @@ class _Role:
     @property
     def done(self) -> int:
         return sum(pod.status.phase == "Succeeded" for pod in self.pods)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A gang, and how important it is; no pod sets means that there is nothing to run."""
+
+    pod_sets: tuple[PodSet, ...] = ()
+    min_total: int | None = None  # None: every pod set needs its minimum, and that is all
+    reclaimable: tuple[tuple[str, int], ...] = ()  # pods of each set that are done for good
+    priority_class: str = ""  # the PriorityClass that it names itself
+    priority: int | None = None  # worked out already
 
 
 def read_gang(gang: Gang, context: Context) -> Asked:

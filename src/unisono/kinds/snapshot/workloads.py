@@ -23,6 +23,7 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.run_history import History, alike, with_limit
+from unisono.kinds.job_annotations import read_job_annotations
 from unisono.kinds.kueue.workload_rules import (
     CAN_SHRINK,
     GATED_BY,
@@ -32,16 +33,19 @@ from unisono.kinds.kueue.workload_rules import (
     run_of,
     workload_of,
 )
-from unisono.kinds.managing import QUEUE_LABEL_PATH
 from unisono.kinds.notes import Notes
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.priorities import class_priority, job_priority
 from unisono.kinds.registry import Registry
 from unisono.kinds.resource_rules import ResourceRules
-from unisono.kinds.said import read_said
 from unisono.kinds.snapshot.bound_pods import BoundPods, admitted_workload_of_job, is_bound
-from unisono.kinds.snapshot.candidates import KUEUE_WORKLOAD, Candidate, candidates
+from unisono.kinds.snapshot.candidates import (
+    KUEUE_WORKLOAD,
+    QUEUE_LABEL_PATH,
+    Candidate,
+    candidates,
+)
 from unisono.kinds.snapshot.local_queues import Doors
 from unisono.kinds.snapshot.node_assignment import seated, seats_for, stranger
 from unisono.kinds.times import active_seconds
@@ -225,7 +229,7 @@ def _from_candidate(
         return None
     if candidate.queue_label:
         _check_queue(candidate.queue_label, QUEUE_LABEL_PATH, entry, around)
-    said = read_said(
+    from_annotations = read_job_annotations(
         entry.metadata,
         entry.namespace,
         entry.notes,
@@ -247,7 +251,7 @@ def _from_candidate(
         can_shrink=entry.metadata.annotations.get(CAN_SHRINK) == "true",
         job=f"{entry.namespace}/{entry.name}",
     )
-    made = _limited(said.of(made), entry.name, around)
+    made = _limited(from_annotations.applied_to(made), entry.name, around)
     behind = _queue_behind(door, around)
     bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]
     if not bound or behind is None:

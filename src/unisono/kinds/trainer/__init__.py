@@ -2,7 +2,6 @@
 
     schema      the manifests of both generations, v2.0 to v2.1 and v2.2 onwards
     stock       the runtimes that come with the operator
-    overrides   what a TrainJob changes in its runtime's pod templates
     render      a TrainJob and its runtime -> pod templates and counts
     kinds       what the registry lists
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.model.workload import PodSet
-from unisono.kinds.core.conditions import holds
+from unisono.kinds.conditions import holds
 from unisono.kinds.core.pod_sets import check_template_sets, pod_sets
 from unisono.kinds.core.validate import check_amounts
 from unisono.kinds.decode import Problem
@@ -13,8 +13,13 @@ from unisono.kinds.jobset import ReplicatedJob, check_dependencies, replicated_s
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
-from unisono.kinds.trainer.overrides import check_override, check_target, overrides_of
-from unisono.kinds.trainer.render import rendered, role_of
+from unisono.kinds.trainer.render import (
+    check_override,
+    check_target,
+    overrides_of,
+    rendered,
+    role_of,
+)
 from unisono.kinds.trainer.schema import (
     GROUP,
     RuntimeRef,

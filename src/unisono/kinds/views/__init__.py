@@ -1,8 +1,7 @@
 """Typed, read-only views of objects as informers hold them: `views.Workload(obj).spec.queue_name`.
 
     base         what a view is, and the fields it is made of
-    meta         Object (any kind), ObjectMeta, OwnerReference
-    conditions   Condition, Conditions
+    objects      Object (any kind), ObjectMeta, OwnerReference, Condition
     pods         Pod, PodTemplate, Container and their statuses
     nodes        Node, Taint; Karpenter's NodePool and NodeClaim
     jobs         Job of batch/v1, JobSet
@@ -20,11 +19,7 @@ from unisono.kinds.views.base import (
     Malformed,
     Raw,
     View,
-)
-from unisono.kinds.views.conditions import (
-    Condition,
-    Conditions,
-    Status,
+    seconds_of,
 )
 from unisono.kinds.views.jobs import (
     Job,
@@ -35,13 +30,6 @@ from unisono.kinds.views.jobs import (
     JobStatus,
     JobTemplate,
     ReplicatedJob,
-)
-from unisono.kinds.views.meta import (
-    List,
-    Object,
-    ObjectMeta,
-    OwnerReference,
-    owner_uids,
 )
 from unisono.kinds.views.nodes import (
     Disruption,
@@ -59,6 +47,16 @@ from unisono.kinds.views.nodes import (
     NodeStatus,
     Requirement,
     Taint,
+)
+from unisono.kinds.views.objects import (
+    Condition,
+    Conditions,
+    List,
+    Object,
+    ObjectMeta,
+    OwnerReference,
+    Status,
+    owner_uids,
 )
 from unisono.kinds.views.pods import (
     Container,
@@ -93,9 +91,6 @@ from unisono.kinds.views.queues import (
     ResourceGroup,
     ResourceQuota,
     ResourceUsage,
-)
-from unisono.kinds.views.times import (
-    seconds_of,
 )
 from unisono.kinds.views.workloads import (
     Admission,

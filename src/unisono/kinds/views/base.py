@@ -18,6 +18,8 @@ loops keep a part in a variable (`spec = pod.spec`): that reads it once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from unisono.engine.model.errors import InvalidManifest
@@ -283,3 +285,16 @@ def objects_in(found: object, path: str) -> Iterator[Raw]:
         if not isinstance(one, dict):
             raise Malformed(f"{path}[{index}]", "an object", one)
         yield one
+
+
+@lru_cache(maxsize=1024)  # what happens within a second has one time, and is read many times
+def seconds_of(text: str) -> float:
+    """Return an RFC 3339 time in seconds since 1970; 0 if it is empty or no time.
+
+    >>> seconds_of("1970-01-01T00:01:00Z"), seconds_of(""), seconds_of("soon")
+    (60.0, 0.0, 0.0)
+    """
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except (ValueError, OverflowError):
+        return 0.0

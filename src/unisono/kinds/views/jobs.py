@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from unisono.kinds.views.base import Flag, Number, NumberIfAny, Part, Parts, Text, View
-from unisono.kinds.views.conditions import Status
-from unisono.kinds.views.meta import Object
+from unisono.kinds.views.objects import Object, Status
 from unisono.kinds.views.pods import PodTemplate
 
 

@@ -13,8 +13,7 @@ from unisono.kinds.views.base import (
     Texts,
     View,
 )
-from unisono.kinds.views.conditions import Status
-from unisono.kinds.views.meta import Object, ObjectMeta
+from unisono.kinds.views.objects import Object, ObjectMeta, Status
 from unisono.kinds.views.pods import Resources
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -15,10 +15,9 @@ from unisono.kinds.views.base import (
     TextMap,
     Texts,
     View,
+    seconds_of,
 )
-from unisono.kinds.views.conditions import Status
-from unisono.kinds.views.meta import Object, ObjectMeta
-from unisono.kinds.views.times import seconds_of
+from unisono.kinds.views.objects import Object, ObjectMeta, Status
 
 
 class Resources(View):

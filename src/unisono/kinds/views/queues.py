@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from unisono.kinds.views.base import Number, Part, Parts, Raw, Text, Texts, View, objects_in
-from unisono.kinds.views.conditions import Status
-from unisono.kinds.views.meta import Object
+from unisono.kinds.views.objects import Object, Status
 
 
 class ResourceQuota(View):

@@ -14,11 +14,10 @@ from unisono.kinds.views.base import (
     Text,
     TextMap,
     View,
+    seconds_of,
 )
-from unisono.kinds.views.conditions import Status
-from unisono.kinds.views.meta import Object
+from unisono.kinds.views.objects import Object, Status
 from unisono.kinds.views.pods import PodTemplate
-from unisono.kinds.views.times import seconds_of
 
 
 class TopologyRequest(View):

@@ -24,9 +24,14 @@ from unisono.kinds.gang_rules import GangRules, Slices
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.registry import Context
+from unisono.kinds.registry import Context, GroupHooks, Kind
 from unisono.kinds.selectors import LabelSelector, check_selector, selector_of
-from unisono.kinds.volcano.network import NetworkTopology, check_network, in_blocks, topology_of
+from unisono.kinds.volcano.network_topology import (
+    NetworkTopology,
+    check_network,
+    in_blocks,
+    topology_of,
+)
 
 _Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 DEFAULT_QUEUE = "default"
@@ -138,3 +143,16 @@ def _members(policy: SubGroupPolicy) -> engine.LabelSelector:
 def queue_of_group(group: PodGroup) -> str:
     """Return the Volcano queue that the group is in."""
     return group.spec.queue or DEFAULT_QUEUE
+
+
+KINDS = (
+    Kind(
+        group="scheduling.volcano.sh",
+        version="v1beta1",
+        kind="PodGroup",
+        struct=PodGroup,
+        namespaced=True,
+        check=check_group,
+        gang=GroupHooks(rules=rules_of, is_gang=is_gang, queue=queue_of_group),
+    ),
+)

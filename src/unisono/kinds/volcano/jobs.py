@@ -5,7 +5,7 @@ the sum of the tasks' minima). A task may have a minimum of its own (default: al
 if these add up to more than the job's, Volcano ignores them, and so do we.
 
 `partitionPolicy` cuts a task into blocks of equal size that are close together; `networkTopology`
-says how close (`network`). Spec placement §7.
+says how close (`network_topology`). Spec placement §7.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import PodCount
-from unisono.kinds.core.links import VOLCANO_TASK
+from unisono.kinds.core.pod_groups import VOLCANO_TASK
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -30,10 +30,15 @@ from unisono.kinds.decode import Schema
 from unisono.kinds.gang_rules import least_of_each
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.registry import Context, JobHooks
+from unisono.kinds.registry import Context, JobHooks, Kind
 from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.volcano.groups import DEFAULT_QUEUE
-from unisono.kinds.volcano.network import NetworkTopology, check_network, in_blocks, topology_of
+from unisono.kinds.volcano.network_topology import (
+    NetworkTopology,
+    check_network,
+    in_blocks,
+    topology_of,
+)
 
 _FINISHED = ("Completed", "Failed", "Terminated", "Aborted")
 
@@ -316,4 +321,17 @@ JOB_HOOKS = JobHooks(
     queue=_queue,
     min_total=_min_total,
     scheduler=_scheduler,
+)
+
+
+KINDS = (
+    Kind(
+        group="batch.volcano.sh",
+        version="v1alpha1",
+        kind="Job",
+        struct=VolcanoJob,
+        namespaced=True,
+        check=check_job,
+        job=JOB_HOOKS,
+    ),
 )

@@ -26,6 +26,7 @@ from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.registry import Kind
 
 # Where quota is counted for queues that know no flavors. No ResourceFlavor can have such a name.
 ANY_NODE = engine.Flavor(name=FlavorName("unisono.dev/any"))
@@ -127,3 +128,15 @@ def cluster_queue_of(queue: Queue) -> engine.ClusterQueue:
         terminating=queue.metadata.deletion_timestamp is not None,
         unlimited=True,
     )
+
+
+KINDS = (
+    Kind(
+        group="scheduling.volcano.sh",
+        version="v1beta1",
+        kind="Queue",
+        struct=Queue,
+        namespaced=False,
+        check=check_queue,
+    ),
+)

@@ -18,7 +18,7 @@ from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.engine.model.provisioning import CAPACITY_TYPE, REGION, ZONE, Offer
 from unisono.kinds.decode import decode
-from unisono.kinds.karpenter.node_overlays import (
+from unisono.kinds.karpenter import (
     NodeOverlay,
     Overlay,
     overlay_of,

@@ -24,8 +24,8 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.health.progress import progress_of
 from unisono.control.nodes import node_name as node_of_host
 from unisono.control.view import View
-from unisono.kinds.buying import DISRUPTABLE, RESTART_COST
 from unisono.kinds.digits import finite_number, whole_number
+from unisono.kinds.job_annotations import DISRUPTABLE, RESTART_COST
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import duration_ms

@@ -19,7 +19,7 @@ from unisono.control.names import QUEUE_LABEL
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
 from unisono.control.pod_gangs.links import MANAGED
 from unisono.kinds.core.pod_groups import GROUP_NAME
-from unisono.kinds.intake import wrong_with
+from unisono.kinds.known import wrong_with
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kinds.policy.settings import Settings
 from unisono.runtime.admission.policies import (

@@ -17,10 +17,10 @@ from unisono.apiserver.builtin.verdict_cache import VerdictCache
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
+from unisono.apiserver.text_cache import cached_if_short
 from unisono.apiserver.times import timestamp
 from unisono.kinds.overriding import override
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.text_cache import cached_if_short
 
 _POD = known_kind("v1", "Pod")
 _SOUND: VerdictCache[bool] = VerdictCache()

@@ -13,7 +13,7 @@ from unisono.control.conditions import timestamp
 from unisono.control.job_kinds import slurm
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.view import View
-from unisono.kinds.dependencies import DEPENDS_ON
+from unisono.kinds.job_annotations import DEPENDS_ON
 from unisono.kinds.slurm import ENDED
 from unisono.slurm.sbatch.arrays import MOST_TASKS, Array, BadArray, for_task, read_array
 from unisono.slurm.sbatch.document import apart

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from unisono.kinds.decode import decode, encode
 from unisono.kinds.kueue import queues, workloads
-from unisono.kinds.kueue.versions import (
+from unisono.kinds.kueue.kinds import (
     downgrade_queue,
     downgrade_workload,
     upgrade_cohort,

@@ -1,13 +1,38 @@
-"""Dependencies as jobs name them."""
+"""Arrays and dependencies, as jobs name them."""
 
 from __future__ import annotations
 
 import pytest
 
 from unisono.engine.model.dependency import Dependency
-from unisono.kinds.dependencies import DEPENDS_ON, dependencies_of, read_dependencies
+from unisono.kinds.job_annotations import (
+    ARRAY,
+    DEPENDS_ON,
+    array_of,
+    dependencies_of,
+    read_array,
+    read_dependencies,
+    wrong_with_annotations,
+)
 from unisono.kinds.notes import Notes
-from unisono.kinds.times import wrong_with_times
+
+
+@pytest.mark.parametrize("text", ["", "sweep", "sweep%0", "%2", "sweep%", "sweep%x", "a b%2"])
+def test_reports_invalid_arrays(text: str) -> None:
+    with pytest.raises(ValueError, match="write it like sweep%2"):
+        read_array(text)
+    assert list(wrong_with_annotations({ARRAY: text})) == [f"metadata.annotations[{ARRAY}]"]
+
+
+def test_a_name_counts_within_its_namespace() -> None:
+    assert read_array("sweep-1.a%12") == ("sweep-1.a", 12)
+    assert wrong_with_annotations({ARRAY: "sweep%2"}) == {}
+    notes = Notes("jobs.yaml", 0)
+    assert array_of({ARRAY: "sweep%2"}, "ml", notes) == ("ml/sweep", 2)
+    assert array_of({}, "ml", notes) == ("", 0)
+    assert not notes.problems
+    assert array_of({ARRAY: "sweep"}, "ml", notes) == ("", 0)
+    assert [one.path for one in notes.problems] == [f"metadata.annotations[{ARRAY}]"]
 
 
 @pytest.mark.parametrize(
@@ -26,10 +51,12 @@ from unisono.kinds.times import wrong_with_times
         "afterok:a,",
     ],
 )
-def test_what_cannot_be_read_is_said(text: str) -> None:
+def test_reports_invalid_dependencies(text: str) -> None:
     with pytest.raises(ValueError, match="write it like afterok:prepare"):
         read_dependencies(text, "ml")
-    assert list(wrong_with_times({DEPENDS_ON: text})) == [f"metadata.annotations[{DEPENDS_ON}]"]
+    assert list(wrong_with_annotations({DEPENDS_ON: text})) == [
+        f"metadata.annotations[{DEPENDS_ON}]"
+    ]
 
 
 def test_terms_are_for_all_or_for_any() -> None:

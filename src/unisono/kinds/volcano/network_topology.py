@@ -1,4 +1,6 @@
-"""`topology.volcano.sh/v1alpha1` HyperNode: a switch, and the nodes or switches below it.
+"""HyperNodes (`topology.volcano.sh/v1alpha1`), and the `networkTopology` of jobs and groups.
+
+A HyperNode is a switch, and the nodes or switches below it:
 
     tier       0, 1, 2, …: the lower, the closer are its nodes to each other
     members    nodes or HyperNodes, by name, by a pattern, or (nodes) by their labels
@@ -7,8 +9,16 @@ A tree of HyperNodes is the same as labels on nodes: a node gets one label for e
 
     unisono.dev/hypernode-tier-T: NAME        (of several HyperNodes of one tier, the first by name)
 
-and the Topology `hypernodes` has these labels as its levels, the highest tier first. Spec
-placement §1.3 and §8.1.
+and the Topology `hypernodes` has these labels as its levels, the highest tier first.
+
+A networkTopology says how close to each other pods must be:
+
+    mode: hard, with a tier     required: all pods below one HyperNode of that tier
+    mode: hard, without a tier  Volcano sees no constraint in it; here it is a wish like soft, with
+                                a warning
+    mode: soft                  preferred: at the narrowest tier, else one tier wider, …
+
+A tier that has no HyperNodes stands for the next lower one that has. Spec placement §1.3, §7, §8.1.
 """
 
 from __future__ import annotations
@@ -21,10 +31,12 @@ from msgspec import Meta
 
 from unisono.engine.model.node import Topology
 from unisono.engine.model.selection import selects
-from unisono.kinds.core.cluster import Node
+from unisono.engine.model.workload import TopologyRequest
+from unisono.kinds.core.nodes import Node
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
+from unisono.kinds.registry import Context, Kind
 from unisono.kinds.selectors import LabelSelector, check_selector, selector_of
 
 TOPOLOGY = "hypernodes"
@@ -173,3 +185,80 @@ def _labels(
     for name in sorted(seen, reverse=True):
         labels[tier_label(by_name[name].spec.tier)] = name
     return labels
+
+
+# ---- networkTopology -----------------------------------------------------------------------------
+
+
+class NetworkTopology(Schema, frozen=True, kw_only=True):
+    """How close the pods must be."""
+
+    mode: Literal["hard", "soft", ""] = ""
+    highest_tier_allowed: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    highest_tier_name: str = ""
+
+
+def check_network(topology: NetworkTopology | None, path: str, notes: Notes) -> None:
+    """Report a topology that contradicts itself."""
+    if (
+        topology is not None
+        and topology.highest_tier_name
+        and topology.highest_tier_allowed is not None
+    ):
+        notes.problem(f"{path}.highestTierName", "and highestTierAllowed exclude each other")
+
+
+def topology_of(
+    topology: NetworkTopology | None, path: str, context: Context
+) -> TopologyRequest | None:
+    """Return what a network topology that stands at `path` asks for."""
+    if topology is None:
+        return None
+    tiers = {one.spec.tier for one in context.every("HyperNode")}
+    narrowest = TopologyRequest("preferred", tier_label(min(tiers)) if tiers else "")
+    if topology.mode == "soft":
+        return narrowest
+    named = topology.highest_tier_name
+    if named:
+        known = [one.spec.tier for one in context.every("HyperNode") if one.spec.tier_name == named]
+        allowed, wanted = known, f'"{named}"'
+    elif topology.highest_tier_allowed is not None:
+        most = topology.highest_tier_allowed
+        allowed, wanted = [tier for tier in tiers if tier <= most], f"{most} or lower"
+    else:
+        message = "names no tier; the pods only prefer to be close to each other"
+        context.notes.warn("NetworkTopologyWithoutTier", path, message)
+        return narrowest
+    if allowed:
+        return TopologyRequest("required", tier_label(max(allowed)))
+    if context.every("Node"):
+        message = f"there is no HyperNode of tier {wanted}, so no node will do"
+        context.notes.warn("TierNotFound", path, message)
+    return TopologyRequest("required", tier_label(named or topology.highest_tier_allowed or 0))
+
+
+def in_blocks(
+    whole: TopologyRequest | None, block: TopologyRequest | None, size: int
+) -> TopologyRequest | None:
+    """Return a topology in which blocks of `size` pods have one of their own.
+
+    Blocks can only be held together by force; blocks that merely prefer it make the whole set
+    prefer it.
+    """
+    if block is None or block.mode != "required":
+        return whole or block
+    if whole is None:
+        return TopologyRequest("preferred", block.level, block.level, size)
+    return TopologyRequest(whole.mode, whole.level, block.level, size)
+
+
+KINDS = (
+    Kind(
+        group="topology.volcano.sh",
+        version="v1alpha1",
+        kind="HyperNode",
+        struct=HyperNode,
+        namespaced=False,
+        check=check_hypernode,
+    ),
+)

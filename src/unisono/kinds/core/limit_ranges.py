@@ -12,14 +12,41 @@ breaks one could never be created, so waiting does not mend it (spec quota §3, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from unisono.kinds.core.cluster import LimitRange, LimitRangeItem
-from unisono.kinds.core.nano import Nano, first_of, nano, written
-from unisono.kinds.quantity import NANO
+from unisono.kinds.decode import Schema
+from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.notes import Notes
+from unisono.kinds.quantity import NANO, Nano, Quantity, check_not_negative, first_of, nano, written
+
+
+class LimitRangeItem(Schema, frozen=True, kw_only=True):
+    """Bounds and defaults for one type of object."""
+
+    type: str
+    max: Mapping[str, Quantity] = {}
+    min: Mapping[str, Quantity] = {}
+    default: Mapping[str, Quantity] = {}
+    default_request: Mapping[str, Quantity] = {}
+    max_limit_request_ratio: Mapping[str, Quantity] = {}
+
+
+class LimitRangeSpec(Schema, frozen=True, kw_only=True):
+    """The items of a limit range."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(Schema, frozen=True, kw_only=True):
+    """How small and how large the containers and pods of a namespace may be."""
+
+    api_version: str = "v1"
+    kind: str = "LimitRange"
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class Needs(NamedTuple):
@@ -118,3 +145,28 @@ def _complaints(needs: Needs, bound: Bound) -> Iterator[str]:
                 f"has a limit of {written(limit, name)} for a request of {written(request, name)};"
                 f" at most {ratio / NANO:g} times the request is allowed"
             )
+
+
+def check_limit_range(limit_range: LimitRange, notes: Notes) -> None:
+    """Report amounts and bounds that Kubernetes would refuse."""
+    for index, item in enumerate(limit_range.spec.limits):
+        _check_limit_range_item(item, f"spec.limits[{index}]", notes)
+
+
+def _check_limit_range_item(item: LimitRangeItem, path: str, notes: Notes) -> None:
+    """Report bounds that contradict each other: min, default request, default and max must rise."""
+    rising = (
+        ("min", item.min),
+        ("defaultRequest", item.default_request),
+        ("default", item.default),
+        ("max", item.max),
+    )
+    for name, resources in (*rising, ("maxLimitRequestRatio", item.max_limit_request_ratio)):
+        check_not_negative(resources, f"{path}.{name}", notes)
+    for place, (lower_name, lower) in enumerate(rising):
+        for upper_name, upper in rising[place + 1 :]:
+            for resource in sorted(lower.keys() & upper.keys()):
+                if lower[resource].nano > upper[resource].nano:
+                    at = f"{path}.{lower_name}[{resource}]"
+                    more = f"is {lower[resource].text}, more than {upper_name}"
+                    notes.problem(at, f"{more}, which is {upper[resource].text}")

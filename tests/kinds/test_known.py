@@ -18,8 +18,7 @@ from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.resources import MAX_AMOUNT, MAX_GPUS, MAX_MILLICORES, MAX_TOTAL
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.decode import _reader_for
-from unisono.kinds.intake import taken_in, wrong_with
-from unisono.kinds.known import KNOWN
+from unisono.kinds.known import KNOWN, taken_in, wrong_with
 from unisono.kinds.registry import Kind
 from unisono.kinds.scalar import Scalar
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.manifests import check, read
-from unisono.kinds.core.limits import (
+from unisono.kinds.core.limit_ranges import (
     NO_LIMITS,
     NamespaceLimits,
     Needs,

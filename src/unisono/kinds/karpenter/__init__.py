@@ -1,1 +1,0 @@
-"""`karpenter.sh`: NodePools and NodeOverlays, from which nodes are provisioned."""
