@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.sample import gangs, machines
-from unisono.control.admission.explanation import written
+from unisono.control.scheduler.explainer import written_facts
 from unisono.engine.explain.messages import sentence
 from unisono.engine.model.explanation import (
     Explanation,
@@ -280,7 +280,7 @@ class _Maker:
         made = gangs.gang(name, team, user, pods, gpus, "h100", created, {}, self._limit())
         made["spec"]["priority"] = self._dice.choice((0, 0, 0, 100))
         facts = gangs.facts(team, pods, gpus, number, self._count, self._now, self._dice)
-        written_as = written(
+        written_as = written_facts(
             Explanation(workload=WorkloadKey(name), queue=QueueName(team), blockers=tuple(facts))
         )
         reason = (

@@ -1,6 +1,6 @@
 """The controllers: each reads one view of the cluster and writes small, repeatable steps.
 
-view, packed_objects    the objects of the cluster as far as they are known
+view, manifests         the objects of the cluster as far as they are known
 controller, actions     what a controller is, and what it may do to the API
 reconciling/            the loop: changes in, keys queued, actions carried out one by one
 assembly                all controllers of a mode, put together; rbac says what each may write

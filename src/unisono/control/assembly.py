@@ -11,9 +11,8 @@ from unisono.control.admission import checks, purchases
 from unisono.control.controller import Controller
 from unisono.control.gangs import controller as gangs
 from unisono.control.gangs.controller import GangController
-from unisono.control.health.evacuation import Evacuation
 from unisono.control.health.node_health import BY_INCIDENT, NodeHealth, failed_on
-from unisono.control.health.watchdog import Watchdog
+from unisono.control.health.watchdog import Evacuation, Watchdog
 from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
 from unisono.control.job_kinds.batch.adapter import BatchJobs
 from unisono.control.job_kinds.batch.operator import JobOperator, OrphanedPods
@@ -59,7 +58,9 @@ from unisono.control.pod_gangs.status import PodGroupStatus
 from unisono.control.queue_status.cluster_queue import (
     BY_REFERENCE,
     ClusterQueueStatus,
+    FairShares,
     InUseFinalizers,
+    PendingOrder,
     referred_to,
 )
 from unisono.control.queue_status.local_queue import (
@@ -68,8 +69,6 @@ from unisono.control.queue_status.local_queue import (
     RecentUse,
     leads_to,
 )
-from unisono.control.queue_status.pending_order import PendingOrder
-from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeueing, queue_on_hold
 from unisono.control.scheduler.explainer import Explainer, ExplanationRate
@@ -82,8 +81,8 @@ from unisono.control.scheduler.loop import (
     not_kept,
     not_reported,
 )
-from unisono.control.scheduler.takeover import ON_ITS_WAY, on_its_way
 from unisono.control.scheduler.usage_ledger import UsageLedger
+from unisono.control.scheduler.writes_in_flight import ON_ITS_WAY, on_its_way
 from unisono.control.view import Index, View
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.ordering.priority_order import account_and_qos

@@ -22,8 +22,8 @@ from unisono.cli.install.manifests import (
 )
 from unisono.cli.main import main
 from unisono.control.assembly import OPERATORS
-from unisono.control.foreign_operators import Upstream
 from unisono.control.rbac import MACHINES, PARTS, QUEUEING, READ, WEB, rights
+from unisono.runtime.cluster.preconditions import Upstream
 from unisono.runtime.errors import AnswerIsNo
 
 Json = dict[str, Any]

@@ -8,8 +8,16 @@ from typing import Any
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.admission import shared_gpus
-from unisono.control.admission.placement import COMMITTED, PLANNED, placement_of, with_placement
+from unisono.control.admission.placement import (
+    COMMITTED,
+    PLANNED,
+    SharedGpuNumbers,
+    device_annotation,
+    placement_of,
+    read_devices,
+    with_placement,
+    written_devices,
+)
 from unisono.control.conditions import find
 from unisono.control.names import PLACEMENT
 from unisono.engine.model.names import QueueName
@@ -25,11 +33,11 @@ def admission(**devices: tuple[int, ...]) -> Admission:
 
 
 def test_devices_are_written_and_read() -> None:
-    text = shared_gpus.written(admission(main=(0, 0, 1), launcher=(), ps=(2,)))
+    text = written_devices(admission(main=(0, 0, 1), launcher=(), ps=(2,)))
     assert text == "main:0.0.1,ps:2"
-    assert shared_gpus.read(text) == {"main": (0, 0, 1), "ps": (2,)}
-    assert shared_gpus.written(admission(main=())) == ""
-    assert shared_gpus.read("") == shared_gpus.read("main:x") == shared_gpus.read(":1") == {}
+    assert read_devices(text) == {"main": (0, 0, 1), "ps": (2,)}
+    assert written_devices(admission(main=())) == ""
+    assert read_devices("") == read_devices("main:x") == read_devices(":1") == {}
 
 
 def test_the_placement_keeps_them_from_phase_to_phase() -> None:
@@ -44,8 +52,8 @@ def test_the_placement_keeps_them_from_phase_to_phase() -> None:
 
 
 def test_every_pod_gets_a_number_of_its_node_once() -> None:
-    numbers = shared_gpus.Numbers({"main": (0, 0, 3)}, {"main": ["a", "a", "b"]})
-    bound = {"spec": {"nodeName": "a"}, "metadata": {"annotations": shared_gpus.annotation_for(0)}}
+    numbers = SharedGpuNumbers({"main": (0, 0, 3)}, {"main": ["a", "a", "b"]})
+    bound = {"spec": {"nodeName": "a"}, "metadata": {"annotations": device_annotation(0)}}
     numbers.has("main", [bound])
     assert numbers.take("main", "a") == {"unisono.dev/gpu-device": "0"}
     assert numbers.take("main", "a") == {}
@@ -54,7 +62,7 @@ def test_every_pod_gets_a_number_of_its_node_once() -> None:
 
 
 def test_numbers_that_do_not_fit_the_places_are_not_told() -> None:
-    numbers = shared_gpus.Numbers({"main": (0, 1)}, {"main": ["a"]})
+    numbers = SharedGpuNumbers({"main": (0, 1)}, {"main": ["a"]})
     assert numbers.take("main", "a") == {}
 
 

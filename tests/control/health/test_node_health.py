@@ -20,7 +20,7 @@ from tests.control.training_world import (
 )
 from unisono.control import names
 from unisono.control.conditions import find, timestamp
-from unisono.control.health.quarantine import NEVER, Record, Seen, follow
+from unisono.control.health.node_health import NEVER, Record, Seen, follow
 from unisono.kinds.device_faults import Fault, fault_of
 
 NOW = 1_700_000_000.0

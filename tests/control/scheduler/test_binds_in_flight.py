@@ -8,7 +8,7 @@ from tests.control.stories import gpu_node, told
 from tests.runner.simulated_world import pod
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.scheduler.binds_in_flight import BindsInFlight
+from unisono.control.scheduler.writes_in_flight import BindsInFlight
 from unisono.kube.form import Key
 from unisono.kube.requests.transport import Transport
 

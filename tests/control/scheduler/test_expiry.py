@@ -15,7 +15,7 @@ from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import is_true
-from unisono.control.scheduler.expiry import Basis
+from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.kube.errors import Unreachable
 from unisono.kube.requests.transport import Answer, Transport
 

@@ -16,7 +16,7 @@ from unisono.control.actions import Ref, Together
 from unisono.control.admission import placement
 from unisono.control.assembly import INDEXES, Assembly, embedded
 from unisono.control.conditions import find
-from unisono.control.scheduler.takeover import MOST_AT_ONCE, taken_over
+from unisono.control.scheduler.writes_in_flight import MOST_MARKED, taken_over
 from unisono.control.view import Shelf, View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.errors import Conflict, KubeError, Status, error_of
@@ -116,8 +116,8 @@ def _batches(view: View, epoch: int, *answers: KubeError) -> list[int]:
 
 def test_gangs_are_taken_over_together() -> None:
     """One after the other, a thousand of them kept all others waiting for ten seconds."""
-    view = _view_of(MOST_AT_ONCE + 1)
-    assert _batches(view, 2) == [MOST_AT_ONCE, 1]
+    view = _view_of(MOST_MARKED + 1)
+    assert _batches(view, 2) == [MOST_MARKED, 1]
     assert _batches(view, 1) == []
 
 

@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 
 from unisono.control.assembly import OPERATORS
-from unisono.control.foreign_operators import Upstream, holders_of_leases, upstream_operators
 from unisono.control.rbac import PARTS, Right, rights, rights_at_home
-from unisono.runtime.cluster.preconditions import check_rights, missing_rights, operators_to_run
+from unisono.runtime.cluster.preconditions import (
+    Upstream,
+    check_rights,
+    holders_of_leases,
+    missing_rights,
+    operators_to_run,
+    upstream_operators,
+)
 from unisono.runtime.errors import AnswerIsNo
 
 Json = dict[str, Any]

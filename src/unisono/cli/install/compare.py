@@ -25,14 +25,13 @@ from unisono.cli.install.manifests import (
     service_monitor,
     version_read,
 )
-from unisono.control.foreign_operators import KUEUE, Upstream, holders_of_leases
 from unisono.control.names import CLUSTER_QUEUE
 from unisono.control.rbac import PARTS
 from unisono.kube.client import Client
 from unisono.kube.errors import NotFound, UnknownKind
 from unisono.kube.mapping import LEASE, Kind
 from unisono.runtime.admission.policies import MUTATING, VALIDATING
-from unisono.runtime.cluster.preconditions import NEEDED, others
+from unisono.runtime.cluster.preconditions import KUEUE, NEEDED, Upstream, holders_of_leases, others
 from unisono.runtime.errors import AnswerIsNo
 from unisono.runtime.webhook.configuration import KINDS, Which
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from unisono.control import names
-from unisono.control.admission.implicit_queues import VOLCANO_DOOR
+from unisono.control.admission.record import VOLCANO_LOCAL_QUEUE
 from unisono.control.assembly import INDEXES
 from unisono.control.view import Shelf, View
 from unisono.engine.model.provisioning import Market
@@ -100,7 +100,7 @@ def _is_implicit(workload: Json) -> bool:
     Only its pods count, then: they take room, and no quota.
     """
     door = workload["spec"].get("queueName", "")
-    return bool(door == UNLIMITED_DOOR or door.startswith(VOLCANO_DOOR))
+    return bool(door == UNLIMITED_DOOR or door.startswith(VOLCANO_LOCAL_QUEUE))
 
 
 def _is_other(pod: Json, aside: Collection[str]) -> bool:

@@ -26,8 +26,8 @@ from unisono.cli.workload_state import (
 from unisono.control.admission.kueue_messages import eviction_message
 from unisono.control.admission.purchases import purchase_of
 from unisono.control.conditions import timestamp
+from unisono.control.health.node_health import Record
 from unisono.control.health.progress import progress_of
-from unisono.control.health.quarantine import Record
 from unisono.control.health.stragglers import known
 from unisono.control.jobs.controller import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL

@@ -1,13 +1,25 @@
-"""How far a gang is on its way to its nodes: a Workload's condition `unisono.dev/Placement`."""
+"""How far a gang is on its way to its nodes: a Workload's condition `unisono.dev/Placement`.
+
+Its message also says which GPU each pod of the gang shares:
+
+    devices=main:0.0.1,ps:2    of each pod set, in the order of places
+
+A pod learns its number by an annotation, where a restarted controller reads it; so it survives
+crashes on both sides of binding. A gang whose pods share no GPU has nothing recorded (placement
+§8.15).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, timestamp, with_condition
+from unisono.engine.model.resources import MAX_GPUS
+from unisono.engine.model.workload import Admission
+from unisono.kinds.core.gpu_parts import OWN_DEVICE, device_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import compressed, pods_per_host
 
@@ -171,3 +183,57 @@ def in_phase(conditions: list[Json], phase: str, deadline: float, now: float) ->
         deadline=deadline,
         now=now,
     )
+
+
+# ---- shared GPUs ---------------------------------------------------------------------------------
+
+_Devices = Mapping[str, tuple[int, ...]]  # by pod set, in the order of places
+
+
+def written_devices(admission: Admission) -> str:
+    """Return the devices of an admission as text; empty if no pod shares a GPU."""
+    return ",".join(
+        f"{one.name}:{'.'.join(map(str, one.devices))}" for one in admission.pod_sets if one.devices
+    )
+
+
+def read_devices(text: str) -> dict[str, tuple[int, ...]]:
+    """Read devices; what is not as we write it counts as not written."""
+    found: dict[str, tuple[int, ...]] = {}
+    for part in filter(None, text.split(",")):
+        name, _, numbers = part.rpartition(":")
+        each = [whole_number(number, MAX_GPUS - 1) for number in numbers.split(".")]
+        known = tuple(number for number in each if number is not None)
+        if name and len(known) == len(each):
+            found[name] = known
+    return found
+
+
+def device_annotation(device: int) -> dict[str, str]:
+    """Return the annotation by which a pod learns the GPU that it shares."""
+    return {OWN_DEVICE: str(device)}
+
+
+class SharedGpuNumbers:
+    """The numbers of shared GPUs that pods of a gang have yet to get."""
+
+    def __init__(self, devices: _Devices, places: Mapping[str, Sequence[str]]) -> None:
+        """Begin with all of them; `places` are the nodes of each set, a pod each."""
+        self._left: dict[tuple[str, str], list[int]] = {}
+        for name, numbers in devices.items():
+            if len(places.get(name, ())) == len(numbers):
+                for node, number in zip(places[name], numbers, strict=True):
+                    self._left.setdefault((name, node), []).append(number)
+
+    def has(self, name: str, pods: Iterable[Json]) -> None:
+        """Take out the numbers that pods of a set have already."""
+        for pod in pods:
+            left = self._left.get((name, pod["spec"].get("nodeName", "")), [])
+            number = device_of(pod["metadata"].get("annotations") or {})
+            if number in left:
+                left.remove(number)
+
+    def take(self, name: str, node: str) -> dict[str, str]:
+        """Return the annotation of a pod that goes to a node; empty if it shares no GPU."""
+        left = self._left.get((name, node))
+        return device_annotation(left.pop(0)) if left else {}

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.admission import kueue_messages, purchases, shared_gpus
-from unisono.control.admission.implicit_queues import written_flavor, written_queue
+from unisono.control.admission import kueue_messages, purchases
 from unisono.control.admission.kueue_messages import Preemptor
 from unisono.control.admission.placement import (
     COMMITTED,
@@ -22,14 +21,18 @@ from unisono.control.admission.placement import (
     placement_of,
     places,
     with_placement,
+    written_devices,
 )
 from unisono.control.conditions import find, seconds, timestamp, with_condition
+from unisono.engine.model.names import FlavorName, QueueName
 from unisono.engine.model.plan import Admit, Eviction, Stop
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 from unisono.kinds.digits import whole_number
 from unisono.kinds.quantity import format_amount
 from unisono.kinds.scalar import seconds_ms
+from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.times import TIME_MIN
+from unisono.kinds.volcano.queues import ANY_NODE
 
 
 def admitted(
@@ -96,7 +99,7 @@ def admitted(
             epoch=epoch,
             deadline=now + PODS_CREATED_SECONDS,
             now=now,
-            devices=shared_gpus.written(admit.admission),
+            devices=written_devices(admit.admission),
         )
     gone = (names.EXPLANATION, names.ON_LOAN, names.GRANTED)
     conditions = [one for one in conditions if one["type"] not in gone]
@@ -138,7 +141,7 @@ def _assignment(one: PodSetAssignment, asked: PodSet, hosts: Callable[[str], str
     written: Json = {
         "name": one.name,
         "count": one.count,
-        "flavors": {name: written_flavor(flavor) for name, flavor in one.flavors},
+        "flavors": {name: _written_flavor(flavor) for name, flavor in one.flavors},
         "resourceUsage": {
             name: format_amount(amount * one.count, name) for name, amount in asked.requests
         },
@@ -178,7 +181,7 @@ def repaired(
         epoch=epoch,
         deadline=seconds(about.get("deadline", "")) if before else now,
         now=now,
-        devices=shared_gpus.written(admission),
+        devices=written_devices(admission),
     )
     return {
         "status": {
@@ -211,7 +214,7 @@ def seated(
         epoch=epoch,
         deadline=now + PODS_CREATED_SECONDS,
         now=now,
-        devices=shared_gpus.written(admission),
+        devices=written_devices(admission),
     )
     return {"status": {"admission": {"podSetAssignments": assignments}, "conditions": conditions}}
 
@@ -263,3 +266,54 @@ def with_eviction(status: Json, reason: str) -> Json:
             for name, count in counts.items()
         ]
     }
+
+
+# ---- queues and flavors without an object --------------------------------------------------------
+#
+# Queues and flavors without an object of their own, as a Workload's status names them.
+#
+# The engine knows them by names that no object can have (`volcano/default`), so that they are never
+# mixed up with real ones; a status may only hold names that an object could have.
+#
+#     unisono.dev/unlimited    unisono.dev-unlimited     no queue at all
+#     volcano/NAME             volcano.NAME              a Queue of Volcano
+#     unisono.dev/any          unisono.dev-any           the flavor of such queues
+
+# A Volcano queue is a LocalQueue of this name in every namespace (a Workload names its queue so).
+VOLCANO_LOCAL_QUEUE = "volcano."
+_VOLCANO = "volcano/"
+_ANY_NODE = "unisono.dev-any"
+
+
+def written_queue(name: QueueName) -> str:
+    """Return the name of a queue as a status has it.
+
+    >>> written_queue(QueueName("volcano/default")), written_queue(QueueName("team-a"))
+    ('volcano.default', 'team-a')
+    """
+    if name == UNLIMITED.name:
+        return UNLIMITED_DOOR
+    return name.replace(_VOLCANO, VOLCANO_LOCAL_QUEUE, 1) if name.startswith(_VOLCANO) else name
+
+
+def read_queue(written: str, lq: str) -> QueueName:
+    """Return the queue that a status names; `lq` is the queue that the Workload asked for.
+
+    >>> read_queue("volcano.x", lq="volcano.x"), read_queue("volcano.x", lq="train")
+    ('volcano/x', 'volcano.x')
+    """
+    if written == UNLIMITED_DOOR:
+        return UNLIMITED.name
+    if written == lq and lq.startswith(VOLCANO_LOCAL_QUEUE):
+        return QueueName(_VOLCANO + lq.removeprefix(VOLCANO_LOCAL_QUEUE))
+    return QueueName(written)
+
+
+def _written_flavor(name: FlavorName) -> str:
+    """Return the name of a flavor as a status has it."""
+    return _ANY_NODE if name == ANY_NODE.name else name
+
+
+def read_flavor(written: str) -> FlavorName:
+    """Return the flavor that a status names."""
+    return ANY_NODE.name if written == _ANY_NODE else FlavorName(written)

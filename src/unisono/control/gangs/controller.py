@@ -23,19 +23,20 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.admission import kueue_messages, shared_gpus
+from unisono.control.admission import kueue_messages
 from unisono.control.admission.placement import (
     COMMITTED,
     COMMITTING,
     PLANNED,
     WAS,
+    SharedGpuNumbers,
     hosts_of,
     in_phase,
     placement_of,
+    read_devices,
 )
 from unisono.control.admission.purchases import nodes_to_come
 from unisono.control.admission.record import with_eviction
-from unisono.control.admission.shared_gpus import Numbers
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.repair import (
@@ -337,13 +338,13 @@ def _is_gated(pod: Json) -> bool:
     return {"name": names.GATE} in (pod["spec"].get("schedulingGates") or ())
 
 
-def _numbers(workload: Json, view: View) -> Numbers:
+def _numbers(workload: Json, view: View) -> SharedGpuNumbers:
     """Return the numbers of shared GPUs that pods of a gang have yet to get."""
     _, about = placement_of(workload["status"].get("conditions"))
-    devices = shared_gpus.read(about.get("devices", ""))
+    devices = read_devices(about.get("devices", ""))
     if not devices:
-        return Numbers({}, {})
-    numbers = Numbers(devices, places_of(workload, view)[0])
+        return SharedGpuNumbers({}, {})
+    numbers = SharedGpuNumbers(devices, places_of(workload, view)[0])
     for pod in view.by(names.POD, BY_WORKLOAD, _full(workload)):
         if not is_over(pod):
             numbers.has(set_of(pod), [pod])

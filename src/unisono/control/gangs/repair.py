@@ -7,8 +7,9 @@
 A node is lost if it is not ready or closed, and to this gang also if it turned a pod of it away:
 its own agent knows better what is free there. Here a loss is noticed and written on the Workload
 (`status.unhealthyNodes`, as Kueue has it) and its time limited; the scheduler finds the other nodes
-(`scheduler/repairs.py`). Quota and the nodes that are left stay the gang's all the while (jobs
-§7.3): as long as its job may take to recover, or as long as a gang that starts may be partly there.
+(`scheduler/missing_nodes.py`). Quota and the nodes that are left stay the gang's all the while
+(jobs §7.3): as long as its job may take to recover, or as long as a gang that starts may be partly
+there.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.admission.implicit_queues import VOLCANO_DOOR
+from unisono.control.admission.record import VOLCANO_LOCAL_QUEUE
 from unisono.control.conditions import is_true
 from unisono.control.jobs.priority_class_rules import class_rules
 from unisono.control.jobs.workload import workload_name
@@ -131,7 +131,7 @@ class Queues:
         # A job that names a missing queue waits for it.
         is_there = view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name)
         if name and (is_there or name != DEFAULT_QUEUE):
-            return f"{VOLCANO_DOOR}{name}"
+            return f"{VOLCANO_LOCAL_QUEUE}{name}"
         given = self._default(job["metadata"]["namespace"], view)
         if given or self._settings.manages_unqueued:
             return given

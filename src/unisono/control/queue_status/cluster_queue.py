@@ -1,25 +1,37 @@
-"""The status of a ClusterQueue: pending and admitted workloads, usage, whether it is active."""
+"""The status of a ClusterQueue, a controller for each part.
+
+Pending and admitted workloads, usage, and whether it is active; the finalizer while it is in use;
+the order of its pending workloads; fair shares, its own and those of cohorts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal
 
 from unisono.control import names
-from unisono.control.actions import Again, Json, Patch, Ref, Steps
-from unisono.control.conditions import with_condition
+from unisono.control.actions import Again, Json, Patch, Ref, Steps, Together
+from unisono.control.conditions import find, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.manifests import Manifests
-from unisono.control.queue_status.tally import Pace, Tally, counted_of, flavors_usage
+from unisono.control.queue_status.tally import REST_SECONDS, Pace, Tally, counted_of, flavors_usage
 from unisono.control.view import View
 from unisono.engine.explain.messages import remedy, sentence
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.explanation import QueueInactive, QueueStopped
-from unisono.engine.model.names import CohortName
+from unisono.engine.model.names import CohortName, FlavorName, QueueName, ResourceName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
+from unisono.engine.quota.share import dominant_share, weighted_share
+from unisono.engine.state.charges import flavor_resource_of
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cohort_trees import CohortTrees
 from unisono.engine.state.config import Config
+from unisono.engine.state.quota_tree import Node, charge
 from unisono.kinds.kueue.flavors import check_of, flavor_of
+from unisono.kinds.kueue.queue_order import PENDING_ORDER
 from unisono.kinds.kueue.queue_rules import cohort_of, queue_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -236,3 +248,168 @@ class InUseFinalizers:
         elif is_going and not is_used and names.RESOURCE_IN_USE in finalizers:
             left = [one for one in finalizers if one != names.RESOURCE_IN_USE]
             yield Patch(Ref.to(found), {"metadata": {"finalizers": left}})
+
+
+# ---- the order of pending workloads --------------------------------------------------------------
+#
+# It is published with their ClusterQueue where only the engine knows it.
+#
+# By default the order follows from the Workloads, and every view works it out with
+# `kinds.kueue.queue_order`. Recent usage of LocalQueues and multifactor priority are known to the
+# scheduler alone, and so is a policy by which a time-out does not move a workload back. Then the
+# first workloads of each queue are published here, in one condition per ClusterQueue; views put
+# those first. Nothing is written for a single workload: one admission would change all of them.
+
+# A message may have 32 KiB, and 316 characters per workload; later positions are estimates.
+MOST_PUBLISHED = 100
+# Usage decays and ages grow without an event; a published order is at most this old.
+_PERIOD_SECONDS = 60.0
+_REST_SECONDS = 5.0
+
+
+def _needs_publishing(policy: Policy) -> bool:
+    """Say whether Workloads alone do not tell the order of pending workloads."""
+    rules = policy.pods_ready
+    keeps_place = rules is not None and rules.requeue_by == "Creation"
+    return policy.turns is not None or policy.admission_fair_sharing is not None or keeps_place
+
+
+class PendingOrder:
+    """Writes the condition `unisono.dev/PendingOrder` of ClusterQueues."""
+
+    name = "pending-order"
+    watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.WORKLOAD)
+
+    def __init__(self, state: Callable[[], ClusterState]) -> None:
+        """Take the scheduler's state, which knows the order and the policy."""
+        self._state = state
+        self._written: dict[Key, float] = {}
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A queue, or that of a workload."""
+        if kind == names.CLUSTER_QUEUE:
+            yield own_key(obj)
+        elif _needs_publishing(self._state().policy):
+            found = view.get(
+                names.LOCAL_QUEUE, obj["spec"].get("queueName", ""), obj["metadata"]["namespace"]
+            )
+            if found is not None:
+                yield Key("", found["spec"]["clusterQueue"])
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Publish the order of one queue if it is another now; take it back if it is not needed."""
+        obj, state = view.get(names.CLUSTER_QUEUE, key.name), self._state()
+        if obj is None:
+            self._written.pop(key, None)
+            return
+        conditions = (obj.get("status") or {}).get("conditions")
+        published = find(conditions, PENDING_ORDER)
+        if not _needs_publishing(state.policy):
+            if published is not None:
+                left = [one for one in conditions or () if one["type"] != PENDING_ORDER]
+                yield Patch(Ref.to(obj), {"status": {"conditions": left}}, "status")
+            return
+        due = self._written.get(key, 0.0) + _REST_SECONDS
+        if now < due:
+            yield Again(due)
+            return
+        queue = state.queues.get(QueueName(key.name))
+        pending = queue.pending.in_order() if queue is not None else []
+        order = [str(one.workload.key) for one in islice(pending, MOST_PUBLISHED)]
+        message = json.dumps(order, separators=(",", ":"))
+        if published is None or published["message"] != message:
+            self._written[key] = now
+            made = with_condition(conditions, PENDING_ORDER, "True", "Published", message, now=now)
+            yield Patch(Ref.to(obj), {"status": {"conditions": made}}, "status")
+        if order:
+            yield Again(now + _PERIOD_SECONDS)
+
+
+# ---- fair shares ---------------------------------------------------------------------------------
+#
+# How far each queue and cohort is above what it owns, as statuses show it.
+#
+# A share depends on a whole tree, so all of them are worked out together, at most once a second,
+# and from the stored Workloads. Without fair sharing no queue has a share.
+
+_ALL = Key("", "shares")
+
+
+class FairShares:
+    """Writes `fairSharing.weightedShare` of ClusterQueues and Cohorts."""
+
+    name = "fair-shares"
+    wants_unreadable = True
+    watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.COHORT, names.LOCAL_QUEUE, names.WORKLOAD)
+    reads: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
+
+    def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
+        """Take the tally and the decoded manifests."""
+        self._tally = tally
+        self._manifests = manifests
+        self._policy = policy
+        self._last = float("-inf")
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """Any change may move every share of its tree."""
+        if kind in (names.WORKLOAD, names.LOCAL_QUEUE):
+            self._tally.mark(kind, obj)
+        return (_ALL,)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write the shares that are others now."""
+        if self._policy.fair_sharing is None:
+            return
+        if now < self._last + REST_SECONDS:
+            yield Again(self._last + REST_SECONDS)
+            return
+        self._last = now
+        patches = list(self._patches(view))
+        if patches:
+            yield Together(patches)
+
+    def _patches(self, view: View) -> Iterator[Patch]:
+        trees = self._forest(view)
+        for kind in (names.CLUSTER_QUEUE, names.COHORT):
+            for obj in view.all(kind):
+                node = self._node(trees, kind, obj)
+                if node is None:
+                    continue
+                share = {"weightedShare": weighted_share(dominant_share(node))}
+                if (obj.get("status") or {}).get("fairSharing") != share:
+                    changes = {"status": {"fairSharing": share}}
+                    # Right in every state of the object: no other controller writes this field.
+                    yield Patch(Ref.to(obj), changes, "status", exact=False)
+
+    def _node(self, trees: CohortTrees, kind: Kind, obj: Json) -> Node | None:
+        name = obj["metadata"]["name"]
+        if kind == names.COHORT:
+            return trees.cohort(name)
+        cq = trees.queues.get(name)
+        return cq.node if cq is not None else None
+
+    def _forest(self, view: View) -> CohortTrees:
+        """Build the trees of all queues, with what is held in each."""
+        config = Config(self._policy)
+        trees = CohortTrees(config)
+        for cohort in self._manifests.every(names.COHORT):
+            made = cohort_of(cohort)
+            config.cohorts[made.name] = made
+            trees.set_cohort(made)
+        for written in self._manifests.every(names.CLUSTER_QUEUE):
+            queue = queue_of(written, strict=self._policy.strict)
+            config.queues[queue.name] = queue
+            trees.set_queue(queue)
+        for _ in trees.relink():
+            pass
+        for queue in config.queues.values():
+            self._charge(queue, trees.queues[queue.name].node)
+        return trees
+
+    def _charge(self, queue: ClusterQueue, node: Node) -> None:
+        group_of = {resource: group for group in queue.groups for resource in group.covered}
+        for use, amount in self._tally.of_queue(queue.name).reserved.items():
+            flavor, resource = FlavorName(use.flavor), ResourceName(use.resource)
+            flavor_resource = flavor_resource_of(flavor, resource, group_of.get(resource))
+            if flavor_resource is not None:
+                charge(node.cell(flavor_resource), amount)

@@ -9,10 +9,9 @@ from functools import partial
 
 from unisono.control.actions import Json, Note
 from unisono.control.controller import Controller
-from unisono.control.packed_objects import Packed, Packing, Stored
 from unisono.control.reconciling.driver import PASSING, Driver, Outcome
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.view import Index, Shelf, View, wrapped
+from unisono.control.view import Index, Packed, Packing, Shelf, Stored, View, wrapped
 from unisono.kube.cache.informer import Informer
 from unisono.kube.cache.store import Delta, Store
 from unisono.kube.client import Client

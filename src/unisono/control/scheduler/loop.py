@@ -6,7 +6,7 @@ admission and eviction is one status patch of a Workload in the state that the p
 
 A patch that fails means that the engine's state is wrong. Those workloads are read again from the
 view before the next decision. A write that was not stored is never repeated as it was, and one with
-an unknown outcome counts until that is known (`expiry.py`).
+an unknown outcome counts until that is known (`writes_in_flight.py`).
 
 An object that cannot be handled never stops the others. It goes into quarantine (`quarantine.py`),
 and the rest of the plan is carried out: this is one of the two places that catch `Exception` (the
@@ -36,7 +36,6 @@ from unisono.control.actions import (
 )
 from unisono.control.admission import placement
 from unisono.control.nodes import host_names, node_name
-from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.health import Health
 from unisono.control.scheduler.live_policy import OperatorPolicy
 from unisono.control.scheduler.missing_nodes import DelayedPlacement, Repairs
@@ -44,11 +43,11 @@ from unisono.control.scheduler.plan_writes import Decided, PlanWriter, has_room,
 from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.relevant_changes import RelevantChanges
 from unisono.control.scheduler.start_estimates import Estimates, has_date
-from unisono.control.scheduler.takeover import taken_over
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
 from unisono.control.scheduler.unevaluated import Unevaluated
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
+from unisono.control.scheduler.writes_in_flight import RESOLVE_AGAIN_S, Basis, taken_over
 from unisono.control.view import View
 from unisono.engine.audit import AuditCache, Violation, audit
 from unisono.engine.cluster import new_cluster

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Bind, Json, Note, Patch, Ref
-from unisono.control.admission import record, shared_gpus
+from unisono.control.admission import record
 from unisono.control.admission.elastic import shrink_request
-from unisono.control.admission.implicit_queues import written_queue
 from unisono.control.admission.kueue_messages import Preemptor
+from unisono.control.admission.placement import device_annotation
+from unisono.control.admission.record import written_queue
 from unisono.control.nodes import host_names
-from unisono.control.scheduler.expiry import Basis
 from unisono.control.scheduler.translate import Translator
+from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.control.view import View
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
@@ -120,7 +121,7 @@ class PlanWriter:
         pod = self._translator.stray(admit.workload)
         if pod is not None:
             (one,) = admit.admission.pod_sets
-            shared = shared_gpus.annotation_for(one.devices[0]) if one.devices else {}
+            shared = device_annotation(one.devices[0]) if one.devices else {}
             self._translator.sent.note(pod, one.nodes[0][0])
             holds = self._basis.holding(one.nodes[0][:1])
             return [Bind(Ref.to(pod), one.nodes[0][0], shared, holds)]

@@ -13,7 +13,6 @@ import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.admission import shared_gpus
 from unisono.control.admission.elastic import (
     first_of_slice,
     holds,
@@ -21,18 +20,20 @@ from unisono.control.admission.elastic import (
     pods_to_keep,
     slice_of,
 )
-from unisono.control.admission.implicit_queues import VOLCANO_DOOR, read_flavor, read_queue
-from unisono.control.admission.placement import placement_of
+from unisono.control.admission.placement import placement_of, read_devices
 from unisono.control.admission.purchases import machines_due
-from unisono.control.admission.record import granted_ms
+from unisono.control.admission.record import (
+    VOLCANO_LOCAL_QUEUE,
+    granted_ms,
+    read_flavor,
+    read_queue,
+)
 from unisono.control.conditions import find, is_true
-from unisono.control.manifests import LiveContext, Manifests
+from unisono.control.manifests import LiveContext, Manifests, PodSetCache, claims_in, claims_of_sets
 from unisono.control.pod_gangs.links import gang_of, is_bare_and_ours, is_solo
-from unisono.control.scheduler.binds_in_flight import BindsInFlight
-from unisono.control.scheduler.expiry import InDoubt
-from unisono.control.scheduler.pod_set_cache import SetsRead, claims_in, claims_of_sets
 from unisono.control.scheduler.quarantine import Name
 from unisono.control.scheduler.time_limits import Limits
+from unisono.control.scheduler.writes_in_flight import BindsInFlight, InDoubt
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import (
@@ -115,7 +116,7 @@ class Translator:
         self._view = view
         self._settings = settings
         self.manifests = Manifests(view)
-        self._sets = SetsRead()
+        self._sets = PodSetCache()
         self.limits = Limits(view)
         self._readers: dict[Kind, Callable[[Json], Changes]] = {
             names.NODE: self._node,
@@ -141,7 +142,7 @@ class Translator:
 
     def forget(self) -> None:
         """Read everything anew from now on."""
-        self._sets = SetsRead()
+        self._sets = PodSetCache()
 
     def translate(self, kind: Kind, key: Key) -> Changes:
         """Yield the changes of the engine's state for an object as it is now."""
@@ -493,7 +494,7 @@ class Translator:
     def _seated(self, admitted: AdmittedWorkload, written: Any, obj: Json) -> AdmittedWorkload:
         """Put an admitted workload on the nodes, and shared GPUs, that its record names."""
         _, about = placement_of((obj.get("status") or {}).get("conditions"))
-        devices = shared_gpus.read(about.get("devices", ""))
+        devices = read_devices(about.get("devices", ""))
         record = {
             one.name: one.topology_assignment
             for one in written.status.admission.pod_set_assignments
@@ -527,8 +528,8 @@ class Translator:
         if queue == UNLIMITED_DOOR:
             yield changes.QueueSet(UNLIMITED)
             yield changes.LocalQueueSet(LocalQueue(key=key, queue=UNLIMITED.name))
-        elif queue.startswith(VOLCANO_DOOR):
-            name = QueueName(f"volcano/{queue.removeprefix(VOLCANO_DOOR)}")
+        elif queue.startswith(VOLCANO_LOCAL_QUEUE):
+            name = QueueName(f"volcano/{queue.removeprefix(VOLCANO_LOCAL_QUEUE)}")
             yield changes.LocalQueueSet(LocalQueue(key=key, queue=name))
 
     def context(self, namespace: str) -> LiveContext:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unisono.control.packed_objects import Packed
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.workers import LiveControllers
-from unisono.control.view import Difference
+from unisono.control.view import Difference, Packed
 from unisono.kube.access.tls import ServerCertificate
 from unisono.kube.cache.store import Delta
 from unisono.kube.client import Client

@@ -8,7 +8,7 @@ from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.conditions import find
 from unisono.control.job_kinds.kubeflow import ENDS, Sort
-from unisono.control.job_kinds.kubeflow.mpi import waits_for_workers
+from unisono.control.job_kinds.kubeflow.pods import waits_for_workers
 from unisono.control.job_kinds.kubeflow.replicas import replicas_of
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
 from unisono.control.jobs.pods import is_ready, is_terminal, phase_of

@@ -46,8 +46,14 @@ from unisono.control.gangs.recovery import (
     starts_again,
 )
 from unisono.control.job_kinds import kubeflow
-from unisono.control.job_kinds.kubeflow import ENDS, MPI, Sort, mpi
-from unisono.control.job_kinds.kubeflow.pods import new_pod, services
+from unisono.control.job_kinds.kubeflow import ENDS, MPI, Sort
+from unisono.control.job_kinds.kubeflow.pods import (
+    mpi_keys_name,
+    mpi_objects,
+    new_pod,
+    services,
+    waits_for_workers,
+)
 from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, selector_of, sort_pods
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
@@ -170,8 +176,8 @@ class KubeflowOperator:
         """Make what the job has besides pods."""
         namespace = job["metadata"]["namespace"]
         if self._sort is MPI:
-            has_keys = view.get(names.SECRET, mpi.keys_name(job), namespace) is not None
-            yield from made(mpi.objects(job, replicas, None if has_keys else self._keys()))
+            has_keys = view.get(names.SECRET, mpi_keys_name(job), namespace) is not None
+            yield from made(mpi_objects(job, replicas, None if has_keys else self._keys()))
         else:
             yield from made(services(job, self._sort, replicas))
 
@@ -203,7 +209,7 @@ class KubeflowOperator:
                 yield Again(at)
                 return
         for one in replicas:
-            if one.type == "Launcher" and mpi.waits_for_workers(job):
+            if one.type == "Launcher" and waits_for_workers(job):
                 if not all(other.are_ready for other in replicas if other is not one):
                     continue
             yield from made(

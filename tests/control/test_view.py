@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from unisono.control.packed_objects import MOST_KEPT_BYTES, Packing
+from unisono.control.view import MOST_KEPT_BYTES, Packing
 from unisono.kube.form import Identity, Key
 
 POD = {

@@ -1,4 +1,4 @@
-"""When a decision stops counting, and when one that may have been stored does (ADR 0028).
+"""Decisions on their way to the API: until when each counts (ADR 0028).
 
 the API refuses a write     it is not repeated: the next cycle decides anew
 quota, queues or a node     what has not been sent yet is not sent (`Basis`)
@@ -12,7 +12,9 @@ it is unknown whether it    the engine counts it as stored, so that no other wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -20,10 +22,13 @@ import orjson
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Read, Ref, Steps, Together
 from unisono.control.admission import placement
+from unisono.control.conditions import find
+from unisono.control.controller import own_key
 from unisono.control.nodes import is_usable
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
-from unisono.kube.errors import KubeError, is_in_doubt
+from unisono.kube.errors import Invalid, KubeError, NotFound, is_in_doubt
+from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 # As many as are decided at once; more would keep new decisions waiting for old ones.
@@ -160,3 +165,112 @@ def _merged(old: Mapping[str, object], changes: Mapping[str, object]) -> Json:
         else:
             merged[name] = value
     return merged
+
+
+# ---- binds in flight -----------------------------------------------------------------------------
+#
+# Of pods without a workload: sent, and not in the view yet.
+#
+# A binding returns no object that could be shown, and its watch event may take a while. Meanwhile
+# the pod has its place; by the view alone it would seem to wait, and its place to be free. If the
+# answer was lost, the place is kept for a while, long enough for any watch event.
+
+_DOUBT_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class _Sent:
+    uid: str
+    node: str
+    until: float = math.inf
+
+
+class BindsInFlight:
+    """Remembers the nodes of pods. A restarted scheduler reads pods after all that was written."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._sent: dict[Key, _Sent] = {}
+        self._written: list[_Sent] = []
+        self.is_writing = False
+
+    def note(self, pod: Json, node: str) -> None:
+        """Hear that a pod is about to be bound."""
+        self._sent[own_key(pod)] = made = _Sent(pod["metadata"]["uid"], node)
+        self._written.append(made)
+
+    @contextlib.contextmanager
+    def writing(self, now: float) -> Iterator[None]:
+        """Doubt the pods noted in this block if it ends before all are known to be bound."""
+        self._written = []
+        self.is_writing = True
+        try:
+            yield
+        except BaseException:
+            for one in self._written:
+                one.until = now + _DOUBT_SECONDS
+            raise
+        finally:
+            self.is_writing = False
+
+    def node_of(self, pod: Json) -> str:
+        """Return the node that a pod has, or was sent to."""
+        node = str(pod["spec"].get("nodeName") or "")
+        sent = self._sent.get(own_key(pod))
+        if sent is None:
+            return node
+        if node or sent.uid != pod["metadata"]["uid"]:
+            del self._sent[own_key(pod)]
+            return node
+        return sent.node
+
+    def gone(self, key: Key) -> None:
+        """Hear that a pod is no more."""
+        self._sent.pop(key, None)
+
+    def expired(self, now: float) -> Iterator[Key]:
+        """Forget, and yield, pods without news for so long that they cannot be bound any more."""
+        for key in [key for key, one in self._sent.items() if one.until <= now]:
+            del self._sent[key]
+            yield key
+
+    def next_due(self) -> float | None:
+        """Return when the next one expires."""
+        due = min((one.until for one in self._sent.values()), default=math.inf)
+        return due if due < math.inf else None
+
+
+# ---- writes of the leader before -----------------------------------------------------------------
+#
+# How a new leader takes over starting gangs: it marks each, before it decides.
+
+ON_ITS_WAY = "on-its-way"
+_YES = "yes"
+
+# As many as a client has out at once. One after the other, a thousand gangs took ten seconds, in
+# which nothing was admitted.
+MOST_MARKED = 64
+
+
+def on_its_way(workload: Json) -> Iterable[str]:
+    """Index gangs that have been sent somewhere and are not there yet."""
+    found = find((workload.get("status") or {}).get("conditions"), names.PLACEMENT)
+    return () if found is None or found["reason"] == placement.COMMITTED else (_YES,)
+
+
+def taken_over(view: View, epoch: int) -> Steps:
+    """Put our mark on every gang that is on its way.
+
+    One that is gone needs none. One that the API refuses in any form will not be changed by the
+    leader before us either; it must not keep all others waiting.
+    """
+    writes = [
+        Patch(Ref.to(workload), changes, "status")
+        for workload in view.by(names.WORKLOAD, ON_ITS_WAY, _YES)
+        if (changes := placement.stamped(workload, epoch)) is not None
+    ]
+    for first in range(0, len(writes), MOST_MARKED):
+        results = yield Together(writes[first : first + MOST_MARKED], tells=True)
+        for result in results:
+            if isinstance(result, KubeError) and not isinstance(result, Invalid | NotFound):
+                raise result

@@ -7,7 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from unisono.control.admission import explanation as facts
+from unisono.control.scheduler.explainer import (
+    _MOST_CHARACTERS,
+    facts_of,
+    waiting_status,
+    written_facts,
+)
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit, Quarantined
 from unisono.engine.model.names import Instant, WorkloadKey
 
@@ -26,19 +31,19 @@ def _explanation(*lengths: int) -> Explanation:
 )
 def test_as_many_facts_as_fit_are_written(lengths: tuple[int, ...]) -> None:
     explanation = _explanation(*lengths)
-    text = facts.written(explanation)
+    text = written_facts(explanation)
     read = orjson.loads(text)
-    every = facts.facts_of(explanation)
+    every = facts_of(explanation)
     kept = len(read["facts"])
     assert read["facts"] == orjson.loads(orjson.dumps(every[:kept]))
     assert read.get("left_off", 0) == len(every) - kept
     assert orjson.dumps(read).decode() == text
-    assert len(text) <= facts._MOST_CHARACTERS
+    assert len(text) <= _MOST_CHARACTERS
     if kept < len(every):
         more = {**read, "facts": every[: kept + 1], "left_off": len(every) - kept - 1}
         if not more["left_off"]:
             del more["left_off"]
-        assert len(orjson.dumps(more)) > facts._MOST_CHARACTERS
+        assert len(orjson.dumps(more)) > _MOST_CHARACTERS
 
 
 def test_each_fact_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,8 +55,8 @@ def test_each_fact_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         encoded += len(value["facts"]) if isinstance(value, dict) and "facts" in value else 1
         return real(value)
 
-    monkeypatch.setattr("unisono.control.admission.explanation.orjson.dumps", counting)
-    facts.written(_explanation(*(100,) * 500))
+    monkeypatch.setattr("unisono.control.scheduler.explainer.orjson.dumps", counting)
+    written_facts(_explanation(*(100,) * 500))
     assert encoded <= 501
 
 
@@ -71,7 +76,7 @@ def test_only_a_topology_request_fails_as_one(annotations: dict[str, str], reaso
     template = {"metadata": {"annotations": annotations}, "spec": {}}
     pod_sets = [{"name": "main", "count": 4, "template": template}]
     workload = {"metadata": {"name": "b", "namespace": "a"}, "spec": {"podSets": pod_sets}}
-    patch = facts.waiting_status(workload, _does_not_fit(), now=0.0)
+    patch = waiting_status(workload, _does_not_fit(), now=0.0)
     assert patch is not None
     assert patch["status"]["conditions"][0]["reason"] == reason
-    assert facts.waiting_status({**workload, **patch}, _does_not_fit(), now=9.0) is None
+    assert waiting_status({**workload, **patch}, _does_not_fit(), now=9.0) is None
