@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cluster
-from unisono.cli.main import main
+from unisono.cli.main import OUTSIDE_FAILED, main
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 from unisono.runtime.instance import Instance
 
@@ -29,6 +29,7 @@ def instance(cluster: Cluster, tmp_path: Path) -> Iterator[Instance]:
     made.prepare()
     made.kubeconfig.write_bytes(cluster.kubeconfig.read_bytes())
     lock = made.lock()
+    made.remember(url="https://127.0.0.1:6443")
     yield made
     os.close(lock)
 
@@ -75,6 +76,60 @@ def test_nowhere(
     said = capsys.readouterr()
     assert message in said.err
     assert said.err.count("\n") == 1
+
+
+def test_waits_for_an_instance_that_is_starting(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.remember(pid=1)
+    looks = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            instance.remember(url="https://127.0.0.1:6443")
+
+    monkeypatch.setattr("time.sleep", sleep)
+    assert main(["get", "ns", "--kubeconfig", str(instance.kubeconfig)]) == 0
+    instance.remember(pid=1)
+    looks = 0
+    assert main(["get", "ns", "--data-dir", str(instance.directory)]) == 0
+    instance.remember(pid=1)
+    looks = 0
+    monkeypatch.setenv("KUBECONFIG", str(instance.kubeconfig))
+    assert main(["get", "ns"]) == 0
+
+
+def test_does_not_wait_for_ever(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance.remember(pid=1)
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += 10.0
+
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    assert main(["get", "ns", "--data-dir", str(instance.directory)]) == OUTSIDE_FAILED
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == f"unisono: waiting for {instance.directory} to start"
+    assert last.endswith(
+        "is still starting after 30 seconds; try again once `unisono up` prints its api line"
+    )
+
+
+def test_a_kubeconfig_of_an_instance_that_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = Instance(tmp_path / "stopped")
+    stopped.prepare()
+    os.close(stopped.lock())
+    monkeypatch.setenv("KUBECONFIG", str(stopped.kubeconfig))
+    assert main(["get", "ns"]) == OUTSIDE_FAILED
+    assert f"unisono up --data-dir {stopped.directory}" in capsys.readouterr().err
 
 
 def test_nobody_answers(

@@ -95,7 +95,9 @@ def test_a_dead_unix_socket_falls_back_to_the_address(tmp_path: Path) -> None:
     left.close()  # the file stays, as after a crash
     access = config(tmp_path / "i")
     assert access.unix_socket
-    with pytest.raises(ClientError, match=r"127\.0\.0\.1:1: .*refused"):
+    with pytest.raises(
+        ClientError, match=r"127\.0\.0\.1:1: .*refused; start the cluster with `unisono up`$"
+    ):
         ApiClient(access).get(SPACE)
     again = local_socket(tmp_path / "i" / SOCKET_NAME)
     assert again is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,12 @@ if TYPE_CHECKING:  # loading the client takes longer than answering --help
     from unisono.kube.access.config import Access
     from unisono.kube.client import Client
     from unisono.kube.errors import KubeError
+
+# A start takes two seconds, and some twenty with tens of thousands of objects to read again.
+_STARTING_SECONDS = 30.0
+_QUIET_SECONDS = 1.0  # a wait that is not noticed needs no line
+_LOOK_AGAIN_SECONDS = 0.05
+_LOOPBACK = "https://127.0.0.1:"
 
 Work = Callable[["Client", argparse.Namespace], Awaitable[int]]
 
@@ -110,21 +117,58 @@ def access_of(arguments: argparse.Namespace) -> Access:
     """Return which cluster is meant; see above."""
     from unisono.kube.access.config import find_access
 
+    named = os.environ.get("KUBECONFIG", "")
     if arguments.kubeconfig is not None:
+        wait_for_instance_of(arguments.kubeconfig)
         return find_access(path=arguments.kubeconfig, context=arguments.context)
     if arguments.data_dir is not None or os.environ.get("UNISONO_DATA_DIR"):
         instance = Instance(arguments.data_dir or default_directory())
-        if not instance.is_running():
-            raise InstanceError(
-                f"nothing runs in {instance.directory}; start it with: unisono up --data-dir "
-                f"{instance.directory}"
-            )
+        wait_until_it_answers(instance)
         return find_access(path=instance.kubeconfig, context=arguments.context)
-    if not os.environ.get("KUBECONFIG"):
+    if not named:
         instance = Instance(default_directory())
         if instance.is_running():
+            wait_until_it_answers(instance)
             return find_access(path=instance.kubeconfig, context=arguments.context)
+    elif os.pathsep not in named:
+        wait_for_instance_of(Path(named))
     return find_access(context=arguments.context)
+
+
+def wait_for_instance_of(path: Path | str) -> None:
+    """Wait for the instance that a kubeconfig belongs to; any other kubeconfig needs no wait.
+
+    The lock of an instance tells nothing on another machine, so a kubeconfig that names an address
+    of its own is believed.
+    """
+    kubeconfig = Path(path)
+    instance = Instance(kubeconfig.parent)
+    if kubeconfig.name != instance.kubeconfig.name or not os.access(instance.lock_file, os.W_OK):
+        return
+    if instance.is_running() or not kubeconfig.exists() or _LOOPBACK in kubeconfig.read_text():
+        wait_until_it_answers(instance)
+
+
+def wait_until_it_answers(instance: Instance) -> None:
+    """Wait while `unisono up` is still starting; end with the next step if nothing will answer."""
+    began = time.monotonic()
+    is_told = False
+    while instance.is_starting():
+        waited = time.monotonic() - began
+        if waited > _STARTING_SECONDS:
+            raise InstanceError(
+                f"the cluster in {instance.directory} is still starting after "
+                f"{_STARTING_SECONDS:.0f} seconds; try again once `unisono up` prints its api line"
+            )
+        if waited > _QUIET_SECONDS and not is_told:
+            is_told = True
+            print(f"unisono: waiting for {instance.directory} to start", file=sys.stderr)
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    if not instance.is_running():
+        raise InstanceError(
+            f"nothing runs in {instance.directory}; start it with: unisono up --data-dir "
+            f"{instance.directory}"
+        )
 
 
 @contextmanager

@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_running = instance.is_running()
     about = instance.remembered()
     size = instance.database.stat().st_size if instance.database.exists() else 0
+    state = "starting" if instance.is_starting() else "running" if is_running else "stopped"
     facts = {
         "running": is_running,
         "dataDir": str(instance.directory),
@@ -41,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(json.dumps(facts, indent=2, sort_keys=True))
     else:
-        print(f"state       {'running' if is_running else 'stopped'}")
-        if is_running:
+        print(f"state       {state}")
+        if state == "running":
             print(f"api         {facts['url']}")
+        if is_running:
             print(f"process     {facts['pid']}")
         print(f"data        {facts['dataDir']} ({size // 1024} KiB)")
         if facts["kubeconfig"]:

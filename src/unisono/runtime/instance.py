@@ -51,6 +51,11 @@ class Instance:
     directory: Path
 
     @property
+    def lock_file(self) -> Path:
+        """Held by the running process."""
+        return self.directory / "lock"
+
+    @property
     def database(self) -> Path:
         """All objects."""
         return self.directory / "state.db"
@@ -130,7 +135,7 @@ class Instance:
 
     def lock(self) -> int:
         """Take the instance for this process until it ends; return the open file."""
-        handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        handle = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -145,7 +150,7 @@ class Instance:
 
     def is_running(self) -> bool:
         """Say whether a process holds the lock; should that be gone, it also holds the database."""
-        return _is_held(self.directory / "lock") or _is_held(self.database)
+        return _is_held(self.lock_file) or _is_held(self.database)
 
     def remembered(self) -> dict[str, Any]:
         """Return what the last process wrote about itself."""
@@ -165,6 +170,10 @@ class Instance:
         except OSError as error:
             message = f"{path} cannot be written: {error.strerror}"
             raise InstanceError(f"{message}; free some space and start again") from error
+
+    def is_starting(self) -> bool:
+        """Say whether a process holds it whose API does not answer yet."""
+        return self.is_running() and not self.remembered().get("url")
 
     def pid(self) -> int:
         """Return the process that runs it; 0 if none is known."""

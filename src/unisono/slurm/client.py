@@ -209,7 +209,11 @@ class ApiClient:
             status, answer = self._exchange(method, path, content, kind)
         except (OSError, ValueError) as error:  # trouble with TLS is an OSError, too
             self.close()
-            raise ClientError(f"{self._access.server}: {error}") from error
+            is_here = (
+                isinstance(error, ConnectionRefusedError) and "//127.0.0.1:" in self._access.server
+            )
+            advice = "; start the cluster with `unisono up`" if is_here else ""
+            raise ClientError(f"{self._access.server}: {error}{advice}") from error
         if status >= 300:
             raise ClientError(_message(answer, status), status)
         return answer

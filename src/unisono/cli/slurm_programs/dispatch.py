@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from unisono.cli.slurm_programs import examples_of
-from unisono.slurm.client import ApiAccess, ApiClient, ClientError, access_of
+from unisono.slurm.client import SOCKET_NAME, ApiAccess, ApiClient, ClientError, access_of
 from unisono.slurm.commands.context import Context, Outcome, PlannedStart, PrintAndEnd, Refused
 from unisono.slurm.lite_typing import Any
 
@@ -172,6 +172,12 @@ def connect(options: Mapping[str, str]) -> ApiClient:
 
 
 def _access(path: str, context: str) -> ApiAccess:
+    directory = os.path.dirname(path)
+    if os.path.exists(f"{directory}/lock") and not os.path.exists(f"{directory}/{SOCKET_NAME}"):
+        # An instance that does not answer yet, or a path that is too long for a socket.
+        from unisono.cli.connection import wait_for_instance_of
+
+        wait_for_instance_of(path)
     return (access_of(path) if not context else None) or _any_access(path, context)
 
 
