@@ -16,9 +16,7 @@ import re
 import socket
 import stat
 
-from unisono.slurm.lite_typing import Any, NamedTuple
-
-Json = dict[str, Any]
+from unisono.slurm.lite_typing import Json, NamedTuple
 
 _TIMEOUT_SECONDS = 30.0
 _PIECE = 1 << 18

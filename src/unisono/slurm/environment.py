@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from unisono.slurm.host_list import fold
 from unisono.slurm.labels import GPU
+from unisono.slurm.lite_typing import ReadOnlyJson
 from unisono.slurm.sbatch.arrays import read_array
 from unisono.slurm.sbatch.layout import BadRequest, mib_of
 
-Json = Mapping[str, Any]
 # In MiB, however it was asked for.
 _MEMORY = {
     "SLURM_MEM_PER_NODE": "mem",
@@ -34,7 +34,7 @@ class AllocatedNode(NamedTuple):
     gpus: int
 
 
-def allocated_nodes(job: Json, nodes: Mapping[str, Sequence[str]]) -> list[AllocatedNode]:
+def allocated_nodes(job: ReadOnlyJson, nodes: Mapping[str, Sequence[str]]) -> list[AllocatedNode]:
     """Return the nodes of a job in order; `nodes` has those of each group."""
     found: list[AllocatedNode] = []
     for group in job["spec"].get("groups") or ():
@@ -44,7 +44,7 @@ def allocated_nodes(job: Json, nodes: Mapping[str, Sequence[str]]) -> list[Alloc
     return found
 
 
-def environment(job: Json, allocated: Sequence[AllocatedNode]) -> dict[str, str]:
+def environment(job: ReadOnlyJson, allocated: Sequence[AllocatedNode]) -> dict[str, str]:
     """Return the variables of a job that runs on these nodes."""
     spec, options = job["spec"], job["spec"].get("options") or {}
     status = job.get("status") or {}
@@ -107,7 +107,7 @@ def environment(job: Json, allocated: Sequence[AllocatedNode]) -> dict[str, str]
     return made | _array(job)
 
 
-def _array(job: Json) -> dict[str, str]:
+def _array(job: ReadOnlyJson) -> dict[str, str]:
     task = job["spec"].get("task")
     if not task:
         return {}
@@ -132,7 +132,7 @@ def repeated(numbers: Any) -> str:
     return ",".join(f"{value}(x{count})" if count > 1 else str(value) for value, count in runs)
 
 
-def amounts_of(group: Json) -> tuple[int, int]:
+def amounts_of(group: ReadOnlyJson) -> tuple[int, int]:
     """Return cores and GPUs of a pod of a group."""
     containers: Any = ((group.get("template") or {}).get("spec") or {}).get("containers") or ({},)
     resources = containers[0].get("resources") or {}

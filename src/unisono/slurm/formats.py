@@ -1,13 +1,17 @@
-"""Formats of Slurm's tables: `%.18i %.9P %R` and `JobID:20,State:.8` (spec slurm §7).
+"""Slurm's tables: `%.18i %.9P %R` and `JobID:20,State:.8` (spec slurm §7).
 
 `%.18i` is right-justified in 18 columns, `%18i` left; values are cut to the width. `%#P` is as wide
-as its widest value. A format without a number is as wide as its value.
+as its widest value. A format without a number is as wide as its value. sacct, sshare and sreport
+rule a line of dashes under their headings.
+
+These are apart from `cli.tables`, whose columns are as wide as their widest value and never cut:
+scripts read Slurm's tables by their columns.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unisono.kinds.digits import whole_number
@@ -98,6 +102,46 @@ def table(
     return "\n".join(lines) + "\n" if lines else ""
 
 
+def ruled_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    widths: Sequence[int],
+    *,
+    heads: bool = True,
+    mark: str = "",
+) -> str:
+    """Return a table as sacct, sshare and sreport have it: dashes under every heading.
+
+    A negative width is left-justified; `mark` ends what is cut.
+    """
+    lines = [
+        [_justified(text, width, mark) for text, width in zip(row, widths, strict=True)]
+        for row in rows
+    ]
+    if heads:
+        titles = [
+            _justified(text, width, mark) for text, width in zip(headings, widths, strict=True)
+        ]
+        lines = [titles, ["-" * abs(width) for width in widths], *lines]
+    return "".join(" ".join(line) + " \n" for line in lines)
+
+
+def _justified(text: str, width: int, mark: str = "") -> str:
+    """Return a value in its width.
+
+    >>> _justified("COMPLETED", 5, "+"), _justified("PARTITION", 5), _justified("R", -3)
+    ('COMP+', 'PARTI', 'R  ')
+    """
+    size = abs(width)
+    cut = text if len(text) <= size else text[: size - len(mark)] + mark
+    return cut.ljust(size) if width < 0 else cut.rjust(size)
+
+
+def parsable(rows: Iterable[Sequence[str]], *, between: str = "|", after: str = "") -> str:
+    """Return rows for programs, as the options parsable and parsable2 of these programs ask."""
+    return "".join(between.join(row) + after + "\n" for row in rows)
+
+
 def _slot(width: int, *, is_right: bool) -> str:
     return f"{{:{'>' if is_right else '<'}{width}.{width}}}" if width else "{}"
 
@@ -108,19 +152,10 @@ def _literal(text: str) -> str:
 
 def _heads(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
     return [
-        one.before + (_cell(one.heading, width, is_right=one.is_right) if width else one.heading)
+        one.before
+        + (_justified(one.heading, width if one.is_right else -width) if width else one.heading)
         for one, width in zip(columns, widths, strict=True)
     ]
-
-
-def _cell(text: str, width: int, *, is_right: bool) -> str:
-    """Return a value in its width.
-
-    >>> _cell("PARTITION", 5, is_right=False), _cell("R", 3, is_right=True)
-    ('PARTI', '  R')
-    """
-    cut = text[:width]
-    return cut.rjust(width) if is_right else cut.ljust(width)
 
 
 def elapsed(seconds: float) -> str:

@@ -16,13 +16,13 @@ from unisono.slurm.environment import amounts_of
 from unisono.slurm.formats import elapsed, size_text
 from unisono.slurm.host_list import fold
 from unisono.slurm.labels import GRANTED_OPTION
+from unisono.slurm.lite_typing import ReadOnlyJson
 from unisono.slurm.sbatch.arrays import folded, read_array, tasks_text
 from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.states import SHORT, STARTED, is_over
 from unisono.slurm.times import read, shown
 
-Json = Mapping[str, Any]
 _NOT_SAID = "N/A"
 
 
@@ -31,7 +31,9 @@ class Row:
 
     __slots__ = ("array", "job", "now", "options", "pending", "priority", "spec", "state", "status")
 
-    def __init__(self, job: Json, now: float, *, pending: str = "", priority: int = 0) -> None:
+    def __init__(
+        self, job: ReadOnlyJson, now: float, *, pending: str = "", priority: int = 0
+    ) -> None:
         """Take a job; `pending` are the tasks of an array that wait."""
         self.job = job
         self.now = now
@@ -234,7 +236,7 @@ def one_line(text: str) -> str:
 
 
 def rows_of(
-    jobs: Iterable[Json],
+    jobs: Iterable[ReadOnlyJson],
     now: float,
     *,
     priorities: Mapping[str, int] | None = None,
@@ -259,7 +261,7 @@ def rows_of(
 
 
 def _array_rows(
-    job: Json,
+    job: ReadOnlyJson,
     now: float,
     waiting: Mapping[int, list[int]],
     known: Mapping[str, int],
@@ -283,7 +285,7 @@ def _array_rows(
     return [Row(job, now, pending=_joined(text), priority=priority)] if text else []
 
 
-def _as_task(spec: Json, identity: int, number: int) -> Json:
+def _as_task(spec: ReadOnlyJson, identity: int, number: int) -> ReadOnlyJson:
     made = {key: value for key, value in spec.items() if key != "array"}
     return {**made, "task": {"arrayJobId": identity, "index": number}}
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from unisono.slurm.client import ApiClient
 from unisono.slurm.labels import NAMESPACE
+from unisono.slurm.lite_typing import Json
 
-Json = dict[str, Any]
 # The ConfigMap with the scheduler's numbers that Slurm's commands show.
 PUBLISHED_MAP = "slurm-turns"
 # On a laptop with everything else of Slurm, on a cluster in the scheduler's own namespace: it may

@@ -1,4 +1,4 @@
-"""`NamedTuple` and `Any` without `typing`, for short-lived programs.
+"""`NamedTuple`, `Any` and JSON without `typing`, for short-lived programs.
 
 `sbatch` has a tenth of a second in all; `typing`, with what it makes of a dozen named tuples, would
 take a tenth of that. Type checkers see the real ones.
@@ -6,9 +6,10 @@ take a tenth of that. Type checkers see the real ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import itemgetter
 
-__all__ = ["TYPE_CHECKING", "Any", "NamedTuple"]
+__all__ = ["TYPE_CHECKING", "Any", "Json", "NamedTuple", "ReadOnlyJson"]
 
 TYPE_CHECKING = False  # as in `typing`: true for type checkers
 if TYPE_CHECKING:
@@ -45,3 +46,9 @@ else:
 
         def _replace(self, **named):
             return type(self)(**{**dict(zip(self._fields, self, strict=True)), **named})
+
+
+# Objects of the API, and what Slurm prints as JSON. There is no typed view of a SlurmJob: squeue
+# reads ten thousand of them in a tenth of a second.
+Json = dict[str, Any]
+ReadOnlyJson = Mapping[str, Any]

@@ -7,10 +7,10 @@ from typing import Any
 
 from unisono.slurm.formats import size_text
 from unisono.slurm.labels import GPU, GPU_TYPE, feature_of, partition_of
+from unisono.slurm.lite_typing import ReadOnlyJson
 from unisono.slurm.site import cores_of, mib_of_quantity
 from unisono.slurm.times import read
 
-Json = Mapping[str, Any]
 # On a drained node: the reason, the user and the time.
 REASON = "unisono.dev/drain-reason"
 _DONE = ("Succeeded", "Failed")
@@ -19,7 +19,7 @@ _DONE = ("Succeeded", "Failed")
 class NodeRow:
     """One node."""
 
-    def __init__(self, node: Json, pods: Sequence[Json]) -> None:
+    def __init__(self, node: ReadOnlyJson, pods: Sequence[ReadOnlyJson]) -> None:
         """Take a node and the pods on it."""
         self.node = node
         self.metadata = node["metadata"]
@@ -165,9 +165,9 @@ class NodeRow:
         )
 
 
-def node_rows(nodes: Iterable[Json], pods: Iterable[Json]) -> list[NodeRow]:
+def node_rows(nodes: Iterable[ReadOnlyJson], pods: Iterable[ReadOnlyJson]) -> list[NodeRow]:
     """Return the nodes in the order of their names' numbers."""
-    there: dict[str, list[Json]] = {}
+    there: dict[str, list[ReadOnlyJson]] = {}
     for pod in pods:
         place = (pod.get("spec") or {}).get("nodeName")
         if place and (pod.get("status") or {}).get("phase") not in _DONE:
@@ -183,7 +183,7 @@ def natural(name: str) -> tuple[str, int, str]:
     return prefix, int(digits or 0), name
 
 
-def _requests(pod: Json) -> list[Json]:
+def _requests(pod: ReadOnlyJson) -> list[ReadOnlyJson]:
     return [
         (one.get("resources") or {}).get("requests")
         or (one.get("resources") or {}).get("limits")

@@ -5,17 +5,14 @@ Loaded by every sbatch, so the parser is loaded only if there is something to pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from unisono.kinds.digits import finite_number, whole_number
 from unisono.slurm.labels import CONF, NAMESPACE, partition_label
-from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
+from unisono.slurm.lite_typing import TYPE_CHECKING, NamedTuple, ReadOnlyJson
 from unisono.slurm.sbatch.layout import NodeSize, Site
 
 if TYPE_CHECKING:
     from unisono.slurm.conf import Conf
 
-Json = Mapping[str, Any]
 
 MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONF}"
 MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -51,7 +48,7 @@ class Rules(NamedTuple):
         return None
 
 
-def rules_of(stored: Json | None) -> Rules:
+def rules_of(stored: ReadOnlyJson | None) -> Rules:
     """Return the rules of a ConfigMap; those of a cluster without any if it has none."""
     text = ((stored or {}).get("data") or {}).get("slurm.conf") or ""
     if not text.strip():
@@ -102,7 +99,7 @@ def _number(text: str) -> int:
     return whole_number(text) or 0
 
 
-def size_of(nodes: list[Json], partition: str) -> NodeSize:
+def size_of(nodes: list[ReadOnlyJson], partition: str) -> NodeSize:
     """Return what the largest nodes of a partition have: what a node of a job may ask for."""
     label = partition_label(partition) if partition else ""
     cpus = memory = gpus = count = 0

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-Json = dict[str, Any]
+from unisono.slurm.lite_typing import Json
 
 
 class _Metadata(TypedDict, total=False):

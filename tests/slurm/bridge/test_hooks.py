@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from unisono.slurm.bridge.hooks import Answer, Question, ask, listening
-from unisono.slurm.install.files import Plan, files_of
+from unisono.slurm.bridge.install import Plan, files_of
 
 
 def _hook(folder: Path) -> Path:

@@ -15,8 +15,8 @@ from unisono.kinds.digits import whole_number
 from unisono.runtime.errors import AnswerIsNo
 
 if TYPE_CHECKING:
+    from unisono.slurm.bridge.install import Finding, Plan
     from unisono.slurm.conf import Conf
-    from unisono.slurm.install.files import Finding, Plan
 
 CONF = Path("/etc/slurm/slurm.conf")
 
@@ -70,7 +70,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write, then say what is there."""
-    from unisono.slurm.install.files import findings
+    from unisono.slurm.bridge.install import findings
 
     if arguments.place == "prolog":
         raise AnswerIsNo(
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace, path: Path, conf: Conf) -> Plan:
-    from unisono.slurm.install.files import MADE_BY, Plan
+    from unisono.slurm.bridge.install import MADE_BY, Plan
 
     script = _read(path.parent / "job_submit.lua")
     is_foreign = script is not None and MADE_BY not in script
@@ -112,7 +112,7 @@ def _plan(arguments: argparse.Namespace, path: Path, conf: Conf) -> Plan:
 
 
 def _refuse_dangers(conf: Conf) -> None:
-    from unisono.slurm.install.files import dangers
+    from unisono.slurm.bridge.install import dangers
 
     found = list(dangers(conf, _read))
     if found:
@@ -127,7 +127,7 @@ def _refusal(found: Sequence[Finding]) -> AnswerIsNo:
 
 def _write(plan: Plan, conf: Conf) -> None:
     """Write every file, and the line in slurm.conf last: nothing takes effect before."""
-    from unisono.slurm.install.files import MADE_BY, conflicts, files_of
+    from unisono.slurm.bridge.install import MADE_BY, conflicts, files_of
 
     wrong = list(conflicts(plan, conf, _read))
     if wrong:

@@ -12,4 +12,5 @@ actions         what the bridge may do, as data
 apply           carries actions out
 hooks           answers Slurm's hooks, and reads the requests of job_submit.lua
 daemon          the loop
+install         what a real Slurm needs for it: the hooks, settings, and whether they are there
 """

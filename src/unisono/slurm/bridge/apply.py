@@ -7,7 +7,6 @@ released, and a gang is deleted only after Slurm has left its nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from unisono.kube.client import Client
 from unisono.kube.errors import AlreadyExists, Conflict, NotFound
@@ -19,8 +18,7 @@ from unisono.slurm.bridge.marks import GATE, PINNED, PLACEHOLDER, Mark, read_mar
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME
 from unisono.slurm.bridge.slurm_commands import SlurmCommands
 from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView
-
-Json = dict[str, Any]
+from unisono.slurm.lite_typing import Json
 
 # LocalQueues are listed at most this often: a new one is used a few seconds later.
 _QUEUES_FOR_S = 5.0

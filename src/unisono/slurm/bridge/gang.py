@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
 from unisono.slurm.bridge.marks import read_mark
 from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmNode
-
-Json = dict[str, Any]
+from unisono.slurm.lite_typing import Json
 
 PREFIX = "unisono.dev/"
 JOB = f"{PREFIX}bridged-job"  # label: the key of the Slurm job

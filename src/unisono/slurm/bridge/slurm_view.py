@@ -16,8 +16,7 @@ import msgspec
 
 from unisono.slurm.bridge.slurm_commands import SlurmCommands, SlurmUnreachable
 from unisono.slurm.host_list import expand
-
-Json = Mapping[str, Any]
+from unisono.slurm.lite_typing import ReadOnlyJson
 
 PENDING = "PENDING"
 # States of a job that has nodes, or is about to give them back.
@@ -156,13 +155,13 @@ async def read_nodes(programs: SlurmCommands) -> dict[str, SlurmNode]:
     return nodes_of(_answered(await programs("scontrol", "show", "nodes", "--json")))
 
 
-def _answered(printed: str) -> Json:
+def _answered(printed: str) -> ReadOnlyJson:
     """Read an answer; with --json, commands exit with 0 even if slurmctld did not answer.
 
     An empty list that came with an error must never pass for an empty queue.
     """
     try:
-        answer: Json = msgspec.json.decode(printed)
+        answer: ReadOnlyJson = msgspec.json.decode(printed)
     except msgspec.DecodeError as error:
         raise SlurmUnreachable(f"the output of Slurm is not JSON: {error}") from error
     if answer.get("errors"):
@@ -182,17 +181,17 @@ async def cluster_name(programs: SlurmCommands) -> str:
     return (await read_config(programs)).get("ClusterName", "")
 
 
-def jobs_of(answer: Json) -> dict[str, SlurmJob]:
+def jobs_of(answer: ReadOnlyJson) -> dict[str, SlurmJob]:
     """Read what `squeue --json` prints."""
     return {one.key: one for each in answer.get("jobs") or () for one in _jobs(each)}
 
 
-def nodes_of(answer: Json) -> dict[str, SlurmNode]:
+def nodes_of(answer: ReadOnlyJson) -> dict[str, SlurmNode]:
     """Read what `sinfo --json` prints."""
     return {one["name"]: _node(one) for one in answer.get("nodes") or ()}
 
 
-def _jobs(each: Json) -> Iterator[SlurmJob]:
+def _jobs(each: ReadOnlyJson) -> Iterator[SlurmJob]:
     """Yield a job, or the tasks that wait in the record of an array."""
     number = _whole(each.get("job_id"))
     array = _whole(each.get("array_job_id"))
@@ -207,7 +206,7 @@ def _jobs(each: Json) -> Iterator[SlurmJob]:
         yield _job(each, str(number), number, 0)
 
 
-def _job(each: Json, key: str, number: int, array: int) -> SlurmJob:
+def _job(each: ReadOnlyJson, key: str, number: int, array: int) -> SlurmJob:
     required = expand(_text(each.get("required_nodes")))
     nodes = max(1, _whole(each.get("node_count")))
     if required and not _whole(each.get("max_nodes")):
@@ -255,7 +254,7 @@ def _job(each: Json, key: str, number: int, array: int) -> SlurmJob:
     )
 
 
-def _held(each: Json, nodes: int) -> tuple[Held, ...]:
+def _held(each: ReadOnlyJson, nodes: int) -> tuple[Held, ...]:
     """Return what a job has on each of its nodes."""
     names = expand(_text(each.get("nodes")))
     details = [_text(one) for one in each.get("gres_detail") or ()]
@@ -277,7 +276,7 @@ def _held(each: Json, nodes: int) -> tuple[Held, ...]:
     return tuple(found)
 
 
-def _cores(known: Json) -> int:
+def _cores(known: ReadOnlyJson) -> int:
     """Count the cores that a job has on a node; 0 if Slurm does not say."""
     sockets = known.get("sockets")
     if not isinstance(sockets, Mapping):
@@ -285,7 +284,7 @@ def _cores(known: Json) -> int:
     return sum(len(one.get("cores") or ()) for one in sockets.values() if isinstance(one, Mapping))
 
 
-def _node(each: Json) -> SlurmNode:
+def _node(each: ReadOnlyJson) -> SlurmNode:
     configured = _text(each.get("gres"))
     states = {*_words(each.get("state")), *_words(each.get("state_flags"))}
     return SlurmNode(

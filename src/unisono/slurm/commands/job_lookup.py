@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unisono.slurm.client import ApiClient
 from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
+from unisono.slurm.lite_typing import Json
 from unisono.slurm.sbatch.arrays import Array, BadArray, read_array
 
-Json = dict[str, Any]
 _CALLED = re.compile(r"(\d+)(?:_(\d+|\[[\d,:%-]+\]|\*))?(?:\.(\w+))?")
 
 

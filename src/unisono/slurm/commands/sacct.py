@@ -14,7 +14,7 @@ from unisono.slurm.commands.context import (
     parse_arguments,
     states_wanted,
 )
-from unisono.slurm.formats import clock
+from unisono.slurm.formats import clock, parsable, ruled_table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row, jobs_json, rows_of, tres
@@ -310,25 +310,11 @@ def _text(
     options: Mapping[str, str],
 ) -> str:
     heads = "noheader" not in options
+    names = [name for name, _, _ in fields]
+    rows = [[field.shows(one) for _, _, field in fields] for one in entries]
     if "parsable" in options or "parsable2" in options:
-        mark = options.get("delimiter") or "|"
-        end = mark if "parsable" in options else ""
-        lines = [mark.join(name for name, _, _ in fields) + end] if heads else []
-        lines += [mark.join(field.shows(one) for _, _, field in fields) + end for one in entries]
-        return "".join(f"{line}\n" for line in lines)
-    text = ""
-    if heads:
-        text += " ".join(_put(name, width, name) for name, width, _ in fields) + " \n"
-        text += " ".join("-" * abs(width) for _, width, _ in fields) + " \n"
-    for one in entries:
-        text += (
-            " ".join(_put(field.shows(one), width, name) for name, width, field in fields) + " \n"
-        )
-    return text
-
-
-def _put(text: str, width: int, name: str) -> str:
-    """Return a value in its width; what is cut ends with a plus."""
-    size = abs(width)
-    cut = text if len(text) <= size else text[: size - 1] + "+"
-    return cut.ljust(size) if width < 0 or name == "JobID" else cut.rjust(size)
+        between = options.get("delimiter") or "|"
+        after = between if "parsable" in options else ""
+        return parsable([names, *rows] if heads else rows, between=between, after=after)
+    widths = [-abs(width) if name == "JobID" else width for name, width, _ in fields]
+    return ruled_table(names, rows, widths, heads=heads, mark="+")

@@ -20,7 +20,7 @@ from unisono.slurm.commands.context import (
 )
 from unisono.slurm.getopt import BadOption
 from unisono.slurm.labels import CONF, DEPENDS_ON, NAMESPACE
-from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
+from unisono.slurm.lite_typing import TYPE_CHECKING, Json, NamedTuple
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
@@ -30,8 +30,6 @@ from unisono.slurm.states import is_over
 if TYPE_CHECKING:
     from unisono.slurm.sbatch.arrays import Array
 
-
-Json = dict[str, Any]
 
 # Others submit at the same time; each needs its own number.
 _TRIES = 50

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from unisono.slurm.client import ApiClient, ClientError
 from unisono.slurm.commands.context import (
@@ -21,9 +20,8 @@ from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded
+from unisono.slurm.lite_typing import Json
 from unisono.slurm.states import is_over
-
-Json = dict[str, Any]
 
 _OPTIONS = options_table(
     Option("account", "A"),

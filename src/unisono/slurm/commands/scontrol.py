@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from unisono.kinds.digits import whole_number
 from unisono.slurm.client import ApiClient
@@ -27,13 +26,12 @@ from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
 from unisono.slurm.labels import GRANTED_OPTION
 from unisono.slurm.listing import decoded
+from unisono.slurm.lite_typing import Json
 from unisono.slurm.nodes import REASON
 from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.states import is_over
 from unisono.slurm.times import BadTime, parse_time, written
-
-Json = dict[str, Any]
 
 _OPTIONS = options_table(
     Option("oneliner", "o", "nothing"),

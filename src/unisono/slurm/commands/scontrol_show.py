@@ -6,7 +6,6 @@ What to show is named by any beginning of its name: `show job 12`, `show j=12`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from unisono.slurm.client import ApiClient
 from unisono.slurm.commands.context import VERSION, Context, Outcome, Refused
@@ -18,13 +17,12 @@ from unisono.slurm.host_list import BadHostList, expand, fold
 from unisono.slurm.jobs import Row, rows_of, tres
 from unisono.slurm.labels import JOBS
 from unisono.slurm.listing import decoded, priorities
+from unisono.slurm.lite_typing import ReadOnlyJson
 from unisono.slurm.nodes import NodeRow, node_rows, partitions_of
 from unisono.slurm.sbatch.layout import BadRequest, mib_of
 from unisono.slurm.site import MAP
 from unisono.slurm.states import is_over
 from unisono.slurm.times import shown
-
-Json = Mapping[str, Any]
 
 # In the order in which a beginning is looked for, as in Slurm: `j` is jobs, `n` nodes.
 _ENTITIES = (
@@ -206,7 +204,7 @@ def _reservations(api: ApiClient, context: Context) -> Outcome:
 _PERIODS = {"Daily": 86_400, "Weekly": 7 * 86_400}
 
 
-def _reservation(reservation: Json, now: float) -> str:
+def _reservation(reservation: ReadOnlyJson, now: float) -> str:
     """Write one reservation; of one that comes again, the time that is now or comes next."""
     from unisono.kinds.scalar import duration_ms, instant_ms  # slow to load, and needed here only
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
+from unisono.slurm.formats import parsable, ruled_table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
@@ -108,22 +109,12 @@ def _by_account(
 
 
 def _text(table: list[list[str]], title: str, what: str, options: Mapping[str, str]) -> str:
-    if "noheader" in options:
-        table = table[1:]
+    heads = "noheader" not in options
+    shown = table if heads else table[1:]
     if "parsable" in options or "parsable2" in options:
-        end = "|" if "parsable" in options else ""
-        return "".join("|".join(row) + end + "\n" for row in table)
+        return parsable(shown, after="|" if "parsable" in options else "")
     line = "-" * 80
     unit = "GPU" if what == "gpu" else "CPU"
-    widths = [max([9, *(len(row[place]) for row in table)]) for place in range(len(table[0]))]
-    text = (
-        ""
-        if "noheader" in options
-        else f"{line}\n{title}\nUsage reported in {unit} Minutes\n{line}\n"
-    )
-    for number, row in enumerate(table):
-        cells = [cell[:width].rjust(width) for cell, width in zip(row, widths, strict=True)]
-        text += " ".join(cells) + " \n"
-        if number == 0 and "noheader" not in options:
-            text += " ".join("-" * width for width in widths) + " \n"
-    return text
+    about = f"{line}\n{title}\nUsage reported in {unit} Minutes\n{line}\n" if heads else ""
+    widths = [max([9, *(len(row[place]) for row in shown)]) for place in range(len(table[0]))]
+    return about + ruled_table(table[0], table[1:], widths, heads=heads)

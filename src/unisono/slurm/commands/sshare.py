@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
+from unisono.slurm.formats import parsable, ruled_table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.listing import published_priorities
@@ -70,12 +71,11 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     columns = _columns(options, is_classic=is_classic)
     lines = [_cells(one, is_classic=is_classic) for one in _chosen(shares, options, context.user)]
     heads = "noheader" not in options
+    rows = [[cells[name] for name in columns] for cells in lines]
     if "parsable2" in options or "parsable" in options:
-        end = "|" if "parsable" in options else ""
-        rows = [columns] if heads else []
-        rows += [[cells[name] for name in columns] for cells in lines]
-        return Outcome("".join("|".join(row) + end + "\n" for row in rows))
-    return Outcome(_table(columns, lines, heads=heads))
+        after = "|" if "parsable" in options else ""
+        return Outcome(parsable([columns, *rows] if heads else rows, after=after))
+    return Outcome(ruled_table(columns, rows, [_WIDTHS[name] for name in columns], heads=heads))
 
 
 def _columns(options: Mapping[str, str], *, is_classic: bool) -> list[str]:
@@ -124,18 +124,3 @@ def _cells(one: Share, *, is_classic: bool) -> dict[str, str]:
         "GrpTRESMins": "",
         "TRESRunMins": "",
     }
-
-
-def _table(columns: list[str], lines: list[dict[str, str]], *, heads: bool) -> str:
-    text = ""
-    if heads:
-        text += " ".join(_put(name, _WIDTHS[name]) for name in columns) + " \n"
-        text += " ".join("-" * abs(_WIDTHS[name]) for name in columns) + " \n"
-    for cells in lines:
-        text += " ".join(_put(cells[name], _WIDTHS[name]) for name in columns) + " \n"
-    return text
-
-
-def _put(text: str, width: int) -> str:
-    cut = text[: abs(width)]
-    return cut.ljust(-width) if width < 0 else cut.rjust(width)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from unisono.kinds.digits import is_digits
 from unisono.slurm.client import ApiClient
 from unisono.slurm.labels import JOBS
-from unisono.slurm.lite_typing import Any
+from unisono.slurm.lite_typing import Json
 from unisono.slurm.sbatch.arrays import Array, read_array
 from unisono.slurm.sbatch.layout import BadRequest
-
-Json = dict[str, Any]
 
 # Tasks of an array that a dependency may stand for: each is named in an annotation.
 _MOST_AWAITED = 1000

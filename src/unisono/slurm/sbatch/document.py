@@ -18,13 +18,12 @@ from unisono.slurm.labels import (
     partition_label,
     resource_of,
 )
-from unisono.slurm.lite_typing import TYPE_CHECKING, Any, NamedTuple
+from unisono.slurm.lite_typing import TYPE_CHECKING, Json, NamedTuple
 from unisono.slurm.sbatch.layout import BadRequest, Layout
 
 if TYPE_CHECKING:
     from unisono.slurm.sbatch.arrays import Array
 
-Json = dict[str, Any]
 
 _IMAGE = "slurm/batch"
 _LONGEST_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

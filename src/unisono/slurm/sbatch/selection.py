@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from unisono.slurm.host_list import BadHostList, expand
 from unisono.slurm.labels import GPU_TYPE, feature_label
-from unisono.slurm.lite_typing import Any
+from unisono.slurm.lite_typing import Json
 from unisono.slurm.sbatch.layout import BadRequest
 
-Json = dict[str, Any]
 _HOSTNAME = "kubernetes.io/hostname"
 _FEATURE = re.compile(r"[A-Za-z0-9_.:+=-]+")
 # Labels of others that name the sort of a node's GPUs.

@@ -119,7 +119,7 @@ def _hook(plan: Plan) -> str:
 
 
 def _filled(name: str, **words: str) -> str:
-    text = (files("unisono.slurm.install") / "data" / name).read_text()
+    text = (files("unisono.slurm.bridge") / "data" / name).read_text()
     for word, value in words.items():
         text = text.replace(f"@{word}@", value)
     return text
