@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from unisono.kinds.overriding import override
+from unisono.monitor.ledger.utilization import PrometheusError, Series
 from unisono.monitor.prometheus import Prometheus
-from unisono.monitor.series import PrometheusError, Series
 
 
 class _Server(HTTPServer):

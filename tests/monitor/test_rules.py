@@ -16,10 +16,15 @@ from tools.dashboards.__main__ import FOLDER
 from tools.dashboards.boards import BOARDS
 from tools.dashboards.build import json_of
 from unisono.monitor.dashboards import config_maps, dashboards, provisioned
-from unisono.monitor.dcgm.fields import FIELDS
+from unisono.monitor.dcgm.exporter import FIELDS
 from unisono.monitor.rules.alerts import ALERTS
-from unisono.monitor.rules.files import alertmanager, prometheus_rule, rule_file, scrape_config
-from unisono.monitor.rules.recording import RECORDINGS
+from unisono.monitor.rules.files import (
+    RECORDINGS,
+    alertmanager,
+    prometheus_rule,
+    rule_file,
+    scrape_config,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 

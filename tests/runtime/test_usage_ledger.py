@@ -15,8 +15,8 @@ from unisono.monitor.cache import NODE, WORKLOAD, fill
 from unisono.monitor.ledger.recorder import GpuUse
 from unisono.monitor.ledger.rows import PodRow
 from unisono.monitor.ledger.store import LedgerStore
+from unisono.monitor.ledger.utilization import PrometheusError, Series
 from unisono.monitor.metrics.registry import MetricsRegistry
-from unisono.monitor.series import PrometheusError, Series
 from unisono.runtime import usage_ledger as module
 from unisono.runtime.usage_ledger import Measured, PrometheusMeter, bookkeeping
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from unisono.kinds.overriding import override
-from unisono.monitor.series import PrometheusError, Series
+from unisono.monitor.ledger.utilization import PrometheusError, Series
 
 # Tens of thousands of pods; more is not an answer to a question of ours.
 _MOST_BYTES = 64 << 20

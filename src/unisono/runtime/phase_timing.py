@@ -23,7 +23,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.provisioning import MICRO
 from unisono.engine.placement.placement import Answer, placement_of
 from unisono.engine.state.cluster import ClusterState
-from unisono.monitor.histogram import Histogram
+from unisono.monitor.exposition import Histogram
 
 _BINDS = "gangs"  # the controller that does
 

@@ -20,11 +20,9 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.kube.cache.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
-from unisono.monitor.metrics.nodes import SIZES
-from unisono.monitor.metrics.placement import Largest
-from unisono.monitor.metrics.provisioning import Offering
+from unisono.monitor.metrics.nodes import SIZES, Offering
 from unisono.monitor.metrics.registry import Compat, MetricsRegistry
-from unisono.monitor.metrics.scheduler import SchedulerHealth
+from unisono.monitor.metrics.scheduler import Largest, SchedulerHealth
 from unisono.monitor.records import NodeRecord
 from unisono.provision.catalog.instance_types import machine_types, region_of
 from unisono.provision.keys import SYSTEM

@@ -21,9 +21,8 @@ from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.recorder import GpuUse, LedgerRecorder, with_use
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
 from unisono.monitor.ledger.store import LedgerError, LedgerStore
-from unisono.monitor.ledger.utilization import Asks, measured
+from unisono.monitor.ledger.utilization import Asks, PrometheusError, measured
 from unisono.monitor.metrics.registry import MetricsRegistry
-from unisono.monitor.series import PrometheusError
 from unisono.runtime.clock import seconds_now
 
 _EVERY_SECONDS = 15.0

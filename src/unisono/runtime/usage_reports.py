@@ -69,8 +69,7 @@ def written(made: Report, form: str, options: FormatOptions = PLAIN) -> str:
     """Return a report in a format."""
     from unisono.monitor.report import formats as words
     from unisono.monitor.report.html import html, mail
-    from unisono.monitor.report.opencost import opencost
-    from unisono.monitor.report.sreport import sreport
+    from unisono.monitor.report.other_tools import opencost, sreport
 
     match form:
         case "html":

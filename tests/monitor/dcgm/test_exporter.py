@@ -12,8 +12,7 @@ from unisono.kube.mapping import POD
 from unisono.monitor.cache import NODE, ClusterCache, fill
 from unisono.monitor.dashboards import dashboards
 from unisono.monitor.dcgm import exporter as exporting
-from unisono.monitor.dcgm.exporter import Exporter
-from unisono.monitor.dcgm.fields import LEAN, Extent
+from unisono.monitor.dcgm.exporter import LEAN, Exporter, Extent
 from unisono.monitor.gpu_faults import Fault, Faults, faults_of, problem_of, text_of
 from unisono.monitor.rules.files import rule_file
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unisono.monitor.ledger.accounts import CLASSES, STATES, Period, priced
-from unisono.monitor.ledger.attempts import Tries, holds, is_lost
 from unisono.monitor.ledger.rows import NodeRow, PodRow
+from unisono.monitor.ledger.settlement import Tries, holds, is_lost
 
 _DAY = 86_400
 

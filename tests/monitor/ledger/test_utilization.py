@@ -6,8 +6,7 @@ import pytest
 
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import PodRow
-from unisono.monitor.ledger.utilization import STEP_SECONDS, measured
-from unisono.monitor.series import Series
+from unisono.monitor.ledger.utilization import STEP_SECONDS, Series, measured
 
 NOW = 10_000
 PERIOD = Period(NOW, NOW + 600)

@@ -26,8 +26,7 @@ from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report import formats
 from unisono.monitor.report.html import html, mail
 from unisono.monitor.report.model import Report, Waiting
-from unisono.monitor.report.opencost import opencost
-from unisono.monitor.report.sreport import SREPORTS, sreport
+from unisono.monitor.report.other_tools import SREPORTS, opencost, sreport
 from unisono.runtime.usage_reports import read
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.loop import simulate

@@ -2,6 +2,5 @@
 
 assignments.py  which pod has which device
 devices.py      how devices behave: columns that move with time
-fields.py       the exporter's fields, and their values from those columns
-exporter.py     the text
+exporter.py     the exporter's fields, their values from those columns, and the text
 """

@@ -9,15 +9,183 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from unisono.monitor.cache import ClusterCache
 from unisono.monitor.dcgm.assignments import Device, DeviceAssignments, DeviceHolder
 from unisono.monitor.dcgm.devices import Devices, Floats, Model, Place, model_of
-from unisono.monitor.dcgm.fields import DEV, FIELDS, Extent, Field, is_shown
 from unisono.monitor.exposition import escaped
 from unisono.monitor.gpu_faults import Fault, Faults, fault_at
+
+# ---- fields --------------------------------------------------------------------------------------
+#
+# Those that dcgm-exporter writes, and their values from the columns of the devices. `is_default`
+# marks those of its stock list of counters; the others are what a site may switch on. Counters have
+# no `_total` in their names there, so this is classic text and never OpenMetrics.
+
+Extent = Literal["lean", "default", "full"]
+
+_RESERVED_MIB = 559  # what the driver keeps for itself
+
+
+# What alert rules and dashboards look at: all that a page of thousands of devices can afford.
+LEAN = frozenset(
+    {
+        *(f"DCGM_FI_DEV_{one}" for one in ("GPU_TEMP", "GPU_UTIL", "POWER_USAGE", "SM_CLOCK")),
+        *(f"DCGM_FI_DEV_{one}" for one in ("FB_USED", "FB_TOTAL", "XID_ERRORS")),
+        *(f"DCGM_FI_DEV_{one}" for one in ("ECC_DBE_VOL_TOTAL", "ROW_REMAP_FAILURE")),
+        *(f"DCGM_FI_DEV_{one}" for one in ("UNCORRECTABLE_REMAPPED_ROWS", "THERMAL_VIOLATION")),
+        *(f"DCGM_FI_PROF_{one}" for one in ("SM_ACTIVE", "PIPE_TENSOR_ACTIVE")),
+    }
+)
+
+
+def _is_shown(name: str, extent: Extent, *, is_default: bool) -> bool:
+    """Say whether a field is on a page of some extent."""
+    return name in LEAN if extent == "lean" else is_default or extent == "full"
+
+
+class _Field(NamedTuple):
+    """One field."""
+
+    name: str
+    type: Literal["gauge", "counter"]
+    help: str
+    values: Callable[[Devices], Floats]
+    is_default: bool = True
+    digits: int = 0
+
+
+def _nothing(devices: Devices) -> Floats:
+    return np.zeros(len(devices.places))
+
+
+def _memory_busy(devices: Devices) -> Floats:
+    return 0.6 * devices.busy
+
+
+def _free(devices: Devices) -> Floats:
+    return np.maximum(0.0, devices.memory_mib - devices.used_mib - _RESERVED_MIB)
+
+
+_DEV, _PROF = "DCGM_FI_DEV_", "DCGM_FI_PROF_"
+
+FIELDS: tuple[_Field, ...] = (
+    _Field(f"{_DEV}SM_CLOCK", "gauge", "SM clock frequency (in MHz).", lambda d: d.clock),
+    _Field(f"{_DEV}MEM_CLOCK", "gauge", "Memory clock frequency (in MHz).", lambda d: d.memory_mhz),
+    _Field(
+        f"{_DEV}MEMORY_TEMP",
+        "gauge",
+        "Memory temperature (in C).",
+        lambda d: d.temperature + 4.0 * d.busy,
+    ),
+    _Field(f"{_DEV}GPU_TEMP", "gauge", "GPU temperature (in C).", lambda d: d.temperature),
+    _Field(f"{_DEV}POWER_USAGE", "gauge", "Power draw (in W).", lambda d: d.power, digits=3),
+    _Field(
+        f"{_DEV}TOTAL_ENERGY_CONSUMPTION",
+        "counter",
+        "Total energy consumption since boot (in mJ).",
+        lambda d: d.energy_mj,
+    ),
+    _Field(f"{_DEV}PCIE_REPLAY_COUNTER", "counter", "Total number of PCIe retries.", _nothing),
+    _Field(f"{_DEV}GPU_UTIL", "gauge", "GPU utilization (in %).", lambda d: 100.0 * d.busy),
+    _Field(
+        f"{_DEV}MEM_COPY_UTIL",
+        "gauge",
+        "Memory utilization (in %).",
+        lambda d: 100.0 * _memory_busy(d),
+    ),
+    _Field(f"{_DEV}ENC_UTIL", "gauge", "Encoder utilization (in %).", _nothing),
+    _Field(f"{_DEV}DEC_UTIL", "gauge", "Decoder utilization (in %).", _nothing),
+    _Field(f"{_DEV}FB_FREE", "gauge", "Framebuffer memory free (in MiB).", _free),
+    _Field(f"{_DEV}FB_USED", "gauge", "Framebuffer memory used (in MiB).", lambda d: d.used_mib),
+    _Field(
+        f"{_DEV}FB_RESERVED",
+        "gauge",
+        "Framebuffer memory reserved (in MiB).",
+        lambda d: _nothing(d) + _RESERVED_MIB,
+    ),
+    _Field(f"{_DEV}NVLINK_BANDWIDTH_TOTAL", "counter", "Total number of NVLink bytes.", _nothing),
+    _Field(
+        f"{_DEV}CORRECTABLE_REMAPPED_ROWS",
+        "counter",
+        "Number of remapped rows for correctable errors.",
+        _nothing,
+    ),
+    _Field(f"{_DEV}VGPU_LICENSE_STATUS", "gauge", "vGPU license status.", _nothing),
+    _Field(
+        f"{_PROF}GR_ENGINE_ACTIVE",
+        "gauge",
+        "Ratio of time the graphics engine is active.",
+        lambda d: d.busy,
+        digits=6,
+    ),
+    _Field(
+        f"{_PROF}PIPE_TENSOR_ACTIVE",
+        "gauge",
+        "Ratio of cycles the tensor pipe is active.",
+        lambda d: d.tensor,
+        digits=6,
+    ),
+    _Field(
+        f"{_PROF}DRAM_ACTIVE",
+        "gauge",
+        "Ratio of cycles the device memory interface is active.",
+        _memory_busy,
+        digits=6,
+    ),
+    _Field(
+        f"{_PROF}PCIE_TX_BYTES",
+        "gauge",
+        "Bytes sent over PCIe a second.",
+        lambda d: 2e9 * d.busy,
+    ),
+    _Field(
+        f"{_PROF}PCIE_RX_BYTES",
+        "gauge",
+        "Bytes received over PCIe a second.",
+        lambda d: 3e9 * d.busy,
+    ),
+    _Field(
+        f"{_DEV}FB_TOTAL",
+        "gauge",
+        "Total framebuffer memory (in MiB).",
+        lambda d: d.memory_mib,
+        is_default=False,
+    ),
+    _Field(
+        f"{_PROF}SM_ACTIVE",
+        "gauge",
+        "Ratio of cycles an SM has at least one warp assigned.",
+        lambda d: 0.95 * d.busy,
+        is_default=False,
+        digits=6,
+    ),
+    _Field(
+        f"{_DEV}ECC_SBE_VOL_TOTAL",
+        "counter",
+        "Total number of single-bit volatile ECC errors.",
+        _nothing,
+        is_default=False,
+    ),
+    _Field(
+        f"{_DEV}THERMAL_VIOLATION",
+        "counter",
+        "Throttling duration due to thermal constraints (in ns).",
+        lambda d: d.throttled_ns,
+        is_default=False,
+    ),
+    _Field(
+        f"{_DEV}POWER_VIOLATION",
+        "counter",
+        "Throttling duration due to power constraints (in ns).",
+        _nothing,
+        is_default=False,
+    ),
+)
+
 
 _DRIVER = "570.172.08"
 _WINDOW_MS = 300_000
@@ -114,7 +282,7 @@ class Frame:
         rows = zip(self.devices.places, self.devices.uuids, self.devices.holders, strict=True)
         labels = [self._labels(one.device, uuid, holder) for one, uuid, holder in rows]
         shown = [
-            one for one in FIELDS if is_shown(one.name, self.extent, is_default=one.is_default)
+            one for one in FIELDS if _is_shown(one.name, self.extent, is_default=one.is_default)
         ]
         parts = [_field(one, self.devices, labels) for one in shown]
         parts.extend(self._told(labels))
@@ -137,7 +305,7 @@ class Frame:
         """Yield what only injected faults can change."""
         found = [self.faults.get(one.device) or _WELL for one in self.devices.places]
         for name, kind, text, is_default, value in _INJECTED:
-            if is_shown(name, self.extent, is_default=is_default):
+            if _is_shown(name, self.extent, is_default=is_default):
                 yield _head(name, kind, text)
                 yield from _lines(name, labels, (str(value(one)) for one in found))
         if self.extent != "default":
@@ -161,28 +329,28 @@ class Frame:
 _WELL = Fault()
 _INJECTED: tuple[tuple[str, str, str, bool, Callable[[Fault], int]], ...] = (
     (
-        f"{DEV}XID_ERRORS",
+        f"{_DEV}XID_ERRORS",
         "gauge",
         "Value of the last XID error encountered.",
         True,
         lambda fault: fault.xid,
     ),
     (
-        f"{DEV}UNCORRECTABLE_REMAPPED_ROWS",
+        f"{_DEV}UNCORRECTABLE_REMAPPED_ROWS",
         "counter",
         "Number of remapped rows for uncorrectable errors.",
         True,
         lambda fault: fault.ecc,
     ),
     (
-        f"{DEV}ROW_REMAP_FAILURE",
+        f"{_DEV}ROW_REMAP_FAILURE",
         "gauge",
         "Whether remapping of rows has failed.",
         True,
         lambda fault: int(fault.row_remap_failed),
     ),
     (
-        f"{DEV}ECC_DBE_VOL_TOTAL",
+        f"{_DEV}ECC_DBE_VOL_TOTAL",
         "counter",
         "Total number of double-bit volatile ECC errors.",
         False,
@@ -201,7 +369,7 @@ def _model(product: str, memory_mib: int) -> Model:
     return known._replace(memory_mib=memory_mib) if memory_mib else known
 
 
-def _field(field: Field, devices: Devices, labels: list[str]) -> str:
+def _field(field: _Field, devices: Devices, labels: list[str]) -> str:
     values = field.values(devices)
     return _head(field.name, field.type, field.help) + "".join(
         _lines(field.name, labels, _texts(values, field.digits))

@@ -8,12 +8,24 @@ it counts as unmeasured, not as idle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from unisono.engine.model.errors import UnisonoError
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.recorder import GpuUse
 from unisono.monitor.ledger.rows import PodRow
-from unisono.monitor.series import Series
+
+
+class PrometheusError(UnisonoError):
+    """It cannot be reached, refuses, or does not answer like a Prometheus."""
+
+
+class Series(NamedTuple):
+    """One series of an answer."""
+
+    labels: Mapping[str, str]
+    value: float
+
 
 # Between two points of a series; no exporter is scraped much more often.
 STEP_SECONDS = 15

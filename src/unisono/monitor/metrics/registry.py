@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
 from unisono.monitor.cache import ClusterCache
-from unisono.monitor.exposition import Family, Sample, single
-from unisono.monitor.histogram import Histogram, doubling
-from unisono.monitor.metrics import compatibility, nodes, queues, scheduler, workloads
+from unisono.monitor.exposition import Family, Histogram, Sample, doubling, single
+from unisono.monitor.metrics import compatibility, nodes, queues, workloads
 from unisono.monitor.metrics.cost import CostMetrics
-from unisono.monitor.metrics.placement import PlacementMetrics
-from unisono.monitor.metrics.provisioning import ProvisioningMetrics
+from unisono.monitor.metrics.nodes import ProvisioningMetrics
+from unisono.monitor.metrics.scheduler import PlacementMetrics, SchedulerHealth, health_families
 from unisono.monitor.records import NodeRecord
 
 Compat = Literal["kueue", "kube-state"]
@@ -48,7 +47,7 @@ class MetricsRegistry:
         self.cost = CostMetrics(self.cache, clock)
         self.cycles = Histogram(("phase",), _CYCLES)
         self.placement = PlacementMetrics(self.cache, since=since)
-        self.health: Callable[[], scheduler.SchedulerHealth] = scheduler.SchedulerHealth
+        self.health: Callable[[], SchedulerHealth] = SchedulerHealth
 
     def families(self) -> Iterator[Family]:
         """Yield everything, as it is now."""
@@ -64,7 +63,7 @@ class MetricsRegistry:
         )
         unread = "Objects that could not be read, so that the figures are without them."
         yield single("unisono_unread_objects_total", "counter", unread, self.cache.unreadable)
-        yield from scheduler.families(self.health())
+        yield from health_families(self.health())
         yield from queues.families(self.cache, tally)
         yield from workloads.families(self.cache, now)
         yield from workloads.rank_families(self.cache)

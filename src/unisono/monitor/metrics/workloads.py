@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from unisono.kinds.pace import ranked
 from unisono.monitor.cache import ClusterCache, WorkloadChange
-from unisono.monitor.exposition import Family, Sample
-from unisono.monitor.histogram import WAITS, Histogram
+from unisono.monitor.exposition import WAITS, Family, Histogram, Sample
 from unisono.monitor.records import PodRecord, WorkloadRecord
 
 _MOST_WAITING = 500

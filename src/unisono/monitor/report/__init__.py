@@ -5,7 +5,6 @@ build.py       from the rows of the ledger to that
 faults.py      work lost to broken and slow nodes, by user
 advice.py      what would improve a job, and what it would save
 formats.py     text, Markdown, CSV and JSON
-sreport.py     as Slurm's sreport prints it
-opencost.py    as OpenCost answers
+other_tools.py as Slurm's sreport prints it, and as OpenCost answers
 html.py        one page without scripts, and the same as a mail with attachments
 """

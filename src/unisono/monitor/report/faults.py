@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from unisono.monitor.ledger.accounts import Period, priced
-from unisono.monitor.ledger.attempts import Tries, is_lost
 from unisono.monitor.ledger.rows import NodeRow, PodRow
+from unisono.monitor.ledger.settlement import Tries, is_lost
 from unisono.monitor.report.model import Fault
 
 DOWN = "Down"

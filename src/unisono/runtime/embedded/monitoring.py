@@ -11,10 +11,8 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
-from unisono.monitor.alerting.conditions import Observation
-from unisono.monitor.alerting.evaluator import AlertEvaluator
-from unisono.monitor.dcgm.exporter import Exporter
-from unisono.monitor.dcgm.fields import Extent
+from unisono.monitor.alerting import AlertEvaluator, Observation
+from unisono.monitor.dcgm.exporter import Exporter, Extent
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.metrics.nodes import IdleNodes
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry

@@ -51,7 +51,7 @@ from unisono.runtime.policy_file import Chosen
 
 if TYPE_CHECKING:
     from unisono.engine.cycle import Decides
-    from unisono.monitor.dcgm.fields import Extent
+    from unisono.monitor.dcgm.exporter import Extent
     from unisono.runner.process.system_users import SystemUsers
     from unisono.runner.run_mode import RunMode
     from unisono.runtime.embedded.controllers import AtWork

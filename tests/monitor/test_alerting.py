@@ -8,8 +8,7 @@ from tests.monitor import objects
 from unisono.cli.alerts import about
 from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
-from unisono.monitor.alerting.conditions import Gangs, Observation, devices_that, what_holds
-from unisono.monitor.alerting.evaluator import AlertEvaluator
+from unisono.monitor.alerting import AlertEvaluator, Gangs, Observation, devices_that, what_holds
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, ClusterCache, fill
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.gpu_faults import Fault, Faults

@@ -11,7 +11,7 @@ from tests.monitor.objects import Json
 from unisono.kinds.core.nodes import HELD_FOR
 from unisono.kinds.views import seconds_of
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE_CLAIM, WORKLOAD, fill
-from unisono.monitor.metrics.provisioning import Offering
+from unisono.monitor.metrics.nodes import Offering
 from unisono.monitor.metrics.registry import MetricsRegistry
 
 TEN = seconds_of("2026-01-01T10:00:00Z")
