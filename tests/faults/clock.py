@@ -63,6 +63,9 @@ class SteadyClock:
     def now(self) -> float:
         return self._steady.now()
 
+    def resume_from(self, at: float) -> None:
+        self._steady.resume_from(at)
+
     def monotonic(self) -> float:
         return self._machine.monotonic()
 

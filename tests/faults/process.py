@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.clock import SteadyClock, SteppedClock
+from unisono.control import names
 from unisono.control.actions import Note
 from unisono.control.controller import Controller
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
+from unisono.control.reconciling.workers import last_written
 from unisono.control.view import Index, Shelf, View
 from unisono.kube.cache.store import Replace
 from unisono.kube.client import Client
@@ -135,6 +137,8 @@ class Process:
         for kind in program.kinds:
             for obj in listed(kind):
                 self.driver.changed(kind, self.view.upsert(kind, obj))
+        if names.WORKLOAD in self._shelves:
+            self._steady.resume_from(last_written(self.view))
 
     def die(self) -> None:
         """Forget everything; calls that were not carried out never are."""

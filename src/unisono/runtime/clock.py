@@ -15,6 +15,7 @@ from unisono.engine.model.names import Instant
 # moving and is back in step after twice the jump; standing still would stop them for as long as the
 # jump was, and full speed would never come back in step.
 _SPEED_WHEN_AHEAD = 0.5
+_FURTHEST_AHEAD = 86_400.0
 
 
 class SteadyTime:
@@ -52,6 +53,23 @@ class SteadyTime:
         self._now = max(self._wall(), slow)
         return self._now
 
+    def resume_from(self, at: float) -> None:
+        """Go on from what was written last, if the process before this one was ahead.
+
+        Otherwise a restart would be a clock that is set back: an hour longer until what has a
+        deadline. More than a day ahead was never right, and a restart is the way out of it.
+
+        >>> steady = SteadyTime(lambda: 1000.0, lambda: 0.0)
+        >>> steady.resume_from(1060.0)
+        >>> steady.now()
+        1060.0
+        >>> steady.resume_from(1000.0 + 90_000)
+        >>> steady.now()
+        1060.0
+        """
+        if self.now() < at <= self._wall() + _FURTHEST_AHEAD:
+            self._now = at
+
     def ahead(self) -> float:
         """Return by how many seconds this is ahead of the wall clock."""
         return self.now() - self._wall()
@@ -76,6 +94,10 @@ class RealClock:
     def now(self) -> float:
         """Return the time since 1970."""
         return _STEADY.now()
+
+    def resume_from(self, at: float) -> None:
+        """Go on from what the process before this one wrote (`SteadyTime.resume_from`)."""
+        _STEADY.resume_from(at)
 
     def monotonic(self) -> float:
         """Return a time that never jumps."""

@@ -14,6 +14,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import Jumping, World
 from unisono.control import names
 from unisono.control.conditions import is_true
+from unisono.control.reconciling.workers import last_written
 from unisono.runtime.clock import SteadyTime
 
 Story = Callable[[World], Awaitable[None]]
@@ -31,6 +32,11 @@ class Settable(Jumping):
     @override
     def now(self) -> float:
         return self._steady.now()
+
+    def restart(self, last: float) -> None:
+        """Begin as the clock of a new process does, which finds what was written last."""
+        self._steady = SteadyTime(lambda: self.time + self.set_by, lambda: self.time)
+        self._steady.resume_from(last)
 
 
 def play(story: Story, **more: Any) -> None:
@@ -93,6 +99,24 @@ def test_a_time_limit_ends_a_job_although_the_clock_was_set_back() -> None:
         await world.create(endless)
         await world.settle()
         set_clock(world, -HOUR)
+        await world.pass_time(400)
+        (workload,) = world.every(names.WORKLOAD)
+        assert not (workload.get("status") or {}).get("admission")
+
+    play(story)
+
+
+def test_a_time_limit_ends_a_job_although_we_restart_after_the_clock_was_ahead() -> None:
+    async def story(world: World) -> None:
+        set_clock(world, HOUR)
+        endless = job("endless", pods=1, seconds=100_000)
+        endless["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "60"
+        await world.create(endless)
+        await world.settle()
+        set_clock(world, -HOUR)
+        assert isinstance(world.clock, Settable)
+        world.clock.restart(last_written(world.view))
+        world.restart()
         await world.pass_time(400)
         (workload,) = world.every(names.WORKLOAD)
         assert not (workload.get("status") or {}).get("admission")

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from unisono.control.actions import Json, Note
+from unisono.control.conditions import seconds
 from unisono.control.controller import Controller
+from unisono.control.names import WORKLOAD
 from unisono.control.reconciling.driver import PASSING, Driver, Outcome
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Index, Packed, Packing, Shelf, Stored, View, wrapped
@@ -45,6 +47,7 @@ class LiveControllers:
         may_lack_kinds: bool = False,
         unread: Iterable[Kind] = (),
         namespaces: Mapping[Kind, str] = _NOWHERE,
+        resume_from: Callable[[float], None] | None = None,
     ) -> None:
         """Watch these kinds; `indexes` are those beyond the common ones.
 
@@ -52,8 +55,11 @@ class LiveControllers:
         objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
         does not serve counts as empty; those of `unread` look so because they are not ours to read.
         A kind of `namespaces` is followed in that namespace alone, for the same reason.
+        `resume_from` is told, before the work begins, when a workload was written last: our clock
+        may have been set back since.
         """
         self._report = report
+        self._resume_from = resume_from
         self.crashes = Crashes()
         self._client = client
         self._clock = clock
@@ -140,6 +146,8 @@ class LiveControllers:
     async def work(self, driver: Driver, stop: asyncio.Event | None = None) -> None:
         """Work once the view is whole, until told to stop: then what was begun is finished."""
         await self.synced()
+        if self._resume_from is not None:
+            self._resume_from(last_written(self.view))
         await work(driver, self._clock, WORKERS, self._report, stop, self.crashes)
         await self._recorder.flush()
 
@@ -157,6 +165,21 @@ class LiveControllers:
             self._recorder.record(
                 about, note.type, note.reason, note.message, instead_of=note.instead_of
             )
+
+
+def last_written(view: View) -> float:
+    """Return the latest time that a condition of a workload has; 0 without any.
+
+    Only we write these: a tenant could put any time into what is a job's own.
+    """
+    return max(
+        (
+            seconds(one.get("lastTransitionTime") or "")
+            for workload in view.all(WORKLOAD)
+            for one in (workload.get("status") or {}).get("conditions") or ()
+        ),
+        default=0.0,
+    )
 
 
 # A bug of ours does not go away by itself, and retries of such keys must not use up the rate that

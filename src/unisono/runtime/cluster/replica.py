@@ -182,6 +182,7 @@ class _Replica:
             client.variant(permit=self._candidate.permit),
             kinds_read(parts),
             clock=clock,
+            resume_from=clock.resume_from,
             chance=chance(),
             indexes={**INDEXES, **provisioning.INDEXES},
             report=self._report,

@@ -93,6 +93,7 @@ async def controlling(
         client,
         (*KINDS, *provisioning.KINDS),
         clock=clock,
+        resume_from=clock.resume_from,
         chance=chance(),
         indexes={**INDEXES, **provisioning.INDEXES},
         report=_report_crash,
