@@ -45,7 +45,7 @@ def _section(entry: Entry) -> str:
     name = " ".join(entry.path)
     parts = [f"## `unisono {name}`\n"]
     if entry.parser is None:
-        told = "The options are Slurm's; see [Slurm's programs](slurm.md)."
+        told = f"`unisono {name} --help` lists the options, which are [Slurm's](slurm.md)."
         parts.append(f"{_sentence(entry.help)} {told}\n")
         parts.append(_code(EXAMPLES[name]))
         return "\n".join(parts)

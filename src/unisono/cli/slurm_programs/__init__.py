@@ -33,7 +33,7 @@ EXAMPLES = {
     "sdiag": ("unisono sdiag", "unisono sdiag --json"),
     "sreport": (
         "unisono sreport cluster utilization",
-        "unisono sreport user top start=2026-01-01 -t hours",
+        "unisono sreport user top start=2026-01-01 -T gres/gpu",
     ),
     "scontrol": (
         "unisono scontrol show job 17",

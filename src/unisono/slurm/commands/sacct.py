@@ -224,7 +224,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     given = parse_arguments("sacct", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
-        return Outcome("Usage: sacct [OPTIONS]; unisono's documentation lists them\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sacct", _OPTIONS))
     if "helpformat" in options:
         return Outcome(" ".join(FIELDS) + "\n")
     states = states_wanted(options.get("state", ""), "unrecognized job state value '{}'")

@@ -23,7 +23,7 @@ from unisono.slurm.labels import CONF, DEPENDS_ON, NAMESPACE
 from unisono.slurm.lite_typing import TYPE_CHECKING, Json, NamedTuple
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, Site, layout_of
-from unisono.slurm.sbatch.options import given, of_environment, of_script, together
+from unisono.slurm.sbatch.options import KNOWN, given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
 from unisono.slurm.states import is_over
 
@@ -40,7 +40,6 @@ _NOT_A_SCRIPT = (
     "line must start with #! followed by the path to an interpreter.\n"
     "For instance: #!/bin/sh"
 )
-_USAGE = "Usage: sbatch [OPTIONS...] [script [args...]]; unisono's documentation lists the options"
 
 
 class Submission(NamedTuple):
@@ -57,7 +56,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Submit a job."""
     submission = read_submission(arguments, context)
     if submission is None:
-        return Outcome(f"{_USAGE}\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sbatch", KNOWN))
     api = context.connect(submission.options)
     if "test-only" in submission.options:
         return test_only(api, submission, context)

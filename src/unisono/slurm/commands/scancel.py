@@ -51,7 +51,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     given = parse_arguments("scancel", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
-        return Outcome("Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("scancel", _OPTIONS))
     if options.get("signal", "").upper() not in _ENDS:
         raise Refused(f"signal {options['signal']} cannot be sent to pods; only KILL and TERM can")
     filters = {key: value for key, value in options.items() if key in _FILTERS}

@@ -59,7 +59,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Do what the first word says."""
     given = parse_arguments("scontrol", arguments, _OPTIONS)
     if "help" in given.options or not given.words:
-        return Outcome("Usage: scontrol [OPTIONS] show|hold|release|requeue|update …\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("scontrol", _OPTIONS))
     verb, *rest = given.words
     match verb.lower():
         case "show":

@@ -31,7 +31,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     """Print it."""
     options = parse_arguments("sdiag", arguments, _OPTIONS).options
     if "help" in options:
-        return Outcome("Usage: sdiag [-a] [--json]\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sdiag", _OPTIONS))
     api = context.connect(options)
     published = published_priorities(api)
     cycles = _cycles(api)

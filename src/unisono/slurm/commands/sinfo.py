@@ -75,7 +75,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     given = parse_arguments("sinfo", arguments, _OPTIONS)
     options = given.options
     if "help" in options or "usage" in options:
-        return Outcome("Usage: sinfo [OPTIONS]; unisono's documentation lists them\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sinfo", _OPTIONS))
     api = context.connect(options)
     nodes = node_rows(
         decoded(api.call("GET", "/api/v1/nodes")), decoded(api.call("GET", "/api/v1/pods"))

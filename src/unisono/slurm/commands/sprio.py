@@ -48,7 +48,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     given = parse_arguments("sprio", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
-        return Outcome("Usage: sprio [OPTIONS]; unisono's documentation lists them\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sprio", _OPTIONS))
     api = context.connect(options)
     published = published_priorities(api)
     weights = published.get("weights")

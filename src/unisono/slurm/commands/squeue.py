@@ -188,7 +188,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     given = parse_arguments("squeue", _jobs_apart(arguments), _OPTIONS)
     options = given.options
     if "help" in options or "usage" in options:
-        return Outcome("Usage: squeue [OPTIONS]; unisono's documentation lists them\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("squeue", _OPTIONS))
     if options.get("iterate"):
         return _again_and_again(arguments, options["iterate"], context)
     api = context.connect(options)

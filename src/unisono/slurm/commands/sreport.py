@@ -23,10 +23,6 @@ _OPTIONS = options_table(
     Option("help", "h", "nothing"),
     *COMMON,
 )
-_USAGE = (
-    "Usage: sreport [OPTIONS] cluster utilization|AccountUtilizationByUser | user TopUsage "
-    "[start=TIME] [end=TIME]\n"
-)
 _DAY = 86_400
 
 
@@ -36,7 +32,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     words = [word for word in given.words if "=" not in word]
     time_range = dict(word.lower().partition("=")[::2] for word in given.words if "=" in word)
     if "help" in given.options or len(words) < 2:
-        return Outcome(_USAGE, code=0 if "help" in given.options else 1)
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sreport", _OPTIONS), code=0 if "help" in given.options else 1)
     start, end = _window(time_range, context.now)
     api = context.connect(given.options)
     rows = [Row(job, context.now) for job in decoded(api.call("GET", JOBS))]
@@ -61,7 +59,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         for account, user, used in sorted(users, key=lambda one: -one[2])[:10]:
             table.append([cluster, user, user, account, str(used), "0"])
     else:
-        raise Refused(f"Not valid report {words[1]}\n{_USAGE.strip()}")
+        raise Refused(f"Not valid report {words[1]}\n`sreport --help` lists the reports")
     title = (
         f"{words[0].title()} {words[1]} {shown(start)} - {shown(end - 1)} ({end - start:.0f} secs)"
     )

@@ -62,7 +62,9 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     given = parse_arguments("sshare", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
-        return Outcome("Usage: sshare [OPTIONS]; unisono's documentation lists them\n")
+        from unisono.slurm.commands.usage import help_of
+
+        return Outcome(help_of("sshare", _OPTIONS))
     published = published_priorities(context.connect(options))
     if published.get("weights") is None:
         raise Refused("there are no shares without a SchedulingPolicy; create one")
