@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unisono.runtime.errors import AnswerIsNo
 from unisono.runtime.instance import Instance, default_directory
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 _EXAMPLES = """\
 examples:

@@ -6,7 +6,7 @@ import argparse
 import base64
 import binascii
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from unisono.apiserver.times import age
@@ -17,9 +17,8 @@ from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
+    from unisono.kube.form import Json
     from unisono.kube.tables import Table
-
-Json = Mapping[str, Any]
 
 EXAMPLES = """\
 examples:

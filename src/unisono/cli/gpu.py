@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
@@ -13,9 +13,8 @@ from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
+    from unisono.kube.form import Json
     from unisono.monitor.gpu_faults import Fault
-
-Json = dict[str, Any]
 
 EXAMPLES = """\
 examples:

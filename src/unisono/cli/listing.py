@@ -18,8 +18,7 @@ from unisono.engine.model.errors import InvalidManifest
 if TYPE_CHECKING:
     from unisono.cli.tables import Columns
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
+    from unisono.kube.form import Json
 
 # Between two looks while watching: soon enough for a person, and little work for the API.
 _PAUSE_SECONDS = 1.0

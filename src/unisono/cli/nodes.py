@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
@@ -12,8 +12,7 @@ from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
+    from unisono.kube.form import Json
 
 EXAMPLES = """\
 examples:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
+    from unisono.kube.form import Json
 
 EXAMPLES = """\
 examples:

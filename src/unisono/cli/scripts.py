@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
@@ -26,7 +26,9 @@ from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.site import MAP, rules_of
 from unisono.slurm.times import written
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
+
 # Of a larger array no more are looked at: they are alike, and the first ones tell it all.
 _MOST_TASKS = 100
 _LOCAL_QUEUES = "/localqueues/"

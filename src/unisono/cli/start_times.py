@@ -19,8 +19,8 @@ from unisono.engine.model.names import Instant
 from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import instant_ms
 from unisono.kinds.times import ACTIVE_DEADLINE, DEFAULT_LIMIT, TIME_LIMIT, limit_ms
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 TIMES = ("Planned", "Expected")
 
 

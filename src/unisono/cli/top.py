@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.connection import access_of, asked, verb_parser
 from unisono.cli.tables import WIDTH
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from unisono.cli.top_frame import Picture
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
 
 EXAMPLES = """\
 examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unisono.apiserver.times import age
 from unisono.cli.tables import BOLD, FAINT, paint, paint_table, table
@@ -15,7 +15,8 @@ from unisono.engine.model.resources import is_gpu
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import instant_ms
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 _BAR = 20  # so many characters a bar
 _LEAST_ROWS = 3  # of each table, however small the terminal is

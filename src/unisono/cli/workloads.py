@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
@@ -21,8 +21,7 @@ from unisono.cli.workload_state import (
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
+    from unisono.kube.form import Json
 
 EXAMPLES = """\
 examples:

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
+__all__ = ["Json"]  # what most modules take from here along with the actions
 
 
 class Ref(msgspec.Struct, frozen=True):

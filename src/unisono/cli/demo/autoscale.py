@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.cli.demo.gang import job, queue
 from unisono.cli.demo.stage import Stage, stage
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _SPEED = 30.0  # a minute and a half of waiting for machines takes three seconds
 _CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 

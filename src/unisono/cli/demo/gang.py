@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.cli.demo.stage import stage
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _GPU = "nvidia.com/gpu"
 

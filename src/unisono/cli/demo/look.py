@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from unisono.cli import up
 from unisono.cli.demo.autoscale import cloud, pool
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _GPU = "nvidia.com/gpu"
 _NODES = "4x{gpu=8,cpu=96,memory=768Gi,rack=r1},4x{gpu=8,cpu=96,memory=768Gi,rack=r2}"

@@ -15,13 +15,13 @@ from unisono.cli.tables import table
 from unisono.control.names import NODE
 from unisono.control.reconciling.workers import Crashes
 from unisono.engine.cycle import plan
+from unisono.kube.form import Json
 from unisono.monitor.gpu_faults import ANNOTATION, Fault, text_of
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.embedded.monitoring import exporter_of
 from unisono.runtime.phase_timing import Timed
 from unisono.runtime.scheduler_metrics import figures_of
 
-Json = dict[str, Any]
 _LINE = re.compile(r'^(DCGM_\w+)\{gpu="(\d+)".*?Hostname="([^"]+)".*\} (\S+)$', re.MULTILINE)
 _SHOWN = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE")
 _WEEK = "gpu:jobs=1500,gpus=64,teams=3,load=0.8,seed=5"

@@ -6,11 +6,9 @@ number in every step, and write a checkpoint every fifth; then one of them dies.
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.cli.demo.stage import Stage, stage
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 _TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
 

@@ -6,20 +6,18 @@ import asyncio
 import json
 import sys
 import textwrap
-from typing import Any
 
 from unisono.cli.demo.stage import Stage, StoryFailed, stage
 from unisono.cli.slurm_programs.dispatch import context
 from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text as why_text
+from unisono.kube.form import Json
 from unisono.slurm.client import ApiClient, access_of
 from unisono.slurm.commands import sbatch, sinfo, sprio, squeue
 from unisono.slurm.commands.context import Context, Outcome
 from unisono.slurm.listing import PUBLISHED_MAP
 from unisono.slurm.states import is_over
-
-Json = dict[str, Any]
 
 _PROGRAMS = {"sbatch": sbatch.run, "squeue": squeue.run, "sprio": sprio.run, "sinfo": sinfo.run}
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -26,6 +25,7 @@ from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.documents import read_documents
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
+from unisono.kube.form import Json
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.run_mode import RunMode
 from unisono.runtime.clock import RealClock, seconds_now
@@ -36,7 +36,6 @@ from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.instance import Instance
 from unisono.runtime.policy_file import chosen_policy
 
-Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _POLL_SECONDS = 0.02
 

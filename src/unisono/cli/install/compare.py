@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from unisono.cli.install.manifests import (
     FLOW_SCHEMA,
@@ -29,13 +29,13 @@ from unisono.control.names import CLUSTER_QUEUE
 from unisono.control.rbac import PARTS
 from unisono.kube.client import Client
 from unisono.kube.errors import NotFound, UnknownKind
+from unisono.kube.form import Json
 from unisono.kube.mapping import LEASE, Kind
 from unisono.runtime.admission.policies import MUTATING, VALIDATING
 from unisono.runtime.cluster.preconditions import KUEUE, NEEDED, Upstream, holders_of_leases, others
 from unisono.runtime.errors import AnswerIsNo
 from unisono.runtime.webhook.configuration import KINDS, Which
 
-Json = dict[str, Any]
 Mechanism = Literal["auto", "policy", "webhook"]
 State = Literal["there", "missing", "kept", "conflict", "without"]
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -54,7 +54,6 @@ _WITHOUT: Mapping[Which, str] = {
     "validating": "names of queues, negative counts and what tenants may not write are not checked",
     "mutating": "jobs are suspended after they are created",
 }
-
 
 _NO_CONDITIONS = (
     "the server evaluates no conditions (Kubernetes 1.28 does); what tenants may not write is not "

@@ -20,11 +20,10 @@ from unisono.control.rbac import KEYS, PARTS, QUEUEING, WEB, Right, rights, righ
 from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runtime.admission.policies import MUTATING, mutating, validating
 from unisono.runtime.webhook import configuration as webhook
-
-Json = dict[str, Any]
 
 NAME = "unisono"
 HOME = "unisono-system"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -16,12 +15,11 @@ from unisono.engine.model.provisioning import Market
 from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound, UnknownKind
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.provision import assembly as provisioning
 from unisono.provision.keys import STOCK, SYSTEM
 from unisono.provision.offerings import OfferingsReader
-
-Json = dict[str, Any]
 
 _READ: Sequence[Kind] = (
     names.POLICY,

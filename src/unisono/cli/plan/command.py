@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,8 +17,7 @@ from unisono.engine.model.provisioning import Purchase
 if TYPE_CHECKING:
     from unisono.engine.model.snapshot import Snapshot
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
+    from unisono.kube.form import Json
 
 _PAUSE_SECONDS = 1.0  # between two looks while watching
 

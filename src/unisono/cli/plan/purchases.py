@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.tables import paragraph
 from unisono.engine.explain.formatting import format_duration, format_instant
@@ -12,7 +12,8 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.provisioning import MICRO, Purchase
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 
 def bought_by(plans: Iterable[Plan]) -> list[Purchase]:

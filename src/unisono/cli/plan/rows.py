@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from unisono.cli.decide import MOST_ESTIMATES
 from unisono.cli.start_times import facts_of, limit_of, start_of
@@ -19,12 +18,10 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, positions
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 _LAST = 1 << 30
 _AFTER_ALL: OrderKey = (True, (_LAST, Instant(0), ""))
-
 
 # ---- a living cluster ----------------------------------------------------------------------------
 

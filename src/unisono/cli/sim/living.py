@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
+    from unisono.kube.form import Json
     from unisono.kube.mapping import Kind
-
-Json = dict[str, Any]
 
 
 def _kinds() -> Sequence[Kind]:

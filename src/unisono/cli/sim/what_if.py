@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from unisono.engine.model.names import Instant, WorkloadKey
     from unisono.kinds.snapshot.build import World
     from unisono.kube.client import Client
+    from unisono.kube.form import Json
     from unisono.sim.what_if import Answer
 
-Json = dict[str, Any]
 File = tuple[str, bytes]
 
 NAME = "what-if"

@@ -7,7 +7,7 @@ one document more. Nothing is stored.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unisono.cli.workload_state import NO_QUEUE
 from unisono.engine.model.errors import InvalidManifest
@@ -16,7 +16,8 @@ from unisono.slurm.client import ApiClient
 from unisono.slurm.commands.context import PlannedStart
 from unisono.slurm.times import read
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 # What a decision reads, and as what.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from unisono.cli.start_times import facts_of, limit_of, start_of, until
 from unisono.cli.why.lookup import is_job_kind
@@ -35,8 +34,7 @@ from unisono.kinds.device_faults import fault_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.known import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 # Where the kinds of jobs count how often they began anew.
 _RESTARTS = ("restarts", "retryCount", "restartCount")

@@ -12,8 +12,7 @@ from unisono.cli.targets import kind_words, namespace_of, read_targets
 if TYPE_CHECKING:
     from unisono.kube.api_resources import ApiResource
     from unisono.kube.client import Client
-
-Json = dict[str, Any]
+    from unisono.kube.form import Json
 
 EXAMPLES = """\
 examples:

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from unisono.cli.targets import Target
 from unisono.control.names import WORKLOAD
 from unisono.kube.api_resources import ApiResource, ApiResources
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, KubeError, NotFound, UnknownKind
+from unisono.kube.form import Json
 from unisono.runtime.errors import AnswerIsNo
-
-Json = dict[str, Any]
 
 # Kinds that run something and are not called a job.
 _OTHER_JOBS = ("Pod", "JobSet", "RayCluster", "PodGroup")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Any
 
 from unisono.cli.start_times import facts_of
 from unisono.cli.workload_state import state_of
@@ -28,9 +27,8 @@ from unisono.control.view import owners
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound, UnknownKind
+from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT, Kind
-
-Json = dict[str, Any]
 
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _MOST_OWNERS = 8  # a pod of a Job of a JobSet of a TrainJob has three

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unisono.apiserver.times import age
 from unisono.cli.times import ahead as time_ahead
 from unisono.kinds.scalar import instant_ms
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 # The state of a job that another one depends on.
 _STANDING = {

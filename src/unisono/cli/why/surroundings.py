@@ -14,8 +14,7 @@ from unisono.cli.workload_state import condition, job_of, since, state_of
 from unisono.control.names import WORKLOAD_ANNOTATION
 from unisono.kinds.kueue.queue_order import pending_order
 from unisono.kinds.quantity import Quantity, format_amount
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 _MOST_HOLDERS = 3
 

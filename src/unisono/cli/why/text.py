@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from unisono.apiserver.times import age
 from unisono.cli.start_times import TIMES, limit_words, start_words
@@ -20,8 +19,7 @@ from unisono.cli.why.sentences import (
 )
 from unisono.cli.workload_state import MEANINGS, NO_QUEUE, UNREADABLE
 from unisono.kinds.scalar import instant_ms
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 _UIDS = re.compile(r" \(UID: [^)]*\)")  # -o json has them
 _MOST_PLACES = 12  # a thousand nodes would bury everything else

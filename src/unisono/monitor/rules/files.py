@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
 from unisono.monitor.rules.alerts import ALERTS
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 # The default place of an alert's runbook: in the documents of the project.
 RUNBOOKS = "docs/reference/alerts.md"

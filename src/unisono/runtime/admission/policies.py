@@ -15,7 +15,7 @@ were created, as our controllers do that in any case, or the same rules run as w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from unisono.control import names
 from unisono.control.jobs.priority_class_rules import CLASS_RULES
@@ -25,6 +25,7 @@ from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.policy.settings import EVERY_CLASS
 from unisono.kinds.priorities import PRIORITY_LABEL
+from unisono.kube.form import Json
 from unisono.runtime.admission.tenancy import (
     DECIDERS,
     DECIDES,
@@ -36,8 +37,6 @@ from unisono.runtime.admission.tenancy import (
     some,
     tenancy,
 )
-
-Json = dict[str, Any]
 
 _GROUP = "admissionregistration.k8s.io"
 VALIDATING = f"{_GROUP}/v1"

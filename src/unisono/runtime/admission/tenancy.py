@@ -18,14 +18,16 @@ lets them be written, and controllers of others that make them write some of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from unisono.apiserver.access.reserved_fields import GATES, RESERVED, job_kinds
 from unisono.apiserver.admission.priority_class_rules import FIELDS as CLASS_FIELDS
 from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
+
 # A place in an object: names of fields, and these for every item of a list or value of a map.
 Path = tuple[str, ...]
 ITEMS, VALUES = "[]", "{}"

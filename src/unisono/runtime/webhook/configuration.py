@@ -15,6 +15,7 @@ from typing import Any, Literal
 from unisono.apiserver.access.reserved_fields import GATES, RESERVED
 from unisono.control.names import QUEUE_LABEL
 from unisono.kinds.priorities import PRIORITY_LABEL
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runtime.admission.policies import (
     BY_RUN_POLICY,
@@ -39,7 +40,6 @@ from unisono.runtime.admission.tenancy import (
 )
 from unisono.runtime.webhook.rules import HOLD, INTAKE, JUDGE, OWNERS_CLAIMED, TENANCY
 
-Json = dict[str, Any]
 Which = Literal["mutating", "validating"]
 
 NAME = "unisono"

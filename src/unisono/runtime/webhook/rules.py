@@ -22,6 +22,7 @@ from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.known import wrong_with
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.runtime.admission.policies import (
     BY_RUN_POLICY,
     BY_SPEC,
@@ -32,7 +33,6 @@ from unisono.runtime.admission.policies import (
     pod_gates,
 )
 
-Json = dict[str, Any]
 HOLD, JUDGE, INTAKE = "/hold", "/judge", "/intake"
 TENANCY, OWNERS_CLAIMED = "/tenancy", "/owners"
 PATHS = (HOLD, JUDGE, INTAKE, TENANCY, OWNERS_CLAIMED)

@@ -17,7 +17,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unisono.apiserver.access.tls import fresh_certificate, life_left, same_names
 from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
@@ -27,6 +27,7 @@ from unisono.kube.access.tls import show
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import Conflict, KubeError, NotFound
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.net.http.messages import Limits, Response
 from unisono.net.http.pages import Handler, PageApplication, PageRequest, text
@@ -156,7 +157,6 @@ async def _listening(
 # trusted together with the one before it, so that replicas which still show the old one are
 # believed.
 
-Json = dict[str, Any]
 # Renewed when less than a third of its year is left: months to notice that it does not work.
 _RENEW_SHARE = 1 / 3
 
