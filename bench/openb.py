@@ -48,7 +48,7 @@ from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
 from unisono.sim.fragmentation import fragmentation, nodes_allowing, typical_pods
 from unisono.sim.jobs import Jobs
 from unisono.sim.trace import Trace
-from unisono.sim.traces.openb import read_openb_fill
+from unisono.sim.traces.published import read_openb_fill
 
 Filling = Literal["leftover", "spare", "fgd", "binpack", "random"]
 

@@ -19,7 +19,7 @@ from bench.harness import Finding, Note, Scale, Unit, figures, target
 from bench.sim import KTH, processors
 from bench.traces import swf_file
 from tests.support.simulations import schedule
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure as measures_of
 from unisono.sim.outcome import Outcome

@@ -22,13 +22,13 @@ from bench.traces import NO_TRACES, openb_folder, pod_list
 from unisono.cli.sim.inputs import cluster_nodes
 from unisono.engine.model.node import Node
 from unisono.sim.clusters import read_cluster
-from unisono.sim.generate.gpu import gpu
+from unisono.sim.generators import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure as measured
 from unisono.sim.outcome import Outcome
 from unisono.sim.setup import POLICIES, Rules, with_overrun
 from unisono.sim.trace import Trace
-from unisono.sim.traces.openb import read_openb
+from unisono.sim.traces.published import read_openb
 
 REPLAY_S = 10.0
 JOBS_A_SECOND = 1_000

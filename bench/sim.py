@@ -43,7 +43,7 @@ from tests.support.simulations import schedule
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES, with_overrun
 from unisono.sim.trace import Trace

@@ -37,7 +37,7 @@ from unisono.control.conditions import is_true, with_condition
 from unisono.kube.client import Client, WatchEvent
 from unisono.kube.errors import Conflict, TooManyRequests
 from unisono.kube.mapping import Kind
-from unisono.sim.generate.kueue_perf import CLASSES, CPU_PER_QUEUE, kueue_perf
+from unisono.sim.generators import CLASSES, CPU_PER_QUEUE, kueue_perf
 
 RATE = "workloads admitted and finished a second"
 SHARES: dict[Scale, float] = {"full": 1.0, "quick": 0.1, "tiny": 0.01}

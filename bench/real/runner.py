@@ -19,7 +19,7 @@ import yaml
 
 from bench.real.admissions import Run
 from bench.real.ground import Ground
-from unisono.sim.generate.kueue_perf import CLASSES, CPU_PER_QUEUE
+from unisono.sim.generators import CLASSES, CPU_PER_QUEUE
 
 _COHORTS = 5
 _QUEUES = 6

@@ -20,7 +20,7 @@ from tests.support.simulations import published
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS
 from unisono.sim.clusters import capacity_of, read_cluster
-from unisono.sim.traces.openb import read_openb_fill
+from unisono.sim.traces.published import read_openb_fill
 
 # --- nodes ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from bench.accasim import NotRun, accasim_folder, as_swf, run_accasim
 from bench.harness import Note, Peer, Row, Target
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import CPU, Instant
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 from unisono.sim.traces.swf import read_swf
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from tests.support.simulations import schedule
 from unisono.sim.comparison import compare
-from unisono.sim.generate.gpu import gpu
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import gpu, lublin
 from unisono.sim.page.render import page
 
 pytestmark = pytest.mark.real

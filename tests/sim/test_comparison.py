@@ -11,7 +11,7 @@ import pytest
 from tests.support.simulations import schedule
 from unisono.sim.comparison import Cell, Comparison, Row, cell_texts, compare, difference
 from unisono.sim.formatting import duration, number
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 from unisono.sim.outcome import Capacity, Outcome, make_outcome
 from unisono.sim.trace import REPLICAS, BadTrace, make_trace, perturbed, perturbed_replicas
 

@@ -15,7 +15,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.policy import AdvanceReservation, Policy
 from unisono.engine.model.resources import amounts
 from unisono.sim.faults import MOST_INTERRUPTIONS, random_faults, scheduled_faults
-from unisono.sim.generate.gpu import gpu
+from unisono.sim.generators import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome

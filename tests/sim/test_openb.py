@@ -16,7 +16,7 @@ from unisono.sim.clusters import capacity_of, read_cluster
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.setup import POLICIES, policy_for
-from unisono.sim.traces.openb import read_openb, read_openb_fill
+from unisono.sim.traces.published import read_openb, read_openb_fill
 
 replace = msgspec.structs.replace
 PODS = """\

@@ -17,7 +17,7 @@ from unisono.engine.preemption import classical
 from unisono.engine.preemption.candidates import PreemptionRequest
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import Running
-from unisono.sim.generate.gpu import gpu
+from unisono.sim.generators import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES, Rules, with_overrun
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.simulations import schedule
 from unisono.kinds.overriding import override
 from unisono.sim.comparison import compare
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 from unisono.sim.outcome import Capacity, Outcome, Spans, make_outcome
 from unisono.sim.page.gantt import ALL, Bar, Window, bars, windows_of
 from unisono.sim.page.overview import (

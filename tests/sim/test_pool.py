@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.simulations import POLICIES, published, schedule
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
 from unisono.sim.trace import make_trace

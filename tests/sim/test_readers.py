@@ -23,7 +23,7 @@ from unisono.sim.trace import (
 )
 from unisono.sim.traces.journal import read_journal, write_journal
 from unisono.sim.traces.mapped import PRESETS, parse_map, read_mapped
-from unisono.sim.traces.openb import read_openb, read_openb_fill
+from unisono.sim.traces.published import read_openb, read_openb_fill
 
 OPENB = """\
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time

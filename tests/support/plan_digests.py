@@ -20,8 +20,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.state.cluster import ClusterState
 from unisono.runtime.engine_build import engine_kind
-from unisono.sim.generate.gpu import gpu
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import gpu, lublin
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES
 from unisono.sim.trace import Trace

@@ -7,14 +7,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from unisono.engine.model.multifactor import MultifactorRules
+from unisono.engine.model.multifactor import MultifactorRules, SubmitOptions
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, amounts, share_of
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.sim.clusters import GPU, MIB, MODEL
-from unisono.sim.queue_layout import submit_options_of
 from unisono.sim.trace import Trace
 
 NAMESPACE = "sim"
@@ -59,7 +58,7 @@ class Jobs:
         self._priority: list[int] = trace.priority.tolist()
         queue = [local_queue(number) for number in range(len(trace.queues))]
         self._queues = [queue[number] for number in trace.queue.tolist()]
-        self._submit_options = submit_options_of(trace, turns)
+        self._submit_options = _submit_options_of(trace, turns)
         self.keys = [WorkloadKey(f"{NAMESPACE}/{row}") for row in range(len(trace))]  # by row
 
     def make(self, row: int) -> Workload:
@@ -79,6 +78,31 @@ class Jobs:
 def local_queue(number: int) -> LocalQueueKey:
     """Return the LocalQueue that stands for a queue of the trace."""
     return LocalQueueKey(f"{NAMESPACE}/q{number}")
+
+
+def _submit_options_of(trace: Trace, rules: MultifactorRules | None) -> list[SubmitOptions]:
+    """Return user and account of each job; the account has the name of its queue or group."""
+    without_account = SubmitOptions()
+    if rules is None:
+        return [without_account] * len(trace)
+    accounts = {one.account for one in rules.associations}
+    known: dict[tuple[int, int, int], SubmitOptions] = {}
+    found: list[SubmitOptions] = []
+    rows = zip(trace.queue.tolist(), trace.group.tolist(), trace.user.tolist(), strict=True)
+    for row in rows:
+        options = known.get(row)
+        if options is None:
+            queue, group, user = row
+            names = (account_of(trace.queues[queue]), account_of(trace.groups[group]))
+            account = next((name for name in names if name in accounts), "")
+            options = known[row] = SubmitOptions(account=account, user=trace.users[user])
+        found.append(options)
+    return found
+
+
+def account_of(name: str) -> str:
+    """Return the account that stands for a queue or a group of the trace."""
+    return name or "unnamed"
 
 
 def _alike(columns: list[_Integers]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

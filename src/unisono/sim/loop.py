@@ -30,10 +30,10 @@ from unisono.engine.state.apply_plan import apply_plan
 from unisono.sim.clusters import capacity_of, node_sizes
 from unisono.sim.cost import Bill, bill_of, fixed_nodes
 from unisono.sim.faults import MOST_INTERRUPTIONS, ExternalEvents, Faults, gave_up, jobs_text
+from unisono.sim.fragmentation import FragmentSampler
 from unisono.sim.jobs import Jobs
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, RunIntervals, Spans, make_outcome
 from unisono.sim.provisioning import ProvisioningRules, RentedMachines
-from unisono.sim.sampling import FragmentSampler
 from unisono.sim.setup import Restarts, Rules, entitlements, make_state
 from unisono.sim.trace import Trace
 

@@ -3,6 +3,10 @@
 Every queue of the trace is a LocalQueue. Policies without teams give all of them one ClusterQueue
 that owns the whole cluster; the others give each its own, with its part of the cluster, in one
 cohort that lends without limits.
+
+A policy file may bring its own ClusterQueues, LocalQueues, cohorts and flavors, as on a live
+cluster. Jobs of a trace go to the LocalQueue with the name of their queue, else to the ClusterQueue
+with that name; a file with a single queue takes all jobs.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import msgspec
 import numpy as np
 
 from unisono.engine.cluster import new_cluster
-from unisono.engine.model.multifactor import MultifactorRules, Weights
+from unisono.engine.model.multifactor import Association, MultifactorRules, Weights
 from unisono.engine.model.names import (
     CPU,
     CohortName,
@@ -41,9 +45,8 @@ from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.clusters import GPU, MIB
-from unisono.sim.jobs import NAMESPACE, local_queue
-from unisono.sim.queue_layout import set_up, with_accounts
-from unisono.sim.trace import FloatArray, Trace
+from unisono.sim.jobs import NAMESPACE, account_of, local_queue
+from unisono.sim.trace import BadTrace, FloatArray, Trace
 
 _FLAVOR = FlavorName("nodes")
 _COHORT = CohortName("all")
@@ -135,7 +138,7 @@ def make_state(
     for node in nodes:
         state.apply(changes.NodeSet(node))
     if rules.layout is not None:
-        set_up(state, rules.layout, rules.name, trace, _local_queues(trace))
+        _apply_layout(state, rules.layout, rules.name, trace, _local_queues(trace))
     else:
         _lay_out(state, _whole(nodes, trace) if not buys else _wanted(trace), rules, trace)
     state.refresh()
@@ -149,7 +152,7 @@ def policy_for(rules: Rules, trace: Trace) -> Policy:
         policy = replace(policy, backfill=None)  # where no job ends, no reservation can be made
     if policy.turns is None:
         return policy
-    return replace(policy, turns=with_accounts(policy.turns, trace, _local_queues(trace)))
+    return replace(policy, turns=_with_accounts(policy.turns, trace, _local_queues(trace)))
 
 
 def _lay_out(
@@ -167,6 +170,59 @@ def _lay_out(
     for number in range(len(trace.queues)):
         owner = QueueName(f"q{number if rules.apart else 0}")
         state.apply(changes.LocalQueueSet(LocalQueue(key=local_queue(number), queue=owner)))
+
+
+def _apply_layout(
+    state: ClusterState, given: Snapshot, name: str, trace: Trace, local_queues: list[LocalQueueKey]
+) -> None:
+    """Apply the given queues to the engine, and make a LocalQueue for each queue of the trace."""
+    for flavor in given.flavors:
+        state.apply(changes.FlavorSet(flavor))
+    for topology in given.topologies:
+        state.apply(changes.TopologySet(topology))
+    for check in given.checks:
+        state.apply(changes.CheckSet(check))
+    for cohort in given.cohorts:
+        state.apply(changes.CohortSet(cohort))
+    for queue in given.queues:
+        # Jobs of a trace have no namespaces to be selected by.
+        open_to_all = msgspec.structs.replace(queue, namespace_selector=LabelSelector())
+        state.apply(changes.QueueSet(open_to_all))
+    for key, wanted in zip(local_queues, trace.queues, strict=True):
+        state.apply(changes.LocalQueueSet(_local_queue(key, wanted, given, name)))
+
+
+def _local_queue(key: LocalQueueKey, wanted: str, given: Snapshot, name: str) -> LocalQueue:
+    locals_: dict[str, LocalQueue] = {}
+    for one in given.local_queues:
+        locals_.setdefault(one.key.partition("/")[2], one)
+    queues: dict[str, ClusterQueue] = {str(queue.name): queue for queue in given.queues}
+    if wanted in locals_:
+        return msgspec.structs.replace(locals_[wanted], key=key)
+    if wanted in queues:
+        return LocalQueue(key=key, queue=QueueName(wanted))
+    if len(locals_) == 1:
+        return msgspec.structs.replace(next(iter(locals_.values())), key=key)
+    if len(queues) == 1:
+        return LocalQueue(key=key, queue=next(iter(queues.values())).name)
+    there = ", ".join(locals_ or queues)
+    raise BadTrace(name, f'has no queue named "{wanted}", as the trace needs; it has {there}')
+
+
+def _with_accounts(
+    rules: MultifactorRules, trace: Trace, local_queues: list[LocalQueueKey]
+) -> MultifactorRules:
+    """Give every queue of the trace an account with one share, unless accounts were given."""
+    if rules.associations or rules.accounts_of or rules.default_account:
+        return rules
+    return msgspec.structs.replace(
+        rules,
+        associations=tuple(Association(account=account_of(queue)) for queue in trace.queues),
+        accounts_of=tuple(
+            (str(key), account_of(queue))
+            for key, queue in zip(local_queues, trace.queues, strict=True)
+        ),
+    )
 
 
 def _local_queues(trace: Trace) -> list[LocalQueueKey]:

@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unisono.kinds.nearest import nearest
-from unisono.sim.generate.gpu import gpu
-from unisono.sim.generate.kueue_perf import kueue_perf
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import gpu, kueue_perf, lublin
 from unisono.sim.trace import BadTrace, Trace
-from unisono.sim.traces import openb, philly
 from unisono.sim.traces.files import column_names
 from unisono.sim.traces.journal import read_journal
 from unisono.sim.traces.mapped import PRESETS, Column, parse_map, read_mapped
-from unisono.sim.traces.openb import read_openb, read_openb_fill
-from unisono.sim.traces.philly import read_philly
+from unisono.sim.traces.published import (
+    OPENB_COLUMNS,
+    PHILLY_COLUMNS,
+    read_openb,
+    read_openb_fill,
+    read_philly,
+)
 from unisono.sim.traces.swf import read_swf
 
 GENERATORS: Mapping[str, Callable[..., Trace]] = {
@@ -94,7 +96,7 @@ def _format_of(path: Path, how: Reading) -> str:
             str(path), f"the format is unknown; give --format, one of {', '.join(FORMATS)}"
         )
     columns = column_names(path)
-    for format_, needed in (("openb", openb.COLUMNS), ("philly", philly.COLUMNS)):
+    for format_, needed in (("openb", OPENB_COLUMNS), ("philly", PHILLY_COLUMNS)):
         if set(needed) <= set(columns):
             return format_
     presets = [

@@ -12,7 +12,7 @@ import pytest
 from tests.support.simulations import schedule
 from unisono.cli.main import main
 from unisono.sim.archive import save_outcome
-from unisono.sim.generate.lublin import lublin
+from unisono.sim.generators import lublin
 
 
 def test_a_trace_in_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from unisono.monitor.report.html import html, mail
 from unisono.monitor.report.model import Report, Waiting
 from unisono.monitor.report.other_tools import SREPORTS, opencost, sreport
 from unisono.runtime.usage_reports import read
-from unisono.sim.generate.gpu import gpu
+from unisono.sim.generators import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES
 

@@ -1,9 +1,12 @@
-"""Alibaba's GPU-sharing cluster of 2023 (openb): pods that ask for shares, models and whole GPUs.
+"""Published traces of GPU clusters that need a reader of their own.
 
-Cite Weng et al., "Beware of Fragmentation", USENIX ATC 2023. Two ways to replay a list:
+Alibaba's GPU-sharing cluster of 2023 (openb): pods that ask for shares, models and whole GPUs. Cite
+Weng et al., "Beware of Fragmentation", USENIX ATC 2023. Two ways to replay a list:
 
     arrival   pods come at their creation time and would leave at their deletion time
     fill      pods come one after the other and stay, until demand is 1.3 times what there is
+
+Microsoft's Philly cluster of 2017: training jobs as `timestamp,duration,num_gpus,…,cluster`.
 """
 
 from __future__ import annotations
@@ -20,13 +23,17 @@ from unisono.sim.trace import (
     UNKNOWN,
     BadTrace,
     Dropped,
+    FloatArray,
     IntArray,
     Trace,
     make_trace,
+    split_gpus,
 )
 from unisono.sim.traces.files import Sheet, bare_name, read_rows
 
-COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+# ---- openb ---------------------------------------------------------------------------------------
+
+OPENB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 DEMAND = 1.3  # of the published experiments
 
 Rows = NDArray[np.intp]
@@ -111,3 +118,51 @@ def _pods(
         names=texts("name"),
         dropped=dropped,
     )
+
+
+# ---- Philly --------------------------------------------------------------------------------------
+
+PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+
+
+def read_philly(path: Path, *, skip_bad: bool = False) -> Trace:
+    """Read the jobs, sorted by time; each virtual cluster is a queue."""
+    return read_rows(path, lambda sheet: _jobs(path, sheet), skip_bad=skip_bad)
+
+
+def _jobs(path: Path, sheet: Sheet) -> Trace:
+    submit = _times(sheet, "timestamp")
+    run, gpus = sheet.numbers("duration"), np.nan_to_num(sheet.numbers("num_gpus"))
+    no_run = ~(run > 0)
+    no_size = ~no_run & (gpus <= 0)
+    kept = ~(no_run | no_size)
+    workers, each = split_gpus(gpus[kept].astype(np.int64))
+    first = float(submit[kept].min()) if kept.any() else 0.0
+    return make_trace(
+        bare_name(path),
+        number=np.flatnonzero(kept) + 1,
+        submit=submit[kept] - first,
+        run=run[kept],
+        pods=workers,
+        gpus=each,
+        queue=np.array(sheet.column("cluster"))[kept],
+        dropped=Dropped(int(no_run.sum()), int(no_size.sum()), unreadable=sheet.unreadable),
+        epoch=first,
+    )
+
+
+def _times(sheet: Sheet, name: str) -> FloatArray:
+    """Return a column of UTC times, written like 2017-10-09 07:01:55, as Unix seconds."""
+    texts = sheet.column(name)
+    try:
+        moments = np.array(texts, "datetime64[us]")
+    except ValueError:
+        return sheet.each(name, _moment)
+    return moments.astype(np.int64) / 1e6
+
+
+def _moment(text: str) -> float:
+    try:
+        return float(np.datetime64(text, "us").astype(np.int64)) / 1e6
+    except ValueError:
+        raise ValueError("not a time") from None

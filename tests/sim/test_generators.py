@@ -9,10 +9,15 @@ import sys
 import numpy as np
 import pytest
 
-from unisono.sim.generate.arrivals import POPULAR_S, arrivals, requests
-from unisono.sim.generate.gpu import gpu
-from unisono.sim.generate.kueue_perf import kueue_perf
-from unisono.sim.generate.lublin import LONGEST_S, lublin
+from unisono.sim.generators import (
+    LUBLIN_LONGEST_S,
+    POPULAR_S,
+    arrivals,
+    gpu,
+    kueue_perf,
+    lublin,
+    requests,
+)
 from unisono.sim.random_source import random_source
 from unisono.sim.sources import open_trace
 from unisono.sim.trace import CANCELLED, FAILED, BadTrace
@@ -26,7 +31,7 @@ def test_lublin_is_the_model() -> None:
     parallel = size[size > 1]
     assert ((parallel & (parallel - 1)) == 0).mean() > 0.6686
     assert size.max() <= 256
-    assert trace.run.max() <= LONGEST_S
+    assert trace.run.max() <= LUBLIN_LONGEST_S
     span = trace.submit[-1] - trace.submit[0]
     assert (size * trace.run).sum() / (256 * span) == pytest.approx(0.8)
     assert np.isin(trace.request, POPULAR_S).all()
