@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.audit import AuditCache, audit
-from unisono.engine.audit.repair import audit_repair
+from unisono.engine.audit import AuditCache, audit, audit_repair
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions, shrinks

@@ -9,8 +9,7 @@ import pytest
 
 from tests.support.audit_plans import BIG, machine, of, started, there
 from tests.support.quota_builders import pods, queue, snapshot
-from unisono.engine.audit import AuditCache, audit
-from unisono.engine.audit import cache as audit_cache
+from unisono.engine.audit import AuditCache, audit, snapshot_index
 from unisono.engine.audit.quota_tree import queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.model.names import NodeName
@@ -58,7 +57,7 @@ def check(cluster: Snapshot, cache: AuditCache) -> None:
 def test_cached_sums_equal_recomputed_sums(
     seed: int, recount_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_cache, "RECOUNT_AFTER", recount_after)
+    monkeypatch.setattr(snapshot_index, "RECOUNT_AFTER", recount_after)
     chance = random.Random(seed)
     cache = AuditCache()
     admitted_workloads: dict[str, AdmittedWorkload] = {}

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from unisono.engine.audit.assignment import is_partial_count
+from unisono.engine.audit.admission import is_partial_count
 from unisono.engine.model.workload import PodSet
 
 

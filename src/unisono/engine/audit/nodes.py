@@ -1,7 +1,8 @@
 """Does every pod have a node, may it run there, and is there room? (spec placement §5, §9)
 
 Checked for admitted workloads with all pods still on their nodes, and for preemptors with the
-victims gone. No GPU is booked twice.
+victims gone. No GPU is booked twice. Terminating pods that a workload waits for must terminate, and
+it must need their place (§14, scenario 15).
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from unisono.engine.audit.node_occupancy import NodeOccupancy, after_admissions, after_preemptions
-from unisono.engine.audit.pod_rules import check_pod_rules
+from unisono.engine.audit.node_occupancy import (
+    NodeOccupancy,
+    after_admissions,
+    after_preemptions,
+    with_only,
+)
+from unisono.engine.audit.pod_rules import check_pod_rules, check_topology
 from unisono.engine.audit.pods_on_nodes import PlacedPods
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, charged_pods, started_by
-from unisono.engine.audit.topology import check_topology
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.model.names import NodeName
-from unisono.engine.model.node import Node
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import Flavor
 from unisono.engine.model.selection import Labels, Taint, Toleration, meets, tolerates
@@ -303,4 +308,51 @@ def naming_fault(pod_set: PodSet, assigned: PodSetAssignment) -> str:
     pods = sum(count for _, count in assigned.nodes) if shares else 0
     if len(assigned.devices) != pods:
         return f"{assigned.name}: {pods} pods share GPUs, {len(assigned.devices)} have one"
+    return ""
+
+
+# --- terminating pods -----------------------------------------------------------------------------
+
+
+# How late a terminating pod may be and still be waited for.
+LATE_MS = 60_000
+
+
+def check_terminating_pods(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
+    """Check every workload that waits for terminating pods."""
+    pods = {pod.key: pod for pod in index.pods}
+    for waiting in plan.awaits:
+        for problem in _problems(index, plan, waiting, pods):
+            yield Violation(rule="await", workload=waiting.workload, message=problem)
+
+
+def _problems(
+    index: SnapshotIndex, plan: Plan, waiting: Await, pods: dict[str, NodePod]
+) -> Iterator[str]:
+    if not waiting.pods:
+        yield "it waits for no pods"
+    for key in waiting.pods:
+        pod = pods.get(key)
+        if pod is None:
+            yield f"there is no pod {key}"
+        elif why := _why_not_soon(pod, plan.now, index.policy.placement.wait_for_leaving_ms):
+            yield f"{key}: {why}"
+    workload = index.waiting.get(waiting.workload)
+    if workload is None or len(workload.pod_sets) > 1 or not is_plain(workload.pod_sets[0]):
+        return  # where placement is a search, it may have missed a place
+    occupancy = with_only(index, waiting, {})
+    if not occupancy.with_anti_affinity and all(
+        has_room(occupancy, workload, placement)
+        for placement in occupancy.added.get(workload.key, ())
+    ):
+        yield "its nodes have room while those pods are still there"
+
+
+def _why_not_soon(pod: NodePod, now: Instant, wait_ms: int) -> str:
+    if pod.leaves_at is None:
+        return "it is not terminating"
+    if pod.leaves_at - now > wait_ms:
+        return f"it leaves in {pod.leaves_at - now} ms, and {wait_ms} ms may be waited"
+    if now - pod.leaves_at >= LATE_MS:
+        return f"it is {now - pod.leaves_at} ms late"
     return ""
