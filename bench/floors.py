@@ -19,7 +19,7 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, Placer
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import PodIndex
+from unisono.engine.state.occupancy import PodIndex
 
 GPUS = 8
 CORES_A_GPU = 8

@@ -16,7 +16,7 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.placement.gang import Gang
 from unisono.engine.placement.placement import ANSWERS_KEPT, Answer, Answers, placement_of
 from unisono.engine.state.changes import NodeSet, PolicySet
-from unisono.engine.state.pod_index import Members, PodIndex
+from unisono.engine.state.occupancy import Members, PodIndex
 
 
 def asked(answers: Answers, *gangs: Gang, moves: int = 1) -> bool:

@@ -1,4 +1,4 @@
-"""What about a workload itself keeps it out of every line."""
+"""What about a workload itself keeps it out of every pending queue."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import Taint
-from unisono.engine.state.change_journal import JOURNAL_KEPT, Journal
-from unisono.engine.state.move import Move
+from unisono.engine.state.change_journal import JOURNAL_KEPT, Journal, Move
 from unisono.engine.state.node_table import (
     ABSENT,
     BOOKED_TOGETHER,

@@ -25,9 +25,8 @@ from unisono.engine.model.names import CohortName, FlavorName, QueueName, Resour
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.quota.share import dominant_share, weighted_share
-from unisono.engine.state.charges import flavor_resource_of
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.cohort_trees import CohortTrees
+from unisono.engine.state.cohort_trees import CohortTrees, flavor_resource_of
 from unisono.engine.state.config import Config
 from unisono.engine.state.quota_tree import Node, charge
 from unisono.kinds.kueue.flavors import check_of, flavor_of

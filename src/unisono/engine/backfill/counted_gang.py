@@ -34,10 +34,10 @@ from unisono.engine.placement.demand import Constraint, constraint_for
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.flavors import eligible_flavors_of
+from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.equivalence import Shape
-from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting

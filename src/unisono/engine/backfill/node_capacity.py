@@ -22,7 +22,7 @@ from unisono.engine.backfill.units import Units
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import pack
-from unisono.engine.state.move import Columns
+from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.occupancy import give_back, parts_of, take
 from unisono.engine.state.placed_pods import PlacedPods, Shared

@@ -18,7 +18,7 @@ import numpy as np
 from unisono.engine.model.resources import Amounts
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import fill
-from unisono.engine.state.move import Columns, Integers, Move, Rows
+from unisono.engine.state.change_journal import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.transaction import Transaction
 

@@ -17,7 +17,7 @@ import numpy as np
 from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
 from unisono.engine.backfill.intervals import End, Intervals
 from unisono.engine.placement.feasibility import Mask
-from unisono.engine.state.move import Columns
+from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.occupancy import give_back, parts_of
 from unisono.engine.state.placed_pods import PlacedPods

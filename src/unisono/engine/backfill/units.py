@@ -15,7 +15,7 @@ import numpy as np
 
 from unisono.engine.backfill.intervals import End
 from unisono.engine.model.resources import Amounts
-from unisono.engine.state.move import Columns
+from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
 
 # Larger numbers could overflow when two of them are multiplied.

@@ -34,7 +34,7 @@ from unisono.engine.ordering.membership import NONE, Directory
 from unisono.engine.ordering.submit_slots import SubmitSlots
 from unisono.engine.ordering.tres import Tres, billing_micro, size_of
 from unisono.engine.ordering.usage import AccountUsage
-from unisono.engine.state.priority_order import Accruing
+from unisono.engine.state.features import Accruing
 
 
 @dataclass(slots=True)

@@ -22,8 +22,8 @@ from unisono.engine.ordering.tres import Tres, milli, tres_name
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
+from unisono.engine.state.features import Accruing, PriorityOrder
 from unisono.engine.state.pending_queue import PendingQueue, Waiting
-from unisono.engine.state.priority_order import Accruing, PriorityOrder
 
 EVERYWHERE = ""  # the size of the whole cluster; a partition's is under its name
 

@@ -20,7 +20,7 @@ from unisono.engine.ordering.factors import JobRecord
 from unisono.engine.ordering.limit_counters import Per, Scope
 from unisono.engine.ordering.limits import LimitChecker, Owner
 from unisono.engine.ordering.membership import NONE
-from unisono.engine.state.priority_order import Accruing
+from unisono.engine.state.features import Accruing
 
 What = Literal["submitted", "accruing"]
 _FIELDS: dict[What, tuple[tuple[Per, str], ...]] = {

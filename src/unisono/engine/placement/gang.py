@@ -35,10 +35,10 @@ from unisono.engine.placement.packing import Score, Taken, descend, fill
 from unisono.engine.placement.pod_rules import apply_rules, with_caps
 from unisono.engine.placement.scoring import score_for
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
+from unisono.engine.state.change_journal import Move
 from unisono.engine.state.devices import fullest_first, rooms, share
-from unisono.engine.state.move import Move
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.pod_index import Members, PodIndex
+from unisono.engine.state.occupancy import Members, PodIndex
 from unisono.engine.state.pod_mix import PodMix
 
 # Up to this many demands every order is tried before a domain is given up.

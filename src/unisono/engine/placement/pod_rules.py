@@ -17,7 +17,7 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Capacity, Feasibility, Mask, domain_sums
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.node_table import ABSENT, Codes, Integers, NodeTable, natural
-from unisono.engine.state.pod_index import Members, PodIndex, conflict, selects_pod
+from unisono.engine.state.occupancy import Members, PodIndex, conflict, selects_pod
 
 
 def apply_rules(

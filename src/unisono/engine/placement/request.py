@@ -14,7 +14,7 @@ from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.placement.demand import Demand, Mode, anonymised, constraint_for
 from unisono.engine.placement.gang import Gang
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import selects_pod
+from unisono.engine.state.occupancy import selects_pod
 from unisono.engine.state.reservations import ExcludedNodes
 
 # Pod sets with GPUs that ask for no topology share a domain: they will talk to each other.

@@ -1,7 +1,8 @@
 """Which rows of a table changed, for readers that come back now and then.
 
 A reader remembers the version that it saw. What changed since is a list of rows; if nothing but
-pods of one request came and went, it is also how many: room for that request changed by just that.
+pods of one request came and went (a `Move`), it is also how many: room for that request changed by
+just that.
 """
 
 from __future__ import annotations
@@ -9,8 +10,28 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unisono.engine.state.move import Columns, Move, Rows
+Integers = NDArray[np.int64]
+Rows = NDArray[np.intp]
+# What one pod takes of which column.
+Columns = tuple[tuple[int, int], ...]
+
+
+class Move:
+    """Pods of one request that left rows, or came to rows that had room for them."""
+
+    __slots__ = ("columns", "counts", "pods", "rows")
+
+    def __init__(self, rows: Rows, columns: Columns, counts: Integers, pods: int) -> None:
+        self.rows = rows
+        self.columns = columns
+        self.counts = counts  # by row
+        self.pods = pods  # all of them; negative: they took room
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
 
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
 JOURNAL_KEPT: Final = 16384

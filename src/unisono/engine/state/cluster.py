@@ -26,22 +26,24 @@ from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.active_queues import ActiveQueues
-from unisono.engine.state.arrays import Arrays
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadHolds, WorkloadWaits
-from unisono.engine.state.charges import charges_of
 from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState, Running
-from unisono.engine.state.cohort_trees import CohortTrees, recharge
+from unisono.engine.state.cohort_trees import CohortTrees, charges_of, recharge
 from unisono.engine.state.config import Config
-from unisono.engine.state.dependencies import Dependencies
+from unisono.engine.state.dependencies import Arrays, Dependencies
 from unisono.engine.state.equivalence import Shapes
-from unisono.engine.state.features import hearing
-from unisono.engine.state.holds import is_plain, own_blocker, reminders
+from unisono.engine.state.features import PriorityOrder, hearing
 from unisono.engine.state.lenders import Lenders
-from unisono.engine.state.lifecycle import EvictionTriggers, as_candidate
+from unisono.engine.state.lifecycle import (
+    EvictionTriggers,
+    as_candidate,
+    is_plain,
+    own_blocker,
+    reminders,
+)
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import HeapQueue, Waiting, kind_of
-from unisono.engine.state.priority_order import PriorityOrder
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.timeline import Timeline

@@ -1,27 +1,98 @@
-"""What may end an admitted workload besides preemption, and how it becomes pending again.
+"""Rules over one workload: what holds it back, and what may end it besides preemption.
 
-Pure rules over one admitted workload (spec quota §11, §13, §15 and §18.2): readiness time-outs with
-growing back-off, execution limits, admission checks that failed, deactivation, and the back-off
-that keeps a preempted workload from preempting right away. `EvictionTriggers` keeps which admitted
-workloads a cycle has to judge by them.
+A pending workload is held by what it says itself: inactive, gated, on hold, not before, checks. An
+admitted one may have to stop, and become pending again (spec quota §11, §13, §15 and §18.2):
+readiness time-outs with growing back-off, execution limits, admission checks that failed,
+deactivation, and the back-off that keeps a preempted workload from preempting right away.
+`EvictionTriggers` keeps which admitted workloads a cycle has to judge by them.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.model.explanation import (
+    Blocker,
+    CheckFailed,
+    Deactivated,
+    DeadlineMissed,
+    Gated,
+    Held,
+    Misconfigured,
+    NotBefore,
+    OnHold,
+)
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Stop
-from unisono.engine.model.policy import (
-    LONGEST_BACKOFF_MS,
-    PodsReady,
-    Policy,
-    preemption_backoff_ms,
-)
+from unisono.engine.model.policy import LONGEST_BACKOFF_MS, PodsReady, Policy, preemption_backoff_ms
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.timers import Timers
+
+# --- what holds a pending workload ----------------------------------------------------------------
+
+
+def is_plain(workload: Workload) -> bool:
+    """Say whether nothing about a workload itself keeps it out of its queue, as with most."""
+    return (
+        workload.active
+        and workload.requeue_at is None
+        and workload.may_preempt_at is None
+        and workload.begin_at is None
+        and workload.deadline is None
+        and not workload.on_hold
+        and not workload.checks
+        and not workload.depends
+        and not workload.array
+        and not workload.misconfigured
+        and not workload.gated_by
+        and not workload.turn.hold
+    )
+
+
+def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
+    """Return the first thing that has to change about the workload before it may be queued."""
+    if not workload.active:
+        return Deactivated()
+    if workload.misconfigured:
+        return Misconfigured(problem=workload.misconfigured)
+    if workload.gated_by:
+        return Gated(by=workload.gated_by)
+    if workload.turn.hold:
+        return Held(by=workload.turn.hold)
+    if workload.requeue_at is not None and workload.requeue_at > now:
+        return OnHold(until=workload.requeue_at)
+    if workload.on_hold:
+        return OnHold()
+    if workload.begin_at is not None and workload.begin_at > now:
+        return NotBefore(begin=workload.begin_at)
+    limit = workload.longest_ms or 0
+    if workload.deadline is not None and now + limit > workload.deadline:
+        return DeadlineMissed(deadline=workload.deadline, limit_ms=limit)
+    for check in workload.checks:
+        if check.state in ("Retry", "Rejected"):
+            return CheckFailed(check=check.name, state=check.state)
+    return None
+
+
+def reminders(workload: Workload) -> tuple[Instant, ...]:
+    """Return the instants at which a waiting workload has to be looked at again."""
+    if (
+        workload.requeue_at is None
+        and workload.may_preempt_at is None
+        and workload.begin_at is None
+        and workload.deadline is None
+    ):
+        return ()
+    instants = [workload.requeue_at, workload.may_preempt_at, workload.begin_at]
+    if workload.deadline is not None:
+        last = workload.deadline - (workload.longest_ms or 0)
+        instants.append(Instant(last + 1))
+    return tuple(instant for instant in instants if instant is not None)
+
+
+# --- what ends an admitted workload ---------------------------------------------------------------
 
 
 def is_suspect(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> bool:

@@ -19,13 +19,12 @@ from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import Amounts, is_gpu, is_share, share_in, shared_gpu
 from unisono.engine.model.selection import Taint
-from unisono.engine.state import move
-from unisono.engine.state.change_journal import Journal
+from unisono.engine.state import change_journal
+from unisono.engine.state.change_journal import Columns, Journal, Move
 from unisono.engine.state.devices import DeviceColumns
-from unisono.engine.state.move import Columns, Move
 
-Integers = move.Integers
-Rows = move.Rows
+Integers = change_journal.Integers
+Rows = change_journal.Rows
 Codes = NDArray[np.int32]
 
 # Kubernetes' default, for nodes whose manifest does not say how many pods they take.

@@ -2,24 +2,115 @@
 
 Occupying and vacating are exact inverses, so that a cycle can take pods off and put them back as it
 tries things. Nodes may come and go under their pods: what is placed on a node that is not there is
-remembered, and counted again when the node returns.
+remembered, and counted again when the node returns. `PodIndex` says which pods are on which node,
+for the rules that pods have about each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from unisono.engine.model.names import NodeName, ResourceName
-from unisono.engine.model.node import Node
+from unisono.engine.model.node import HostPort, Node, PodRule, PodSelector
 from unisono.engine.model.resources import Amounts, share_in
+from unisono.engine.model.selection import selects
+from unisono.engine.state.change_journal import Integers, Rows
 from unisono.engine.state.devices import fullest_first, rooms, share
-from unisono.engine.state.move import Integers, Rows
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.placed_pods import NO_PODS, NO_ROWS, PlacedPods, Shared
-from unisono.engine.state.pod_index import Members, PodIndex
+
+# --- pods by node, for rules between pods ---------------------------------------------------------
+
+# Only labels, ports and anti-affinity of pods are kept here, grouped by template: a gang of a
+# thousand equal pods is one entry. What pods use of nodes is in the node table.
+
+
+@dataclass(slots=True)
+class Members:
+    """Pods of one template, and how many of them are on which node."""
+
+    namespace: str
+    labels: dict[str, str]
+    host_ports: tuple[HostPort, ...]
+    anti_affinity: tuple[PodRule, ...]
+    pods_on: dict[NodeName, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PodIndex:
+    """All pods on nodes that rules may be about, by what placed them."""
+
+    groups: dict[object, Members] = field(default_factory=dict)
+    # Pods without labels, ports and rules are most pods there are, and are not kept here. Selectors
+    # that ask for the absence of a label, or for nothing, match them all the same, so they are read
+    # from the occupancy when such a selector turns up.
+    unlabelled: Callable[[], Iterable[Members]] = tuple
+    _repelling: int = 0  # groups with anti-affinity rules
+
+    @property
+    def has_rules(self) -> bool:
+        """Say whether some pod on a node keeps others away."""
+        return self._repelling > 0
+
+    def add(self, key: object, members: Members) -> None:
+        """Add pods."""
+        self.groups[key] = members
+        self._repelling += bool(members.anti_affinity)
+
+    def remove(self, key: object) -> None:
+        """Forget pods."""
+        members = self.groups.pop(key, None)
+        if members is not None:
+            self._repelling -= bool(members.anti_affinity)
+
+    def matching(self, selector: PodSelector, namespace: str) -> Iterator[Members]:
+        """Yield groups that a selector of a pod in `namespace` matches."""
+        for members in self.groups.values():
+            if selects_pod(selector, namespace, members.namespace, members.labels):
+                yield members
+        if selects(selector.labels, {}):
+            for members in self.unlabelled():
+                if selects_pod(selector, namespace, members.namespace, members.labels):
+                    yield members
+
+    def repelling(
+        self, namespace: str, labels: dict[str, str]
+    ) -> Iterator[tuple[PodRule, Members]]:
+        """Yield anti-affinity rules of pods on nodes that a new pod would violate."""
+        for members in self.groups.values():
+            for rule in members.anti_affinity:
+                if selects_pod(rule.selector, members.namespace, namespace, labels):
+                    yield rule, members
+
+    def with_ports(self) -> Iterator[Members]:
+        """Yield groups that take ports of their nodes."""
+        return (members for members in self.groups.values() if members.host_ports)
+
+
+def selects_pod(
+    selector: PodSelector, own_namespace: str, namespace: str, labels: dict[str, str]
+) -> bool:
+    """Say whether a rule of a pod in `own_namespace` speaks of a pod with these labels."""
+    spoken_of = selector.namespaces or (own_namespace,)
+    if not selector.every_namespace and namespace not in spoken_of:
+        return False
+    return selects(selector.labels, labels)
+
+
+def conflict(one: HostPort, other: HostPort) -> bool:
+    """Say whether two ports cannot be on one node; an empty address means all of them."""
+    if one.port != other.port or one.protocol != other.protocol:
+        return False
+    anywhere = ("", "0.0.0.0")
+    return one.address == other.address or one.address in anywhere or other.address in anywhere
+
+
+# --- pods on nodes --------------------------------------------------------------------------------
+
 
 _Nodes = tuple[tuple[NodeName, int], ...]
 _Located = tuple[_Nodes, Rows, Integers, int]

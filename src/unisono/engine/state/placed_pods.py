@@ -9,7 +9,7 @@ import numpy as np
 from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import HostPort, PodRule
 from unisono.engine.model.resources import Amounts
-from unisono.engine.state.move import Integers, Move, Rows
+from unisono.engine.state.change_journal import Integers, Move, Rows
 
 NO_ROWS: Rows = np.zeros(0, np.intp)
 NO_PODS: Integers = np.zeros(0, np.int64)
