@@ -31,7 +31,9 @@ from unisono.engine.dry_run import dry_run, give_up, leave, refuse_broken_repair
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
-    dependency,
+    explanation as facts,
+)
+from unisono.engine.model import (
     multifactor,
     node,
     policy,
@@ -39,9 +41,6 @@ from unisono.engine.model import (
     queue,
     selection,
     workload,
-)
-from unisono.engine.model import (
-    explanation as facts,
 )
 from unisono.engine.model import (
     snapshot as snapshots,
@@ -59,8 +58,7 @@ from unisono.engine.model.plan import (
     Victim,
 )
 from unisono.engine.ordering.priority_order import priority_factors
-from unisono.engine.provisioning.catalogue import Catalogue
-from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
+from unisono.engine.provisioning.catalogue import Catalogue, Refused, after_refusal, outage_of
 from unisono.engine.repair import place_reserved, repair, replacement
 from unisono.engine.state import changes
 from unisono.engine.state.apply_plan import apply_plan
@@ -163,8 +161,8 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "~lacks:unavailable",
     provisioning.Purchase: "workload lots:node_claims ready_by alternatives",
     # workloads
-    dependency.Dependency: "kind on delay_ms",
-    dependency.Result: "job succeeded ended_at started_at",
+    workload.Dependency: "kind on delay_ms",
+    workload.Result: "job succeeded ended_at started_at",
     workload.TopologyRequest: "mode level slice_level slice_size",
     workload.WeightedTerm: "weight term",
     workload.PodSet: "name count min_count requests node_selector affinity:node_affinity "

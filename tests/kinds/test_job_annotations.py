@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono.engine.model.dependency import Dependency
+from unisono.engine.model.workload import Dependency
 from unisono.kinds.job_annotations import (
     ARRAY,
     DEPENDS_ON,

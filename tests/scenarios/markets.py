@@ -29,7 +29,7 @@ from unisono.engine.model.provisioning import (
 )
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint
-from unisono.engine.provisioning.outages import Refused, after_refusal
+from unisono.engine.provisioning.catalogue import Refused, after_refusal
 from unisono.provision.catalog.offers import market_of
 
 _AWS = "karpenter.k8s.aws/instance"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
 from tests.scenarios.words import key_of
-from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.fair_share import level_shares
 from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState

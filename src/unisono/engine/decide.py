@@ -27,12 +27,11 @@ from unisono.engine.model.policy import Backfill
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission, Workload
-from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
+from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate, placed_counts
 from unisono.engine.ordering.limit_counters import LimitCounters
 from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.ordering.priority_order import multifactor_of
-from unisono.engine.placement.admission import placed_counts
-from unisono.engine.placement.terminating import waiting_for
+from unisono.engine.placement.node_search import waiting_for
 from unisono.engine.preemption.victims import named, waiting_for_victims
 from unisono.engine.provisioning.opportunistic import lent_by, set_aside
 from unisono.engine.purchasing import Purchases

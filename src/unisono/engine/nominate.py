@@ -16,14 +16,12 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
-from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName, WorkloadKey
 from unisono.engine.model.provisioning import Purchase
-from unisono.engine.model.workload import Admission, Workload
-from unisono.engine.placement.admission import build_admission, placed_counts
+from unisono.engine.model.workload import Admission, PodSetAssignment, Workload
 from unisono.engine.placement.gang import PodSetPlacement
-from unisono.engine.placement.node_search import NodeSearch
+from unisono.engine.placement.node_search import NodeSearch, TerminatingPods, terminating_pods
 from unisono.engine.placement.placement import placement_of
-from unisono.engine.placement.terminating import TerminatingPods, terminating_pods
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
 from unisono.engine.provisioning.opportunistic import OpportunisticUse, opportunistic_use
@@ -532,3 +530,33 @@ def _build(nominee: Nominee) -> Admission:
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:
     """Return why the nominee does not fit now."""
     return tuple(nominee.assignment.blockers)
+
+
+def build_admission(
+    queue: QueueName, shape: Shape, assignment: Assignment, placements: tuple[PodSetPlacement, ...]
+) -> Admission:
+    """Return flavors and counts from quota, nodes from placement, for every pod set."""
+    taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
+    for (index, resource), flavor in assignment.flavors.items():
+        taken[index].append((resource, flavor))
+    placed_of = {placed.demand: placed for placed in placements}
+    return Admission(
+        queue=queue,
+        pod_sets=tuple(
+            PodSetAssignment(
+                name=pod_set.name,
+                # Reclaimable pods stay in the count; they are only not charged (spec quota §15).
+                count=assignment.counts[index] + pod_set.count - shape.counts[index],
+                flavors=tuple(sorted(taken[index])),
+                nodes=placed_of[pod_set.name].nodes if pod_set.name in placed_of else (),
+                devices=placed_of[pod_set.name].devices if pod_set.name in placed_of else (),
+            )
+            for index, pod_set in enumerate(shape.pod_sets)
+        ),
+    )
+
+
+def placed_counts(placements: tuple[PodSetPlacement, ...], shape: Shape) -> tuple[int, ...]:
+    """Return how many pods of each set found a place."""
+    got = {placed.demand: placed.pods for placed in placements}
+    return tuple(got.get(pod_set.name, 0) for pod_set in shape.pod_sets)

@@ -16,8 +16,7 @@ from unisono.engine.model.explanation import Blocker, CannotBuy
 from unisono.engine.model.names import Instant
 from unisono.engine.model.provisioning import ZONE, ProvisioningOptions
 from unisono.engine.model.selection import Labels
-from unisono.engine.nominate import Nominee
-from unisono.engine.placement.admission import placed_counts
+from unisono.engine.nominate import Nominee, placed_counts
 from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang
 from unisono.engine.provisioning.catalogue import Catalogue

@@ -21,11 +21,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from unisono.engine.model.dependency import Dependency, DependencyKind
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant
 from unisono.engine.model.provisioning import Packing, ProvisioningOptions
-from unisono.engine.model.workload import Workload
+from unisono.engine.model.workload import Dependency, DependencyKind, Workload
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.policy.multifactor import turn_of

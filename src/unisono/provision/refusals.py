@@ -15,7 +15,7 @@ from unisono.control.actions import Create, Json, Patch, Ref, Steps
 from unisono.control.view import View
 from unisono.engine.model.names import Instant
 from unisono.engine.model.provisioning import CapacityType
-from unisono.engine.provisioning.outages import Refused, after_refusal, is_over
+from unisono.engine.provisioning.catalogue import Refused, after_refusal, is_over
 from unisono.provision import keys
 
 Offered = tuple[str, str, CapacityType]  # type, zone, how it is sold

@@ -7,10 +7,15 @@ import pytest
 
 from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import admit, job, plan, queue, running, snapshot
-from unisono.engine.model.dependency import Dependency, DependencyKind, Result
 from unisono.engine.model.names import Instant
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.workload import AdmittedWorkload, Workload
+from unisono.engine.model.workload import (
+    AdmittedWorkload,
+    Dependency,
+    DependencyKind,
+    Result,
+    Workload,
+)
 
 replace = msgspec.structs.replace
 

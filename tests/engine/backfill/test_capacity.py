@@ -10,10 +10,9 @@ import pytest
 from unisono.engine.backfill.conservative import Bounds
 from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
 from unisono.engine.backfill.intervals import End, Intervals
-from unisono.engine.backfill.node_capacity import NodeCapacity
+from unisono.engine.backfill.node_capacity import NodeCapacity, Units
 from unisono.engine.backfill.pod_capacity import PodCapacity
 from unisono.engine.backfill.slot_capacity import SlotCapacity, pools_of
-from unisono.engine.backfill.units import Units
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts

@@ -13,13 +13,12 @@ from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
-from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.explanation import Expected
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
-from unisono.engine.model.workload import AdmittedWorkload, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Dependency, Workload
 from unisono.engine.state.changes import WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot

@@ -7,8 +7,7 @@ import pytest
 from tests.support.priority_builders import MORE_OF_THE_TREE, TREE, usage_of
 from unisono.engine.model.multifactor import Association, MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
-from unisono.engine.ordering.classic_share import classic_shares, norms_of
-from unisono.engine.ordering.fair_tree import level_shares, ranks
+from unisono.engine.ordering.fair_share import classic_shares, level_shares, norms_of, ranks
 
 ALL = 1_000_000.0
 # The parts of all usage that Slurm showed: research .995587, vision .991174, games .962452.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.priority_builders import MORE_OF_THE_TREE, TREE, usage_of
 from unisono.engine.model.multifactor import Association, MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
-from unisono.engine.ordering.fair_tree import Floats, level_shares, ranks, slurm_ranks
+from unisono.engine.ordering.fair_share import Floats, level_shares, ranks, slurm_ranks
 
 # Slurm's own usage of the reference cluster, before it was cut off for display.
 D = 1 - 0.693 / 1800

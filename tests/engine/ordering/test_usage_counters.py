@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.tres import MICRO
-from unisono.engine.ordering.usage_counters import (
+from unisono.engine.ordering.usage import (
     ExactCounters,
     UsageCounters,
     counters_for,

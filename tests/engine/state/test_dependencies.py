@@ -9,11 +9,10 @@ from tests.support.quota_builders import job, queue, snapshot
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.waiting import explanation
-from unisono.engine.model.dependency import Dependency, DependencyKind, Result
 from unisono.engine.model.explanation import DependencyNeverSatisfied, DependencyPending
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.engine.model.workload import Workload
+from unisono.engine.model.workload import Dependency, DependencyKind, Result, Workload
 from unisono.engine.state import dependencies
 from unisono.engine.state.changes import ResultSet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState

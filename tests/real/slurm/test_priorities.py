@@ -22,7 +22,7 @@ from tests.real.slurm.packages import NoSlurm
 from unisono.cli.main import main
 from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.fair_share import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.snapshot.build import read_world

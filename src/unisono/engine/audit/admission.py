@@ -17,12 +17,11 @@ from unisono.engine.audit.snapshot_index import (
     started_by,
 )
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, namespace_of
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.queue import ClusterQueue, Flavor
 from unisono.engine.model.selection import meets, selects, tolerates
-from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
+from unisono.engine.model.workload import Admission, Dependency, PodSet, PodSetAssignment, Workload
 
 
 def check_candidates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:

@@ -13,11 +13,10 @@ from itertools import islice
 
 from unisono.engine.backfill import node_capacity, slot_capacity
 from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
-from unisono.engine.backfill.future_placement import future_placement_of
+from unisono.engine.backfill.future_placement import ReservedNodes, future_placement_of
 from unisono.engine.backfill.intervals import End, Intervals
 from unisono.engine.backfill.node_capacity import NodeCapacity
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
-from unisono.engine.backfill.reserved_nodes import ReservedNodes
 from unisono.engine.backfill.slot_capacity import SlotCapacity, pools_of
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -25,8 +24,7 @@ from unisono.engine.model.overriding import override
 from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
-from unisono.engine.nominate import Nominee, admission_of, affordable
-from unisono.engine.placement.admission import build_admission
+from unisono.engine.nominate import Nominee, admission_of, affordable, build_admission
 from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.assign import Verdict

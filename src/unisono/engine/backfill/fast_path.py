@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from typing import cast
 
 from unisono.engine.backfill.counted_gang import CountedGang, counted_gang, offer_on, stamp_of
-from unisono.engine.backfill.easy_shadow import EasyShadow
+from unisono.engine.backfill.easy import EasyShadow
 from unisono.engine.backfill.pod_capacity import Caps, Chosen, PodCapacity
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey

@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from unisono.engine.model.dependency import DependencyKind
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -21,7 +20,7 @@ from unisono.engine.model.names import (
     WorkloadKey,
 )
 from unisono.engine.model.provisioning import Alternative
-from unisono.engine.model.workload import LimitWord
+from unisono.engine.model.workload import DependencyKind, LimitWord
 
 Stage = Literal[
     "quota", "flavor", "placement", "preemption", "provision", "order", "hold", "config"

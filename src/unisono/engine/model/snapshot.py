@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
@@ -19,7 +18,7 @@ from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels
-from unisono.engine.model.workload import AdmittedWorkload, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Result, Workload
 
 
 class Namespace(msgspec.Struct, frozen=True):

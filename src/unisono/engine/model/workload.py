@@ -7,7 +7,6 @@ from typing import Literal
 
 import msgspec
 
-from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import (
     FlavorName,
@@ -22,6 +21,32 @@ from unisono.engine.model.node import HostPort, PodRule, SpreadRule
 from unisono.engine.model.provisioning import ProvisioningOptions
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
+
+# --- dependencies: how other jobs must end, or start, before a workload may (backfill §11) --------
+
+
+DependencyKind = Literal["afterok", "afterany", "afternotok", "after", "singleton"]
+
+
+class Dependency(msgspec.Struct, frozen=True, kw_only=True):
+    """One dependency."""
+
+    kind: DependencyKind
+    on: str = ""  # namespace/name of a job; empty for a singleton
+    delay_ms: int = 0  # `after`: time since the job has started
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended."""
+
+    job: str  # namespace/name
+    succeeded: bool
+    ended_at: Instant
+    started_at: Instant | None = None  # None: never, or unknown
+
+
+# --- a workload and its admission -----------------------------------------------------------------
+
 
 # Where the time limit of a workload comes from: its request, its job's activeDeadlineSeconds, its
 # queue; what was learned from earlier runs is only an estimate.

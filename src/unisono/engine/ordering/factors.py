@@ -19,7 +19,7 @@ from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.multifactor import Factors, MultifactorRules
 from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.membership import Directory, Membership
+from unisono.engine.ordering.accounts import Directory, Membership
 from unisono.engine.ordering.tres import MILLI, Size, Tres
 
 HIGHEST = 2**32 - 1

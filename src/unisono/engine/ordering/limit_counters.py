@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from unisono.engine.model.names import Instant
-from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.accounts import NONE, Accounts, Membership
 from unisono.engine.ordering.factors import JobRecord
-from unisono.engine.ordering.membership import NONE, Membership
 from unisono.engine.ordering.tres import MICRO, MILLI, Tres
 
 Per = Literal["group", "user", "account"]

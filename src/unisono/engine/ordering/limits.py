@@ -18,10 +18,9 @@ from typing import Literal
 from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.multifactor import NO_LIMITS, Limits, Partition, TresAmounts
 from unisono.engine.model.names import Instant
-from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.accounts import NONE, Accounts, Membership
 from unisono.engine.ordering.factors import JobRecord
 from unisono.engine.ordering.limit_counters import LimitCounters, Per, Scope, billed
-from unisono.engine.ordering.membership import NONE, Membership
 from unisono.engine.ordering.tres import Tres
 
 # What an owner used of something so far ("billing", "wall" or a TRES, in seconds), and when that

@@ -17,8 +17,7 @@ from unisono.engine.model.explanation import Held, LimitReached
 from unisono.engine.model.multifactor import Factors, MultifactorRules, UsageRecord
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission, AdmittedWorkload, Workload
-from unisono.engine.ordering.accounts import Accounts
-from unisono.engine.ordering.classic_share import classic_shares
+from unisono.engine.ordering.accounts import NONE, Accounts, Directory
 from unisono.engine.ordering.factors import (
     NEVER,
     JobRecord,
@@ -27,10 +26,15 @@ from unisono.engine.ordering.factors import (
     parts_of,
     set_priority,
 )
-from unisono.engine.ordering.fair_tree import Floats, level_shares, ranks, slurm_ranks
+from unisono.engine.ordering.fair_share import (
+    Floats,
+    classic_shares,
+    level_shares,
+    ranks,
+    slurm_ranks,
+)
 from unisono.engine.ordering.limit_counters import Counted, LimitCounters, Scope, counted
 from unisono.engine.ordering.limits import LimitChecker
-from unisono.engine.ordering.membership import NONE, Directory
 from unisono.engine.ordering.submit_slots import SubmitSlots
 from unisono.engine.ordering.tres import Tres, billing_micro, size_of
 from unisono.engine.ordering.usage import AccountUsage

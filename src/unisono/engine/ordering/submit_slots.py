@@ -15,11 +15,10 @@ from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.multifactor import Partition, Qos
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.accounts import NONE, Accounts
 from unisono.engine.ordering.factors import JobRecord
 from unisono.engine.ordering.limit_counters import Per, Scope
 from unisono.engine.ordering.limits import LimitChecker, Owner
-from unisono.engine.ordering.membership import NONE
 from unisono.engine.state.features import Accruing
 
 What = Literal["submitted", "accruing"]

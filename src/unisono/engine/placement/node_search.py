@@ -1,7 +1,8 @@
 """The search for nodes on behalf of one workload, as things are on the transaction right now.
 
 With `kept` the workload is an elastic slice that takes over from a running one: the pods that run
-stay where they are, and only the new ones are placed, on the same nodes first.
+stay where they are, and only the new ones are placed, on the same nodes first. A search may also
+count on terminating pods of others to be gone.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.names import NodeName
+from unisono.engine.model.explanation import GangDoesNotFit, WaitingForPods
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.node import NodePod
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, first_pods, joined_pods
 from unisono.engine.placement.demand import Demand
@@ -20,6 +22,7 @@ from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.node_table import NAME_FIELD
+from unisono.engine.state.nodes import OVERDUE_MS, NodeState, TerminatingPod
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.reservations import ExcludedNodes
@@ -183,3 +186,39 @@ def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
     affinity = tuple((*term, here) for term in terms)
     constraint = msgspec.structs.replace(demand.constraint, affinity=affinity)
     return msgspec.structs.replace(demand, constraint=constraint)
+
+
+# --- waiting for terminating pods -----------------------------------------------------------------
+
+# Instead of preempting (spec placement §14, scenario 15).
+#
+# A pod that no workload of ours owns, and that was told to end, still holds its node. If the policy
+# allows waiting, a gang that finds no place now, and would find one without such pods, waits for
+# them. Its place is kept as that of a preemptor is; nothing starts before they are gone, and an
+# overdue pod is not counted on any longer.
+
+
+@dataclass(slots=True)
+class TerminatingPods:
+    """Pods of others that will be gone soon enough, and the transaction to try placements on."""
+
+    transaction: Transaction
+    pods: list[TerminatingPod]
+
+    def place(
+        self, node_search: NodeSearch, assignment: Assignment
+    ) -> tuple[PodSetPlacement, ...] | None:
+        """Find nodes as if the pods were gone; None if that does not help."""
+        placed_pods = [placed for _, placed in self.pods]
+        return placed_without(placed_pods, self.transaction, node_search, assignment)
+
+
+def terminating_pods(nodes: NodeState, transaction: Transaction, now: Instant) -> TerminatingPods:
+    """Return the pods that a gang may wait for now."""
+    return TerminatingPods(transaction, nodes.terminating(now))
+
+
+def waiting_for(pods: list[NodePod]) -> WaitingForPods:
+    """Name the pods that a gang waits for, and the instant until which it does."""
+    latest = max(pod.leaves_at or 0 for pod in pods) + OVERDUE_MS
+    return WaitingForPods(pods=tuple(pod.key for pod in pods), until=Instant(latest))

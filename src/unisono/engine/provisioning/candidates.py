@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from unisono.engine.model.names import Instant
 from unisono.engine.model.provisioning import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provisioning.catalogue import Catalogue, Offering, Refusal
-from unisono.engine.provisioning.fitting import (
+from unisono.engine.provisioning.catalogue import (
+    Catalogue,
+    Offering,
+    Refusal,
     Room,
     label_in_the_way,
     room_of,

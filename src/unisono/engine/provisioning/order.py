@@ -15,8 +15,7 @@ from unisono.engine.model.provisioning import (
 )
 from unisono.engine.model.resources import is_gpu
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provisioning.catalogue import Offering, Refusal
-from unisono.engine.provisioning.fitting import Room, slots_in, take
+from unisono.engine.provisioning.catalogue import Offering, Refusal, Room, slots_in, take
 
 AS_THE_POLICY_SAYS = ProvisioningOptions()
 FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")

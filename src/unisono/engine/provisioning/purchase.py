@@ -22,8 +22,9 @@ from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.provisioning.candidates import ends_too_soon, spot_is_fine
-from unisono.engine.provisioning.catalogue import Catalogue, Offering
-from unisono.engine.provisioning.fitting import (
+from unisono.engine.provisioning.catalogue import (
+    Catalogue,
+    Offering,
     label_in_the_way,
     room_of,
     slots_in,

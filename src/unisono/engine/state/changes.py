@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.model.dependency import Result
 from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import (
     CohortName,
@@ -25,7 +24,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.provisioning import Market
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
-from unisono.engine.model.workload import AdmittedWorkload, Workload
+from unisono.engine.model.workload import AdmittedWorkload, Result, Workload
 
 
 class _Change(msgspec.Struct, frozen=True, tag=True):

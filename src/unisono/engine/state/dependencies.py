@@ -12,7 +12,6 @@ from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from unisono.engine.model.dependency import Dependency, Result
 from unisono.engine.model.explanation import (
     ArrayLimit,
     Blocker,
@@ -21,7 +20,7 @@ from unisono.engine.model.explanation import (
 )
 from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
 from unisono.engine.model.overriding import override
-from unisono.engine.model.workload import Workload
+from unisono.engine.model.workload import Dependency, Result, Workload
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import Waiting

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import Namespace, Snapshot
+from unisono.engine.model.workload import Result
 from unisono.engine.state import changes
 from unisono.engine.state.apply_plan import file_verdict
 from unisono.engine.state.cluster import ClusterState

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from unisono.engine.model import workload as engine
-from unisono.engine.model.dependency import Result
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -29,6 +28,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.policy import Policy, preemption_backoff_ms
 from unisono.engine.model.resources import Amounts, amounts, bounded
+from unisono.engine.model.workload import Result
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.decode import decode

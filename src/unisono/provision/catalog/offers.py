@@ -27,7 +27,7 @@ from unisono.engine.model.provisioning import (
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Labels
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.provisioning.outages import Refused, outage_of
+from unisono.engine.provisioning.catalogue import Refused, outage_of
 from unisono.kinds.karpenter import Overlay
 from unisono.kinds.quantity import Quantity
 from unisono.provision.catalog.instance_types import (

@@ -18,7 +18,7 @@ from unisono.control.actions import Again, Create, Json, Patch, Ref, Steps
 from unisono.control.job_kinds import slurm
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.fair_share import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
 from unisono.kube.form import Key
