@@ -17,7 +17,7 @@ import uvloop
 from bench.harness import Finding, Note, Scale, figures, target
 from unisono.apiserver.api import Api
 from unisono.apiserver.storage.record import Change
-from unisono.cli.demo import gang
+from unisono.cli.demo import stories
 from unisono.cli.demo.stage import own_client
 from unisono.control.actions import Steps
 from unisono.control.scheduler.loop import Scheduler
@@ -78,7 +78,7 @@ async def _measure(scale: Scale) -> tuple[list[float], Crowd]:
         nodes = list(nodes_of(shape, now="2026-01-01T00:00:00Z"))
         async with running(instance, Choices(), nodes) as cluster:
             client = own_client(cluster.api)
-            for obj in gang.queue("1000000"):
+            for obj in stories.queue("1000000"):
                 await client.create(obj)
             await _rest(cluster.api)
             calm_collector()  # as `unisono up` does once it is at work
@@ -91,7 +91,7 @@ async def _alone(api: Api, client: Client, number: int) -> float:
     name = f"alone{number}-"
     began = time.perf_counter()
     with _counting(api, "/pods", name, b'"phase":"Running"') as pods:
-        await client.create(gang.job(f"alone{number}", pods=8, gpus=1, seconds=1))
+        await client.create(stories.job(f"alone{number}", pods=8, gpus=1, seconds=1))
         await _until(lambda: len(pods) == 8)
     return (time.perf_counter() - began) * 1e3
 
@@ -101,7 +101,7 @@ async def _crowd(api: Api, client: Client, count: int) -> Crowd:
 
     async def submit(first: int) -> None:
         for number in range(first, count, 16):
-            await client.create(gang.job(f"crowd{number}", pods=2, gpus=1, seconds=3600))
+            await client.create(stories.job(f"crowd{number}", pods=2, gpus=1, seconds=3600))
 
     def written(change: Change) -> None:
         crowd.writes[change.record.key[0].rpartition("/")[2]] += 1

@@ -154,7 +154,7 @@ def test_nobody_knows_us(
 
 def test_the_worst_of_several_troubles_decides() -> None:
     from unisono.cli.connection import ClusterFailed, worst
-    from unisono.runtime.errors import AnswerIsNo
+    from unisono.runtime import AnswerIsNo
 
     wrong: list[UnisonoError] = [InvalidManifest("", "a")]
     assert isinstance(worst(wrong), InvalidManifest)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, default_directory
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, InstanceError, default_directory
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.targets import read_targets
 from unisono.engine.model.errors import InvalidManifest
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from unisono.cli.slurm_programs import PROGRAMS
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 
 TYPE_CHECKING = False  # as in `typing`, which programs that scripts call often do without
 if TYPE_CHECKING:

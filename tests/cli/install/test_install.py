@@ -23,8 +23,8 @@ from unisono.cli.install.manifests import (
 from unisono.cli.main import main
 from unisono.control.assembly import OPERATORS
 from unisono.control.rbac import MACHINES, PARTS, QUEUEING, READ, WEB, rights
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.cluster.preconditions import Upstream
-from unisono.runtime.errors import AnswerIsNo
 
 Json = dict[str, Any]
 

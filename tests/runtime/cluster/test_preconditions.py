@@ -10,6 +10,7 @@ import pytest
 
 from unisono.control.assembly import OPERATORS
 from unisono.control.rbac import PARTS, Right, rights, rights_at_home
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.cluster.preconditions import (
     Upstream,
     check_rights,
@@ -18,7 +19,6 @@ from unisono.runtime.cluster.preconditions import (
     operators_to_run,
     upstream_operators,
 )
-from unisono.runtime.errors import AnswerIsNo
 
 Json = dict[str, Any]
 

@@ -170,19 +170,19 @@ def _tell(chosen: Sequence[str]) -> None:
 def _tell_live(name: str) -> None:
     import uvloop
 
-    from unisono.cli.demo import autoscale, gang, monitor, preemption, recovery, slurm
+    from unisono.cli.demo import monitor, slurm, stories
 
-    stories: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
-        "gang": gang.tell,
+    told: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+        "gang": stories.two_gangs,
         "monitor": monitor.tell,
-        "preemption": preemption.tell,
-        "recovery": recovery.tell,
+        "preemption": stories.preemption,
+        "recovery": stories.recovery,
         "slurm": slurm.tell,
-        "autoscale": autoscale.tell,
+        "autoscale": stories.autoscale,
     }
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(stories[name]())
+            runner.run(told[name]())
     except BaseExceptionGroup as several:
         raise _first(several) from several
 

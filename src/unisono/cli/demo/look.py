@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from unisono.cli import up
-from unisono.cli.demo.autoscale import cloud, pool
+from unisono.cli.demo.stories import cloud, pool
 from unisono.kube.form import Json
 
 _KUEUE = "kueue.x-k8s.io/v1beta2"

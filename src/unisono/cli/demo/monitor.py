@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from unisono.cli.demo.gang import queue
 from unisono.cli.demo.stage import Stage, stage
+from unisono.cli.demo.stories import queue
 from unisono.cli.tables import table
 from unisono.control.names import NODE
 from unisono.control.reconciling.workers import Crashes
@@ -19,8 +19,7 @@ from unisono.kube.form import Json
 from unisono.monitor.gpu_faults import ANNOTATION, Fault, text_of
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.embedded.monitoring import exporter_of
-from unisono.runtime.phase_timing import Timed
-from unisono.runtime.scheduler_metrics import figures_of
+from unisono.runtime.scheduler_metrics import Timed, figures_of
 
 _LINE = re.compile(r'^(DCGM_\w+)\{gpu="(\d+)".*?Hostname="([^"]+)".*\} (\S+)$', re.MULTILINE)
 _SHOWN = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE")

@@ -31,9 +31,9 @@ from unisono.kube.client import Client
 from unisono.kube.errors import NotFound, UnknownKind
 from unisono.kube.form import Json
 from unisono.kube.mapping import LEASE, Kind
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.admission.policies import MUTATING, VALIDATING
 from unisono.runtime.cluster.preconditions import KUEUE, NEEDED, Upstream, holders_of_leases, others
-from unisono.runtime.errors import AnswerIsNo
 from unisono.runtime.webhook.configuration import KINDS, Which
 
 Mechanism = Literal["auto", "policy", "webhook"]

@@ -111,8 +111,7 @@ def _print_rehearsed(
     known: Collection[str] = (),
 ) -> None:
     """Admit what fits, and print what is pending and what is bought, without `known` workloads."""
-    from unisono.cli.plan.purchases import bought_by
-    from unisono.cli.plan.rows import rehearsed_rows
+    from unisono.cli.plan.rows import bought_by, rehearsed_rows
     from unisono.engine.cluster import restore
 
     rows, plans = rehearsed_rows(restore(snapshot), now)
@@ -192,16 +191,16 @@ def _print(
     bought: Sequence[Purchase] = (),
 ) -> None:
     from unisono.cli.objects import dump
-    from unisono.cli.plan.purchases import as_json, as_text
+    from unisono.cli.plan.rows import purchase_json, purchases_text
     from unisono.cli.tables import table
 
     found = [row for row in rows if arguments.queue in ("", row["queue"], row["clusterQueue"])]
     if arguments.output in ("json", "yaml"):
-        purchases = {"purchases": [as_json(one) for one in bought]} if bought else {}
+        purchases = {"purchases": [purchase_json(one) for one in bought]} if bought else {}
         sys.stdout.write(dump({"plan": found, **purchases}, arguments.output))
         return
     if bought:
-        print(as_text(bought, Instant(round(now * 1000))) + ("\n" if found else ""))
+        print(purchases_text(bought, Instant(round(now * 1000))) + ("\n" if found else ""))
     if not found and bought:
         return
     if not found:

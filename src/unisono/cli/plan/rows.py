@@ -1,24 +1,32 @@
-"""Pending workloads by expected start: rows of `unisono plan`."""
+"""What `unisono plan` lists: pending workloads by expected start, and what would be bought."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from unisono.cli.decide import MOST_ESTIMATES
 from unisono.cli.start_times import facts_of, limit_of, start_of
+from unisono.cli.tables import paragraph
 from unisono.cli.workload_state import condition, job_of, pods_of, state_of
 from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
+from unisono.engine.explain.formatting import format_duration, format_instant
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
+from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.provisioning import MICRO, Purchase
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, positions
 from unisono.kube.form import Json
+
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 _LAST = 1 << 30
 _AFTER_ALL: OrderKey = (True, (_LAST, Instant(0), ""))
@@ -155,3 +163,61 @@ def _by_start(rows: list[Json]) -> list[Json]:
 
     ranks = [rank(row) for row in rows]
     return [rows[at] for at in sorted(range(len(rows)), key=ranks.__getitem__)]
+
+
+# ---- purchases -----------------------------------------------------------------------------------
+
+
+def bought_by(plans: Iterable[Plan]) -> list[Purchase]:
+    """Return what plans buy, in the order of decision."""
+    return [
+        admit.purchase for made in plans for admit in made.admissions if admit.purchase is not None
+    ]
+
+
+def purchase_json(purchase: Purchase) -> Json:
+    """Return a purchase as a script reads it."""
+    machines: dict[tuple[str, str, str, str], list[int]] = {}
+    for node_claim in purchase.lots:
+        alike = (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
+        machines.setdefault(alike, []).append(node_claim.price_micro)
+    return {
+        "workload": purchase.workload,
+        "machines": [
+            {
+                "pool": pool,
+                "type": machine,
+                "zone": zone,
+                "capacityType": sold,
+                "count": len(prices),
+                "pricePerHour": sum(prices) / MICRO,
+            }
+            for (pool, machine, zone, sold), prices in machines.items()
+        ],
+        "pricePerHour": purchase.price_micro / MICRO,
+        "readyBy": format_instant(purchase.ready_by),
+        "alternatives": [
+            {
+                "machines": dict(one.machines),
+                "zone": one.zone,
+                "capacityType": one.capacity_type,
+                "pricePerHour": one.price_micro / MICRO,
+            }
+            for one in purchase.alternatives
+        ],
+    }
+
+
+def purchases_text(purchases: Iterable[Purchase], now: Instant) -> str:
+    """Say what would be bought, for how much, how soon, and what else would do."""
+    parts = []
+    for purchase in purchases:
+        soon = format_duration(max(0, purchase.ready_by - now))
+        lines = [
+            f"{purchase.workload} starts when its machines are ready, in about {soon}:",
+            paragraph(f"buys {purchase_sentence(purchase)}", indent="  "),
+        ]
+        for one in purchase.alternatives:
+            lines.append(paragraph(f"instead of {alternative_sentence(one)}", indent="  "))
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)

@@ -2,12 +2,10 @@
 
 replay     `sim run`: traces through the engine, under one or several policies
 compare    `sim compare`: policies of one's own, over several seeds
-what_if    `sim what-if`: what would become of a job on the running cluster
-living     the running cluster as manifests
+what_if    `sim what-if`: what would become of a job on the running cluster, read as manifests
 trace      `sim trace`: what a trace holds, and traces to files
 show       `sim show`: saved outcomes as a table, as JSON, or as a page
-inputs     which trace, nodes and policies
-renting    machines that a simulation may buy
+inputs     which trace, nodes and policies; machines that a simulation may buy
 usage      a ledger of the run, for `unisono report`
 """
 

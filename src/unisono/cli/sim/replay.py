@@ -13,11 +13,11 @@ from unisono.cli.sim.inputs import (
     POLICY_WORDS,
     TRACES,
     add_reading,
+    add_renting,
     policies_of,
     trace_of,
     traces_of,
 )
-from unisono.cli.sim.renting import add_renting
 from unisono.cli.sim.show import add_showing, show
 
 if TYPE_CHECKING:
@@ -257,8 +257,7 @@ class Ground:
 
 def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:
     """Return the cluster; with pools also, or only, machines that are bought."""
-    from unisono.cli.sim.inputs import cluster_nodes
-    from unisono.cli.sim.renting import BOUGHT, terms_of
+    from unisono.cli.sim.inputs import BOUGHT, cluster_nodes, terms_of
     from unisono.engine.model.errors import InvalidManifest
 
     if arguments.pools is None:
@@ -293,7 +292,7 @@ def _replay(
     *,
     is_one: bool,
 ) -> Outcome:
-    from unisono.cli.sim.renting import prices_of
+    from unisono.cli.sim.inputs import prices_of
     from unisono.engine.cycle import plan
     from unisono.runtime.clock import RealClock, cpu_seconds
     from unisono.sim.loop import simulate

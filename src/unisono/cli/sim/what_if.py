@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli.connection import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from unisono.kinds.snapshot.build import World
     from unisono.kube.client import Client
     from unisono.kube.form import Json
+    from unisono.kube.mapping import Kind
     from unisono.sim.what_if import Answer
 
 File = tuple[str, bytes]
@@ -73,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _living(client: Client, arguments: argparse.Namespace) -> int:
-    from unisono.cli.sim.living import living_files
+
     from unisono.runtime import clock
 
-    files = await living_files(client, with_policy=arguments.policy is None)
+    files = await _living_files(client, with_policy=arguments.policy is None)
     return _answer(arguments, files, clock.now())
 
 
@@ -208,3 +211,60 @@ def text(answer: Answer, now: Instant) -> str:
     if answer.start_by_limits is not None:
         lines.append(f"  limits  {when(answer.start_by_limits)}, if all jobs run to their limits")
     return "\n".join(lines)
+
+
+# ---- the running cluster as manifests ------------------------------------------------------------
+
+
+def _kinds() -> Sequence[Kind]:
+    from unisono.control import names
+
+    return (
+        names.NAMESPACE,
+        names.NODE,
+        names.POD,
+        names.LIMIT_RANGE,
+        names.PRIORITY_CLASS,
+        names.RUNTIME_CLASS,
+        names.FLAVOR,
+        names.TOPOLOGY,
+        names.ADMISSION_CHECK,
+        names.COHORT,
+        names.CLUSTER_QUEUE,
+        names.LOCAL_QUEUE,
+        names.WORKLOAD_PRIORITY_CLASS,
+        names.VOLCANO_QUEUE,
+        names.HYPER_NODE,
+        names.WORKLOAD,
+    )
+
+
+async def _living_files(client: Client, *, with_policy: bool) -> list[tuple[str, bytes]]:
+    """Return everything that decisions are made from; kinds that are not served are left out."""
+    from unisono.control import names
+    from unisono.kube.errors import NotFound, UnknownKind
+
+    files = []
+    for kind in (*_kinds(), *((names.POLICY,) if with_policy else ())):
+        try:
+            found = (await client.list(kind)).items
+        except (NotFound, UnknownKind):
+            continue
+        items = [_whole(one, kind) for one in found if _matters(one, kind)]
+        listed = {"apiVersion": "v1", "kind": "List", "items": items}
+        files.append((f"<{kind.kind} of the cluster>", json.dumps(listed).encode()))
+    return files
+
+
+def _whole(obj: Json, kind: Kind) -> Json:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+
+
+def _matters(obj: Json, kind: Kind) -> bool:
+    """Leave out pods without a node: their Workloads stand for them."""
+    from unisono.control import names
+
+    if kind != names.POD:
+        return True
+    over = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return bool(obj["spec"].get("nodeName")) and not over

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from unisono.cli.slurm.bridging import SOCKET
 from unisono.kinds.digits import whole_number
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 
 if TYPE_CHECKING:
     from unisono.slurm.bridge.install import Finding, Plan

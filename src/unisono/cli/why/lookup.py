@@ -17,7 +17,7 @@ from unisono.kube.api_resources import ApiResource, ApiResources
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, KubeError, NotFound, UnknownKind
 from unisono.kube.form import Json
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 
 # Kinds that run something and are not called a job.
 _OTHER_JOBS = ("Pod", "JobSet", "RayCluster", "PodGroup")

@@ -13,7 +13,7 @@ from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
-from unisono.runtime.errors import AnswerIsNo
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.webhook.configuration import CLASSES_JUDGED, KINDS, NAME
 
 DEPLOYMENT = Kind("apps/v1", "Deployment")

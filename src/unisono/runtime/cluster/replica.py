@@ -57,8 +57,8 @@ from unisono.runtime.cluster.preconditions import (
 from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.log import Journal
 from unisono.runtime.memory import calm_collector
-from unisono.runtime.phase_timing import Timed
 from unisono.runtime.probes import probes
+from unisono.runtime.scheduler_metrics import Timed
 
 if TYPE_CHECKING:
     from unisono.monitor.metrics.registry import MetricsRegistry

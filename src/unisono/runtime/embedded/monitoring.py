@@ -22,9 +22,8 @@ from unisono.runtime.cluster.health import process_families
 from unisono.runtime.embedded.server import Running
 from unisono.runtime.instance import Instance
 from unisono.runtime.log import warn
-from unisono.runtime.phase_timing import Timed
 from unisono.runtime.probes import Asked, Page, Pages, probes
-from unisono.runtime.scheduler_metrics import figures_of
+from unisono.runtime.scheduler_metrics import Timed, figures_of
 from unisono.runtime.usage_ledger import ExporterMeter, bookkeeping
 from unisono.runtime.usage_reports import LedgerPast, weekly_reports
 from unisono.web.auth import TokenAuthenticator

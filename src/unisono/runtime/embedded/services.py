@@ -17,9 +17,9 @@ from unisono.runtime.embedded.server import Answering, Choices, working
 from unisono.runtime.instance import Instance, InstanceError
 from unisono.runtime.log import warn
 from unisono.runtime.memory import calm_collector, give_back, give_back_when_idle
-from unisono.runtime.phase_timing import Timed
 from unisono.runtime.preload import preload
 from unisono.runtime.recording import recorder
+from unisono.runtime.scheduler_metrics import Timed
 
 
 @contextlib.asynccontextmanager

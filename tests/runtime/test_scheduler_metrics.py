@@ -12,8 +12,7 @@ from unisono.control.assembly import embedded
 from unisono.control.reconciling.workers import Crashes
 from unisono.engine.cycle import plan
 from unisono.monitor.metrics.registry import MetricsRegistry
-from unisono.runtime.phase_timing import Timed
-from unisono.runtime.scheduler_metrics import figures_of
+from unisono.runtime.scheduler_metrics import Timed, figures_of
 
 RACK = "example.com/rack"
 
