@@ -39,6 +39,41 @@ _AFTER_DEPENDENCY = {
 }
 _HOLDERS = {"user": "its user", "admin": "an administrator"}
 
+# Facts by what they are about; each group has a function for its sentences.
+_QuotaFact = (
+    facts.QuotaExhausted | facts.ExceedsMaximum | facts.ResourceNotCovered | facts.FlavorMismatch
+)
+_PreemptionFact = (
+    facts.WaitingForVictims
+    | facts.WaitingForPods
+    | facts.PreemptionBackoff
+    | facts.ClaimedThisCycle
+)
+_QueueFact = (
+    facts.BehindInQueue
+    | facts.QueueMissing
+    | facts.QueueInactive
+    | facts.QueueStopped
+    | facts.NamespaceNotSelected
+)
+_HoldFact = (
+    facts.Misconfigured
+    | facts.Quarantined
+    | facts.CheckFailed
+    | facts.Deactivated
+    | facts.Gated
+    | facts.OnHold
+    | facts.PodsNotReady
+)
+_TimeFact = (
+    facts.WouldDelay
+    | facts.Planned
+    | facts.Expected
+    | facts.NotBefore
+    | facts.DeadlineMissed
+    | facts.Reserved
+)
+
 
 def stage_of(explanation: Explanation) -> Stage:
     """Return the stage of the decision that refused."""
@@ -113,9 +148,36 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "quota", "ExceedsMaxQuota" if per in ("job", "node") else "WaitingForQuota"
 
 
-def sentence(blocker: Blocker) -> str:  # one sentence a fact
-    """Return the sentence of a fact."""
+def sentence(blocker: Blocker) -> str:
+    """Return the sentence of a fact; the type checker refuses a fact without one."""
+    if isinstance(blocker, _QuotaFact):
+        return _quota_sentence(blocker)
+    if isinstance(blocker, _PreemptionFact):
+        return _preemption_sentence(blocker)
+    if isinstance(blocker, _QueueFact):
+        return _queue_sentence(blocker)
+    if isinstance(blocker, _HoldFact):
+        return _hold_sentence(blocker)
+    if isinstance(blocker, _TimeFact):
+        return _time_sentence(blocker)
     match blocker:
+        case facts.GangDoesNotFit() as fact:
+            return gang_sentence(fact)
+        case facts.CannotBuy() as fact:
+            return cannot_buy_sentence(fact)
+        case facts.DependencyPending() | facts.DependencyNeverSatisfied() as fact:
+            return _dependency_sentence(fact)
+        case facts.Held() | facts.ArrayLimit() as fact:
+            return held_sentence(fact)
+        case facts.LimitReached() as fact:
+            return limit_sentence(fact)
+        case facts.NotEntitled(code=code, problem=problem):
+            return f"{code}: {problem}"
+
+
+def _quota_sentence(fact: _QuotaFact) -> str:
+    """Say which quota or flavor is missing."""
+    match fact:
         case facts.QuotaExhausted() as fact:
             return _quota_exhausted(fact)
         case facts.ExceedsMaximum() as fact:
@@ -128,10 +190,11 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             )
         case facts.FlavorMismatch() as fact:
             return _flavor_mismatch(fact)
-        case facts.GangDoesNotFit() as fact:
-            return gang_sentence(fact)
-        case facts.CannotBuy() as fact:
-            return cannot_buy_sentence(fact)
+
+
+def _preemption_sentence(fact: _PreemptionFact) -> str:
+    """Say what has to end first, or why nothing may be preempted."""
+    match fact:
         case facts.WaitingForVictims(victims=victims, shrinking=shrinking):
             parts = [
                 f"{_workloads(len(keys))} to {what}: {', '.join(keys)}"
@@ -155,6 +218,11 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             if overlapping:
                 return "its victims are already leaving for another workload"
             return "it fitted, but workloads ahead of it took the capacity; it is retried"
+
+
+def _queue_sentence(fact: _QueueFact) -> str:
+    """Say what about its queue a workload waits for."""
+    match fact:
         case facts.BehindInQueue(queue=queue, position=0):
             return f"is first in queue {queue}, and this cycle did not reach it"
         case facts.BehindInQueue(queue=queue, head=head, position=position):
@@ -174,6 +242,11 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"{kind} {queue} is stopped (stopPolicy {policy if drain else 'Hold'})"
         case facts.NamespaceNotSelected(queue=queue, namespace=namespace):
             return f"the namespaceSelector of queue {queue} does not match namespace {namespace}"
+
+
+def _hold_sentence(fact: _HoldFact) -> str:
+    """Say what holds a workload out of its queue, or keeps it from being admitted."""
+    match fact:
         case facts.Misconfigured(problem=problem):
             return problem
         case facts.Quarantined(stage=stage, problem=problem):
@@ -191,6 +264,11 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"is on hold after an eviction until {format_instant(until)}"
         case facts.PodsNotReady(waiting_for=key):
             return f"admission waits until the pods of {key} are ready"
+
+
+def _time_sentence(fact: _TimeFact) -> str:
+    """Say when a workload starts, may start, or must not run."""
+    match fact:
         case facts.WouldDelay(reserved_for=other, start=start, limit_ms=limit):
             return (
                 f"it fits now, but with its time limit of {format_duration(limit)} it would delay "
@@ -209,14 +287,6 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"with its time limit of {format_duration(limit)} it misses its deadline {end}"
         case facts.Reserved() as fact:
             return _reserved(fact)
-        case facts.DependencyPending() | facts.DependencyNeverSatisfied() as fact:
-            return _dependency_sentence(fact)
-        case facts.Held() | facts.ArrayLimit() as fact:
-            return held_sentence(fact)
-        case facts.NotEntitled(code=code, problem=problem):
-            return f"{code}: {problem}"
-        case facts.LimitReached() as fact:
-            return limit_sentence(fact)
 
 
 def remedy(blocker: Blocker) -> str | None:  # one line a fact
