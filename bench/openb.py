@@ -40,8 +40,7 @@ from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 from unisono.engine.state.pod_mix import SharedPodMix
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
 from unisono.sim.fragmentation import fragmentation, nodes_allowing, typical_pods

@@ -64,7 +64,7 @@ from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import PlacedPods
 
 replace = msgspec.structs.replace
 TIMES = 20 if IS_LONG else 1

@@ -21,8 +21,7 @@ from unisono.engine.placement.demand import Demand, Mode
 from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.gang import Gang, Placer, PodSetPlacement
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 
 GPU = ResourceName("nvidia.com/gpu")
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "block", "rack"

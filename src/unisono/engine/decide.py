@@ -39,8 +39,8 @@ from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.nodes import TerminatingPod, placed_pods_of
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.transaction import Charges, Starting, Transaction

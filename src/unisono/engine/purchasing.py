@@ -25,7 +25,7 @@ from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Provisione
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import shrunk
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.transaction import Transaction
 
 

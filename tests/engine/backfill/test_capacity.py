@@ -18,7 +18,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.transaction import Starting
 
 NOW = Instant(0)

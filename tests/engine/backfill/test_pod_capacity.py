@@ -13,8 +13,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.packing import fill
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 from unisono.engine.state.transaction import Transaction
 
 ONE = amounts({"cpu": 1000})

@@ -24,8 +24,7 @@ from unisono.engine.placement.shared_gpus import (
     SharedGpuRanking,
     score_thresholds,
 )
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
 
 MILLI = share_of(GPU)

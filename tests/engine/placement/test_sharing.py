@@ -10,8 +10,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.placement.demand import Demand, Mode
 from unisono.engine.placement.gang import Placer, PodSetPlacement
-from unisono.engine.state.occupancy import Occupancy
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods
 
 MILLI = share_of(GPU)
 

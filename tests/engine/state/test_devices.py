@@ -10,8 +10,7 @@ import numpy as np
 from tests.support.placement_builders import GPU, node, table_of
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.state.devices import fullest_first, pods_that_fit, rooms
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 
 MILLI = share_of(GPU)
 

@@ -6,8 +6,7 @@ from tests.support.placement_builders import GPU, PORT, bytes_of, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, Node
 from unisono.engine.model.resources import amounts
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 
 
 def tenancy_of(*nodes: Node) -> Occupancy:

@@ -9,8 +9,7 @@ import pytest
 from tests.support.placement_builders import GPU, bytes_of, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 from unisono.engine.state.transaction import Starting, Transaction
 
 NAMES = "abcdef"

@@ -40,8 +40,8 @@ from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import NodeState
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, available, potential
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Starting

@@ -22,8 +22,8 @@ from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import placed_pods_of
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Kept
 from unisono.engine.state.transaction import Booked, Charges, Starting

@@ -28,8 +28,7 @@ from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.state.change_journal import Journal
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.occupancy import give_back, parts_of, take
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import PlacedPods, give_back, parts_of, take
 from unisono.engine.state.transaction import Booked
 
 

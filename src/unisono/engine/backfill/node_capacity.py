@@ -25,8 +25,7 @@ from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.occupancy import give_back, parts_of, take
-from unisono.engine.state.placed_pods import PlacedPods, Shared
+from unisono.engine.state.occupancy import PlacedPods, Shared, give_back, parts_of, take
 
 # Each interval has an array of all nodes: the bound is for memory and time. Later ends are rounded.
 MOST_INTERVALS = 640

@@ -19,8 +19,7 @@ from unisono.engine.backfill.intervals import End, Intervals
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.occupancy import give_back, parts_of
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import PlacedPods, give_back, parts_of
 from unisono.engine.state.transaction import Booked
 
 # More parts than this are a sign of something else: then nodes are counted one by one.

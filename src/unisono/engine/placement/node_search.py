@@ -23,8 +23,8 @@ from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.nodes import OVERDUE_MS, NodeState, TerminatingPod
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.reservations import ExcludedNodes
 from unisono.engine.state.transaction import Transaction
 

@@ -21,7 +21,7 @@ from unisono.engine.model.workload import (
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.cohort_trees import charges_of
 from unisono.engine.state.nodes import placed_pods_of
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.quota_tree import Cell
 from unisono.engine.state.transaction import Charges
 

@@ -33,7 +33,6 @@ from unisono.engine.state.config import Config
 from unisono.engine.state.dependencies import Arrays, Dependencies
 from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.features import PriorityOrder, hearing
-from unisono.engine.state.lenders import Lenders
 from unisono.engine.state.lifecycle import (
     EvictionTriggers,
     as_candidate,
@@ -44,6 +43,7 @@ from unisono.engine.state.lifecycle import (
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import HeapQueue, Waiting, kind_of
+from unisono.engine.state.purchases import Lenders
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.timeline import Timeline

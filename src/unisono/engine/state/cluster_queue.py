@@ -8,8 +8,8 @@ from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import AdmittedWorkload
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import HeapQueue, PendingQueue, Waiting
-from unisono.engine.state.placed_pods import PlacedPods
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.transaction import Charges
 from unisono.engine.state.wake_index import Wakes

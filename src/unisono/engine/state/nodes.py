@@ -18,8 +18,7 @@ from unisono.engine.state import changes
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.occupancy import Occupancy, PodIndex
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 from unisono.engine.state.pod_mix import PodMix, SharedPodMix
 from unisono.engine.state.timers import NODES, Timers
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from unisono.engine.state.occupancy import Cleared, Occupancy
-from unisono.engine.state.placed_pods import PlacedPods
+from unisono.engine.state.occupancy import Cleared, Occupancy, PlacedPods
 from unisono.engine.state.quota_tree import Cell, charge
 
 Charges = tuple[tuple[Cell, int], ...]
