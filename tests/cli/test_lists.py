@@ -40,6 +40,11 @@ def test_queues_tell_counts_and_usage() -> None:
     assert local == [["default", "lq-cq", "cq", "1", "1", "Ready"]]
 
 
+def test_a_queue_of_the_older_version_is_in_its_cohort() -> None:
+    queue = {"metadata": {"name": "cq"}, "spec": {"cohort": "research"}}
+    assert queues.cluster_queue(queue)["cohort"] == "research"
+
+
 def test_workloads_are_listed_with_who_runs_first() -> None:
     (found,) = rows(workloads.read)
     assert [row[:6] for row in found] == [

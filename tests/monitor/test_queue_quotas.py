@@ -32,3 +32,8 @@ def test_one_quota_for_flavors_that_are_only_named() -> None:
     }
     assert quotas(group) == (Quota("flavor-gpu-nvidia", 100, None, None),)
     assert quotas({"flavors": ["only-named"]}) == ()
+
+
+def test_a_queue_of_the_older_version_is_in_its_cohort() -> None:
+    queue = {"metadata": {"name": "q", "uid": "1"}, "spec": {"cohort": "research"}}
+    assert queue_record(views.ClusterQueue(queue)).cohort == "research"

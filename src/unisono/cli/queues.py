@@ -79,11 +79,21 @@ def cluster_queue(obj: Json) -> Json:
     spec = obj.get("spec") or {}
     return {
         "name": obj["metadata"]["name"],
-        "cohort": spec.get("cohortName", ""),
+        "cohort": cohort_of(obj),
         "strategy": spec.get("queueingStrategy", "BestEffortFIFO"),
         **_status(obj),
         "resources": _resources(obj),
     }
+
+
+def cohort_of(queue: Json) -> str:
+    """Return the cohort of a ClusterQueue, which v1beta1 called `cohort`.
+
+    A real API server stores a queue as it was applied in v1beta1: it has no converter
+    (`kinds.shapes.crds`). Not through a view: one malformed queue must not hide the others.
+    """
+    spec = queue.get("spec") or {}
+    return str(spec.get("cohortName") or spec.get("cohort") or "")
 
 
 def local_queue(obj: Json) -> Json:

@@ -12,7 +12,8 @@ from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import GPU, job, node, priority, queue
 from tests.support.control_world import World
 from unisono.cli.why.answer import answer
-from unisono.cli.why.read import gather
+from unisono.cli.why.read import Found, gather
+from unisono.cli.why.surroundings import around
 from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.kube.mapping import Kind
@@ -328,3 +329,19 @@ def test_a_kind_of_several_groups_is_searched_in_all_of_them(shell: Shell) -> No
     shell.type("apply", "-f", shell.file(pod_group("g1"))).ok()
     assert shell.type("why", "podgroup/g1").ok().startswith(f"PodGroup {shell.namespace}/g1")
     assert shell.type("why", "podgroups.scheduling.volcano.sh/g1").code == 1
+
+
+def test_queues_of_the_older_version_share_a_cohort() -> None:
+    def cluster_queue(name: str) -> Json:
+        group = {"flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": "2"}]}]}
+        return {"metadata": {"name": name}, "spec": {"cohort": "all", "resourceGroups": [group]}}
+
+    used = {"podSetAssignments": [{"resourceUsage": {"cpu": "3"}}], "clusterQueue": "b"}
+    holder = {
+        "metadata": {"name": "w", "namespace": "default"},
+        "status": {"admission": used, "conditions": [{"type": "QuotaReserved", "status": "True"}]},
+    }
+    queues = [cluster_queue("a"), cluster_queue("b")]
+    found = Found({}, {}, cluster_queue=queues[0], queues=queues, every=[holder])
+    (use,) = around(found, [{"fact": "QuotaExhausted", "resource": "cpu"}]).values()
+    assert (use["of"], use["used"], use["nominal"]) == ("cohort all", "3", "4")

@@ -170,3 +170,16 @@ def test_pooled_quota_is_that_of_the_first_flavor() -> None:
     (flavor,) = views.ResourceGroup(raw).flavors
     assert flavor.name == "a"
     assert flavor.resources[0].nominal_quota == "5"
+
+
+@pytest.mark.parametrize(
+    ("spec", "cohort"),
+    [
+        ({}, ""),
+        ({"cohortName": "a"}, "a"),
+        ({"cohort": "b"}, "b"),  # stored as it was applied in v1beta1
+        ({"cohortName": "a", "cohort": "b"}, "a"),
+    ],
+)
+def test_a_cohort_has_a_name_of_either_version(spec: Raw, cohort: str) -> None:
+    assert views.ClusterQueue({"spec": spec}).spec.cohort_name == cohort

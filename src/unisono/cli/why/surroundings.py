@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from unisono.cli.queues import cohort_of
 from unisono.cli.why.read import Found
 from unisono.cli.workload_state import condition, job_of, since, state_of
 from unisono.control.names import WORKLOAD_ANNOTATION
@@ -76,8 +77,8 @@ def _use(found: Found, resource: str) -> Json:
     queue = found.cluster_queue
     if queue is None:
         return {}
-    cohort = (queue.get("spec") or {}).get("cohortName", "")
-    queues = [one for one in found.queues if (one.get("spec") or {}).get("cohortName") == cohort]
+    cohort = cohort_of(queue)
+    queues = [one for one in found.queues if cohort_of(one) == cohort]
     if not cohort or not queues:
         queues = [queue]
     names = {one["metadata"]["name"] for one in queues}

@@ -73,10 +73,20 @@ class ClusterQueueSpec(View):
     __slots__ = ()
 
     resource_groups = Parts("resourceGroups", ResourceGroup)
-    cohort_name = Text("cohortName")
+    _name = Text("cohortName")
+    _older_name = Text("cohort")
     queueing_strategy = Text("queueingStrategy", "BestEffortFIFO")
     stop_policy = Text("stopPolicy", "None")
     fair_sharing = Part("fairSharing", FairSharing)
+
+    @property
+    def cohort_name(self) -> str:
+        """The cohort, which v1beta1 called `cohort`.
+
+        A real API server stores a queue as it was applied in v1beta1: it has no converter
+        (`kinds.shapes.crds`).
+        """
+        return self._name or self._older_name
 
 
 class ResourceUsage(View):
