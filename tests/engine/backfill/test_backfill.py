@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.support.quota_builders import pods, queue
+from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
-from unisono.engine.dry_run import one_cycle
+from unisono.engine.dry_run import dry_run, one_cycle
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Planned, QuotaExhausted, WouldDelay
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
@@ -21,6 +21,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import (
     PodGone,
     PodOnNode,
+    QueueSet,
     TimePassed,
     WorkloadGone,
     WorkloadWaits,
@@ -392,3 +393,21 @@ def test_a_slice_that_was_replaced_in_this_cycle_does_not_end_a_second_time(
     assert [(reserved.workload, reserved.start) for reserved in made.dates] == [
         ("ns/next", 401 * SECOND)
     ]
+
+
+@pytest.mark.parametrize("dates", [1, None])
+def test_stopped_queue_starts_nothing_until_it_is_open(dates: int | None) -> None:
+    """Found by the judge of explanations: plans started workloads of closed queues."""
+    state = restore(
+        world(
+            queue("q", stop="Hold"),
+            policy=Policy(backfill=Backfill(dates=dates)),
+            waiting=(job("a", "q"),),
+        )
+    )
+    assert dry_run(state, state.now) == []
+    state.apply(WorkloadWaits(job("b", "q")))
+    assert dry_run(state, state.now) == []
+    state.apply(QueueSet(queue("q")))
+    started = [one.workload for made in dry_run(state, state.now) for one in made.admissions]
+    assert started == ["ns/a", "ns/b"]

@@ -661,6 +661,7 @@ def _open_or_shut(state: ClusterState, lq: LocalQueueState) -> None:
 def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
     """Look at a queue again as if for the first time."""
     state.timeline.invalidate()
+    state.timeline.reopened(cq)
     state.timeline.forget_counts(cq)
     cq.derived.clear()
     cq.stalled = False

@@ -181,8 +181,8 @@ class Timeline:
     # --- pending workloads -----------------------------------------------------------------------
 
     def entered(self, waiting: Waiting, cq: ClusterQueueState) -> None:
-        """Take in a workload that became pending in a queue."""
-        if self.rules is None:
+        """Take in a workload that became pending in a queue; in a closed one it is no candidate."""
+        if self.rules is None or cq.blocker is not None:
             return
         workload = waiting.workload
         group = self._group_for(waiting, cq)
@@ -209,6 +209,16 @@ class Timeline:
             group.members.insert(at, member)
         self.arrivals.append(member)
 
+    def reopened(self, cq: ClusterQueueState) -> None:
+        """Take in the workloads of a queue that is open now, or forget those of a closed one."""
+        if self.rules is None:
+            return
+        for waiting in cq.pending.in_order():
+            if cq.blocker is not None:
+                self.left(waiting, cq)
+            elif waiting.key not in self._entries:
+                self.entered(waiting, cq)
+
     def _group_for(self, waiting: Waiting, cq: ClusterQueueState) -> Group:
         """Return the group of workloads like this one."""
         name = (cq.spec.name, waiting.kind)
@@ -222,10 +232,9 @@ class Timeline:
 
     def left(self, waiting: Waiting, cq: ClusterQueueState) -> None:
         """Forget a workload that is no longer pending."""
-        if self.rules is None:
+        member = self._entries.pop(waiting.key, None)
+        if member is None:
             return
-        member = self._entries[waiting.key]
-        del self._entries[waiting.key]
         group, members = member.group, member.group.members
         at = bisect_left(group.places, member.place) if members[0] is not member else 0
         members.pop(at)
@@ -267,12 +276,15 @@ class Timeline:
 
     def record_wait(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
         """Record why a workload waits; its group waits for the same until told otherwise."""
+        member = self._entries.get(waiting.key)
+        if member is None:  # its queue is closed: that is why it waits
+            return
         self.verdicts[waiting.key] = self._cycles, blockers
         if blockers and isinstance(blockers[0], Planned):
             self.promised[waiting.key] = None
         elif self.promised:
             self.promised.pop(waiting.key, None)
-        self._entries[waiting.key].group.tell(blockers, self._cycles)
+        member.group.tell(blockers, self._cycles)
 
     def lapsed(
         self, given: Collection[WorkloadKey], told: Collection[WorkloadKey]
