@@ -23,7 +23,7 @@ TRIED_COMPILED := tests/decisions tests/engine tests/properties tests/scenarios 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults hostile scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults hostile judge scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +71,9 @@ test-all: lint type  ## every test, slow ones, thousands of runs with faults and
 
 faults: $(READY)  ## clusters in trouble, drawn from seeds (ARGS="--range 0-500 --jobs 2", or "--seed 7 --trace")
 	@$(BIN)/python -m tests.faults $(ARGS)
+
+judge: $(READY)  ## judge the explanations of random clusters (ARGS="--runs 20000 --jobs 2", or "--runs 1 --seed 7")
+	@$(BIN)/python -m tests.judge $(ARGS)
 
 hostile: $(READY)  ## hostile objects beside an innocent job (ARGS="--cases 2000 --jobs 2", or "--seed 7")
 	@$(BIN)/python -m tests.hostile $(ARGS)

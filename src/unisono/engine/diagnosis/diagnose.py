@@ -9,6 +9,7 @@
                       absence lets it start if no other workload is pending
     6. ahead          of those, the ones that would go first
     7. deletion       until no element can be left out any more
+    8. never          what the empty cluster lacks (`lacking.py`)
 
 Every step is a trial on a copy (`trial.py`); the state that is asked about is not changed. When the
 budget is out the verdict is `unknown` and nothing is marked: a guess is never told as a fact.
@@ -26,6 +27,7 @@ from unisono.engine.diagnosis.candidates import (
     others_ahead,
     own_conditions,
 )
+from unisono.engine.diagnosis.lacking import lacking
 from unisono.engine.diagnosis.minimal import preferred_subset, without_needless
 from unisono.engine.diagnosis.trial import Budget, OutOfBudget, Trials
 from unisono.engine.explain.waiting import explanation
@@ -46,9 +48,12 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot
 
-# Waiting does not put these right, and no one else does: the workload itself, or what it is
-# entitled to, has to change.
+# Waiting does not put these right: the workload itself, what it is entitled to, or what is
+# configured has to change.
 _HOPELESS = (
+    facts.QueueMissing,
+    facts.QueueInactive,
+    facts.NamespaceNotSelected,
     facts.Misconfigured,
     facts.NotEntitled,
     facts.DeadlineMissed,
@@ -126,7 +131,10 @@ class _Case:
             needed = self._date_on_the_empty_cluster()
             if needed is not None:
                 return "later", self._minimal([*own, *needed])
-        return "unknown", []
+        hopeless = [cause for cause in own if _is_hopeless(cause)]
+        lifted = [cause for cause in own if cause not in hopeless]
+        found = lacking(trials.alone(lifted), hopeless, self._dates)
+        return ("never", found) if found else ("unknown", [])
 
     def _date_on_the_empty_cluster(self) -> list[Cause] | None:
         """Return the date that it needs alone on healthy nodes: none, perhaps; None: never."""
@@ -162,7 +170,7 @@ class _Case:
 
 
 def _is_hopeless(cause: Cause) -> bool:
-    """Say whether only another workload, or another entitlement, puts a condition right."""
+    """Say whether only another workload, or another configuration, puts a condition right."""
     if not isinstance(cause, Condition) or not isinstance(cause.blocker, _HOPELESS):
         return False
     fact = cause.blocker

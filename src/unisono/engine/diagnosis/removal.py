@@ -9,11 +9,12 @@ own code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from unisono.engine.model import explanation as facts
+from unisono.engine.model.dependency import Result
 from unisono.engine.model.diagnosis import (
     Ahead,
     Cause,
@@ -41,7 +42,13 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import pool_name
 from unisono.engine.model.selection import LabelSelector, Toleration
 from unisono.engine.model.snapshot import AdmissionCheck
-from unisono.engine.model.workload import CheckState, PodSet, TopologyRequest, Workload
+from unisono.engine.model.workload import (
+    AdmittedWorkload,
+    CheckState,
+    PodSet,
+    TopologyRequest,
+    Workload,
+)
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -58,6 +65,10 @@ def remove(state: ClusterState, key: WorkloadKey, causes: Iterable[Cause]) -> No
     for cause in causes:
         match cause:
             case Holder(workload=other) | Ahead(workload=other):
+                waiting, running = state.waiting.get(key), state.running.get(other)
+                if waiting is not None and running is not None:
+                    for started in starts_awaited(waiting.workload, [running.admitted]):
+                        state.apply(changes.ResultSet(started))
                 state.apply(changes.WorkloadGone(other))
             case OtherPod(pod=pod):
                 state.apply(changes.PodGone(pod))
@@ -81,6 +92,15 @@ def remove(state: ClusterState, key: WorkloadKey, causes: Iterable[Cause]) -> No
                 lift(state, key, blocker)
     if now > state.now:
         state.apply(changes.TimePassed(now))
+
+
+def starts_awaited(workload: Workload, running: Iterable[AdmittedWorkload]) -> Iterator[Result]:
+    """Yield results of jobs whose start a workload depends on: they did start, and have ended."""
+    awaited = {one.on for one in workload.depends if one.kind == "after"}
+    for one in running if awaited else ():
+        job, since = one.workload.job_name, one.running_since
+        if job in awaited:
+            yield Result(job=job, succeeded=True, ended_at=since, started_at=since)
 
 
 def _repair(state: ClusterState, name: NodeName) -> None:

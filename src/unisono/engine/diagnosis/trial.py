@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
-from unisono.engine.diagnosis.removal import remove
+from unisono.engine.diagnosis.removal import remove, starts_awaited
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.diagnosis import Cause
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -21,6 +23,9 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import TimePassed
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.snapshots import snapshot
+
+replace = msgspec.structs.replace
 
 # Without the two rules against preemption loops, cycles may never stop to change something. A cycle
 # starts at least one workload otherwise, or sets one aside.
@@ -74,6 +79,29 @@ class Trials:
         state.apply(TimePassed(self.now))
         remove(state, self.key, causes)
         return state
+
+    def alone(self, conditions: Iterable[Cause]) -> Trials:
+        """Return trials on the empty, healthy cluster, with some conditions put right.
+
+        Emptied as a value: while workloads leave, the state drops queues that are being deleted.
+        """
+        world = self.recorded
+        own = tuple(one for one in world.waiting if one.key == self.key)
+        started = [r for one in own for r in starts_awaited(one, world.admitted_workloads)]
+        empty = replace(
+            world,
+            waiting=own,
+            results=(*world.results, *started),
+            admitted_workloads=(),
+            preemptors=(),
+            pods=(),
+            nodes=tuple(replace(one, ready=True, unschedulable=False) for one in world.nodes),
+            verdicts=(),
+            shared_verdicts=(),
+            asleep=(),
+        )
+        made = Trials(empty, self.key, self.now, self.budget)
+        return Trials(snapshot(made.without(conditions)), self.key, self.now, self.budget)
 
     def starts(self, causes: Iterable[Cause]) -> bool:
         """Say whether it starts in the next cycles without these causes."""
