@@ -156,7 +156,14 @@ class Tab:
     async def press(self, key: str) -> None:
         """Press a key."""
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        codes = {"Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}
+        codes = {
+            "Enter": 13,
+            "Tab": 9,
+            "ArrowLeft": 37,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+            "Escape": 27,
+        }
         code = {"windowsVirtualKeyCode": codes[key]} if key in codes else {}
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **code)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, **code)

@@ -101,6 +101,11 @@ class ClusterAuthenticator:
             return permissions
         return msgspec.structs.replace(permissions, pods=frozenset({namespace}))
 
+    async def user_of(self, token: str) -> Json | None:
+        """Return the user of a token as the API describes it; None if it knows none."""
+        known = await self._user_of(token) if 0 < len(token) <= _LONGEST_TOKEN else None
+        return known.user if known is not None else None
+
     # ---- users -----------------------------------------------------------------------------------
 
     async def _user_of(self, token: str) -> _Known | None:

@@ -240,6 +240,7 @@ class Dashboard:
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that have workloads, the busiest first."""
+        self.refresh()
         found = [(count, name) for name, count in self.sums.spaces.items() if count > 0]
         return [name for _, name in sorted(found, key=lambda one: (-one[0], one[1]))]
 
@@ -247,6 +248,13 @@ class Dashboard:
         """Return one workload."""
         found = self._known.get((namespace, name))
         return found[0] if found is not None else None
+
+    def job_of(self, key: str) -> str:
+        """Return the name of the job that a workload is of, as `namespace/name`."""
+        self.refresh()
+        namespace, _, name = key.partition("/")
+        one = self.workload(namespace, name)
+        return f"{namespace}/{one.owner_name}" if one is not None else key
 
     def text_of(self, one: WorkloadRecord) -> str:
         """Return what a workload can be found by, in small letters."""

@@ -6,8 +6,9 @@
     GET /session          the user, and how to sign in here
     POST /session         sign in, with the token in a header; sets a cookie where one is used
     DELETE /session       sign out
+    …    /actions         what people do with the page, as themselves (`actions.requests`)
 
-Nothing else is answered, and nothing changes the cluster. A line on `/live` is sent when the page
+Nothing else is answered. A line on `/live` is sent when the page
 became another, at most three times a second, and after a while without any so that both ends know
 of each other. What a visitor may see is asked anew every minute.
 """
@@ -30,12 +31,20 @@ from unisono.net.http.pages import FORWARDED_PROTOCOL, PageApplication, PageRequ
 from unisono.net.http.server import serving as http_serving
 from unisono.net.listener import bound
 from unisono.web import http, static_files
+from unisono.web.actions import requests
+from unisono.web.actions.desk import Desk
 from unisono.web.auth import COOKIE, AuthenticationError, Authenticator, Permissions, token_of
 from unisono.web.pages import Pages
 from unisono.web.view_models import Json, PageUpdates
 
-# Nothing that is asked here has a body.
-_LIMITS = Limits(head_bytes=32_768, body_bytes=0, head_seconds=5.0, keeps_alive=False)
+# Only actions have a body.
+_LIMITS = Limits(
+    head_bytes=32_768,
+    body_bytes=requests.MOST_BYTES,
+    body_seconds=10.0,
+    head_seconds=5.0,
+    keeps_alive=False,
+)
 _MOST_FIELDS = 16  # of a query
 _ANSWER_S = 60.0  # a report of a year takes some seconds
 _MOST_VISITORS = 64
@@ -64,16 +73,19 @@ class Site:
         now: Callable[[], float],
         ticks: Callable[[], float],
         hosts: Hosts | None = None,
+        desk: Desk | None = None,
     ) -> None:
         """Show pages to users that the authenticator lets in; `ticks` measures how long that takes.
 
-        `hosts` are the names under which it may be asked: those of loopback, if none are given.
+        Without a `desk` the page is read only. `hosts` are the names under which it may be
+        asked: those of loopback, if none are given.
         """
         self._pages = pages
         self._authenticator = authenticator
         self._hosts = hosts or Hosts()
         self._now = now
         self._ticks = ticks
+        self._desk = desk
         self._visitors = 0
         self._closing = asyncio.Event()
 
@@ -93,6 +105,8 @@ class Site:
             return http.refusal(403, "this page is not that host's; see --host")
         if request.path == "/session":
             return await self._session(request)
+        if requests.is_action(request.path):
+            return await self._act(request)
         if request.method not in ("GET", "HEAD"):
             return http.refusal(405, "only GET")
         if (file := static_files.answer(request)) is not None:
@@ -139,9 +153,20 @@ class Site:
             "reports": permissions is not None
             and permissions.reports
             and self._pages.report is not None,
+            "acts": self._desk is not None,
             "everything": permissions is not None and permissions.workloads is None,
             "now": round(self._now(), 3),
         }
+
+    # ---- actions ---------------------------------------------------------------------------------
+
+    async def _act(self, request: PageRequest) -> Response:
+        if self._desk is None:
+            return http.refusal(404, "this page is read only")
+        permissions = await self._authenticator.admit(request.headers)
+        if permissions is None:
+            return http.refusal(401, "the token is missing or wrong")
+        return await requests.answer(self._desk, request, permissions)
 
     # ---- pages -----------------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.digits import whole_number
+from unisono.kinds.holds import HOLD
 from unisono.kinds.job_annotations import BUYING, ON_JOBS
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
-from unisono.kinds.policy.multifactor import HOLD, PREFIX, WORDS, turn_words
+from unisono.kinds.policy.multifactor import PREFIX, WORDS, turn_words
 from unisono.kinds.times import ACTIVE_DEADLINE, active_seconds
 from unisono.kube.mapping import Kind
 

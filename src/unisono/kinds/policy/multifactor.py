@@ -30,7 +30,6 @@ PREFIX = "unisono.dev/"
 # SchedMD's slurm-bridge has annotations for the same things; manifests written for it work here.
 BRIDGE_PREFIX = "slurmjob.slinky.slurm.net/"
 WORDS = ("account", "user", "qos", "partition", "nice", "priority", "hold", "number", "task")
-HOLD = PREFIX + "hold"
 _BRIDGE_WORDS = {"user": "user-id"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 _MOST_NICE = 2_147_483_645

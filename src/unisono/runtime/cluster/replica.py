@@ -196,7 +196,9 @@ class _Replica:
             from unisono.runtime.cluster.web import ClusterWeb  # only with a page
 
             reuse = (choices.settings or DEFAULTS).buying.reuse
-            self._web = ClusterWeb(self._live, client, choices.ledger, reuse=reuse)
+            self._web = ClusterWeb(
+                self._live, client, choices.ledger, access=choices.access, reuse=reuse
+            )
 
     async def run(self, stop: asyncio.Event) -> None:
         observed = self._observed
@@ -271,7 +273,7 @@ class _Replica:
         self._observed.driver = driver
         self._observed.health = assembly.scheduler.health
         if self._web is not None:
-            self._web.lead(driver)
+            self._web.lead(driver, assembly.scheduler)
         denials = Denials(self._journal, self._clock.monotonic)
         driver.on_outcome = lambda outcome: denials.hear(outcome.trouble)
         self._journal.info("leading", epoch=epoch)

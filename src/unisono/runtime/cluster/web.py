@@ -7,24 +7,33 @@ informers skip its own writes: from then on the driver reports every change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.workers import LiveControllers
+from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, Packed
+from unisono.engine.state.cluster import ClusterState
+from unisono.kube.access.config import Access, Login
 from unisono.kube.access.tls import ServerCertificate
 from unisono.kube.cache.store import Delta
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
+from unisono.kube.connect import connected
 from unisono.kube.errors import BadConfig
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, ClusterCache
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
+from unisono.runtime.ids import chance, new_uid
 from unisono.runtime.log import Journal
 from unisono.runtime.usage_reports import LedgerPast
+from unisono.web.actions.desk import Desk
+from unisono.web.actions.what_if import WhatIf
+from unisono.web.auth import AuthenticationError, token_of
 from unisono.web.cluster_auth import ClusterAuthenticator
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages
@@ -32,6 +41,27 @@ from unisono.web.server import Site, serving
 
 # A renewed certificate is shown within that time; the old one is good for days then.
 _LOOK_AGAIN_S = 60.0
+
+
+class AsUsers:
+    """Acts on the API with the token of a request, and with nothing of ours."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        """Take where the API is. Our own certificate or token must not go along: it would win."""
+        self._access = replace(access, login=Login())
+        self._clock = clock
+
+    @contextlib.asynccontextmanager
+    async def acting(self, headers: Mapping[str, str]) -> AsyncIterator[Client]:
+        """Connect as the user of a request."""
+        token = token_of(headers)
+        if not token:  # without one the API would take it for an anonymous request
+            raise AuthenticationError("the token is missing or wrong")
+        access = replace(self._access, login=Login(token=token))
+        async with connected(
+            access, clock=self._clock, chance=chance(), ids=new_uid, environ={}
+        ) as client:
+            yield client.variant(most_tries=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +76,40 @@ class ClusterWeb:
     """Shows a cluster to the users of its API."""
 
     def __init__(
-        self, live: LiveControllers, client: Client, ledger: Path | None, *, reuse: float
+        self,
+        live: LiveControllers,
+        client: Client,
+        ledger: Path | None,
+        *,
+        access: Access | None = None,
+        reuse: float,
     ) -> None:
-        """Follow a view from now on; `client` authenticates users."""
+        """Follow a view from now on; `client` authenticates users.
+
+        `access` says where the API is, so that users can act there as themselves; without it the
+        page is read only.
+        """
+        self._access = access
         self._view = live.view
         self._client = client
         self._ledger = ledger
         self._reuse = reuse
         self._cache = ClusterCache()
         self._is_leading = False
+        self._scheduler: Scheduler | None = None
         for kind, informer in live.informers.items():
             if kind in FOLLOWED:
                 informer.on_change(self._to(kind))
 
-    def lead(self, driver: Driver) -> None:
-        """Hear of everything from a driver, as others do."""
+    def lead(self, driver: Driver, scheduler: Scheduler) -> None:
+        """Hear of everything from a driver, as others do; what-if asks this scheduler's state."""
 
         def heard(kind: Kind, difference: Difference) -> None:
             self._cache.observe(kind, difference.old, difference.new)
 
         driver.listeners.append(heard)
         self._is_leading = True
+        self._scheduler = scheduler
 
     async def serve(
         self, choices: WebChoices, names: Iterable[str], clock: Clock, journal: Journal
@@ -86,12 +129,24 @@ class ClusterWeb:
         )
         host, port = choices.listen
         hosts = Hosts(host, names)
-        site = Site(pages, door, now=seconds_now, ticks=cpu_seconds, hosts=hosts)
+        desk = None
+        if self._access is not None:
+            desk = Desk(
+                AsUsers(self._access, clock),
+                WhatIf(self._state, seconds_now),
+                now=seconds_now,
+                job_of=dashboard.job_of,
+            )
+        site = Site(pages, door, now=seconds_now, ticks=cpu_seconds, hosts=hosts, desk=desk)
         certificate = choices.certificate
         context = None if certificate is None else certificate.context
         async with serving(site, host, port, context) as address:
             journal.info("web page", address=address)
             await guarded(_kept_fresh(certificate, clock, journal), asyncio.Event().wait())
+
+    def _state(self) -> ClusterState | None:
+        """Return the state of the scheduler, where this replica leads."""
+        return self._scheduler.state if self._scheduler is not None else None
 
     def _to(self, kind: Kind) -> Callable[[Delta[Packed]], None]:
         def heard(delta: Delta[Packed]) -> None:

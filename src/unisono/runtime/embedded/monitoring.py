@@ -20,13 +20,15 @@ from unisono.net.listener import CannotListen
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.cluster.health import process_families
 from unisono.runtime.embedded.server import Running
+from unisono.runtime.embedded.web_users import Users
 from unisono.runtime.instance import Instance
 from unisono.runtime.log import warn
 from unisono.runtime.probes import Asked, Page, Pages, probes
 from unisono.runtime.scheduler_metrics import Timed, figures_of
 from unisono.runtime.usage_ledger import ExporterMeter, bookkeeping
 from unisono.runtime.usage_reports import LedgerPast, weekly_reports
-from unisono.web.auth import TokenAuthenticator
+from unisono.web.actions.desk import Desk
+from unisono.web.actions.what_if import WhatIf
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages as WebPages
 from unisono.web.server import Site, serving
@@ -83,7 +85,7 @@ async def monitored(
         watch = await stack.enter_async_context(watching(figures, exporter))
         exposed = _exposed(figures, exporter, watch, port=port)
         pages = await stack.enter_async_context(exposed)
-        web = _web(Dashboard(figures.cache, at_work.view.find), instance, port, reuse)
+        web = _web(cluster, Dashboard(figures.cache, at_work.view.find), instance, port, reuse)
         address = await stack.enter_async_context(web)
         yield {**pages, "web": address}
 
@@ -122,7 +124,7 @@ async def _exposed(
 
 @contextlib.asynccontextmanager
 async def _web(
-    dashboard: Dashboard, instance: Instance, port: int | None, reuse: float
+    cluster: Running, dashboard: Dashboard, instance: Instance, port: int | None, reuse: float
 ) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address holds the token that signs in."""
     token = instance.web_token()
@@ -130,7 +132,16 @@ async def _web(
     pages = WebPages(
         dashboard, now=seconds_now, past=ledger.read, report=ledger.report, reuse=reuse
     )
-    site = Site(pages, TokenAuthenticator(token), now=seconds_now, ticks=cpu_seconds)
+    users = Users(cluster.api, token, dashboard.namespaces)
+    scheduler = cluster.at_work.scheduler
+    desk = Desk(
+        users,
+        WhatIf(lambda: scheduler.state, seconds_now),
+        now=seconds_now,
+        job_of=dashboard.job_of,
+        may_create_policy=True,  # what counts without one is in no file
+    )
+    site = Site(pages, users, now=seconds_now, ticks=cpu_seconds, desk=desk)
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:
         try:

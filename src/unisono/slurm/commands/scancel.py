@@ -112,10 +112,15 @@ def _stop(api: ApiClient, job: Json, context: Context) -> None:
     metadata = job["metadata"]
     path = path_of(metadata["namespace"], metadata["name"])
     try:
-        api.patch(path, {"spec": {"stop": f"cancel:{context.user_id}"}})
+        api.patch(path, stop_changes(context.user_id))
     except ClientError as trouble:
         if trouble.status != 404:
             raise
+
+
+def stop_changes(user_id: int) -> Json:
+    """Return the patch that cancels a job in the name of a system user."""
+    return {"spec": {"stop": f"cancel:{user_id}"}}
 
 
 def _is_over(job: Json) -> bool:

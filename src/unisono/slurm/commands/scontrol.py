@@ -9,6 +9,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 
 from unisono.kinds.digits import whole_number
+from unisono.kinds.holds import HOLD, hold_changes
 from unisono.slurm.client import ApiClient
 from unisono.slurm.commands.context import (
     COMMON,
@@ -116,14 +117,15 @@ def _tell(api: ApiClient, verb: str, job: Json, context: Context) -> str:
     if verb in ("hold", "uhold", "release"):
         if state != "PENDING":
             return "Job is no longer pending execution"
-        held = annotations.get("unisono.dev/hold", "")
+        held = annotations.get(HOLD, "")
         if verb == "release":
             if held == "admin" and context.user_id != 0:
                 return "Access/permission denied"
-            value: str | None = None
+            changes = hold_changes(None)
         else:
-            value = "admin" if verb == "hold" and context.user_id == 0 else "user"
-        api.patch(path, {"metadata": {"annotations": {"unisono.dev/hold": value}}})
+            is_admin = verb == "hold" and context.user_id == 0
+            changes = hold_changes("admin" if is_admin else "user")
+        api.patch(path, changes)
         if verb == "release" and held == "admin":
             _free(api, job)
         return ""
@@ -143,10 +145,9 @@ def _free(api: ApiClient, job: Json) -> None:
     for one in decoded(api.call("GET", workloads)):
         metadata = one["metadata"]
         owners = {each["uid"] for each in metadata.get("ownerReferences") or ()}
-        is_held = (metadata.get("annotations") or {}).get("unisono.dev/hold") == "admin"
+        is_held = (metadata.get("annotations") or {}).get(HOLD) == "admin"
         if job["metadata"]["uid"] in owners and is_held:
-            freed = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
-            api.patch(f"{workloads}/{metadata['name']}", freed)
+            api.patch(f"{workloads}/{metadata['name']}", hold_changes(None))
 
 
 def _update(words: Sequence[str], options: Mapping[str, str], context: Context) -> Outcome:

@@ -193,6 +193,7 @@ let isSearching = false; // the next page that has a field to search with gets t
 let isGoing = 0; // when `g` was pressed, as the first of two keys
 
 function press(event) {
+  if (document.querySelector("dialog[open]")) return; // it has keys of its own
   if (event.ctrlKey || event.metaKey || event.altKey || /input|select|textarea/i.test(event.target.tagName)) return;
   if (isGoing && Date.now() - isGoing < 1500) {
     const found = NAV.find(([, , , , key]) => key === event.key);
@@ -218,7 +219,7 @@ async function begin() {
   // With a token at hand the first page is loaded at once, and the name of the user beside it.
   const isKnown = hasToken();
   const asking = whoAmI();
-  if (isKnown) { person = { name: "…", cookie: false, reports: true }; open(); }
+  if (isKnown) { person = { name: "…", cookie: false, reports: true, acts: false }; open(); }
   try {
     person = await asking;
   } catch {
@@ -229,6 +230,7 @@ async function begin() {
   }
   account();
   if (!isKnown || !person.name) open();
+  else draw(); // what depends on the user, such as actions
 }
 
 window.addEventListener("hashchange", () => {

@@ -1,5 +1,6 @@
 // One workload: its progress, why it waits and what would change that, its pods and their nodes.
 
+import { actions } from "./actions.js";
 import { h } from "./dom.js";
 import { card, chip, command, empty, heading, nodeLink, queueLink, table } from "./parts.js";
 import { ago, clock, count, lasting, money, now, plain, plural, starts } from "./words.js";
@@ -8,7 +9,8 @@ export const title = ({ rest }) => rest[1];
 
 export const ask = ({ rest }) => ({ page: "gang", namespace: rest[0], name: rest[1] });
 
-export function draw(model, { rest }) {
+export function draw(model, context) {
+  const { rest } = context;
   const one = model.head;
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/workloads" }, "Workloads"), ` / ${rest[0]} / ${rest[1]}`);
   if (one.absent) {
@@ -19,6 +21,7 @@ export function draw(model, { rest }) {
     heading(one.job.slice(one.job.indexOf("/") + 1), `${one.job.split("/")[0]}, user ${one.user}, namespace ${rest[0]}`, chip(one)),
     card("Progress", steps(one)),
     why(one),
+    one.state === "over" ? null : actions({ target: "workload", namespace: rest[0], name: rest[1], state: `${one.state} ${one.stage} ${one.priority} ${one.local}` }, context),
     one.purchase ? purchase(one.purchase) : null,
     h("div", { class: "two" }, card("About", about(one)), card("History", history(one))),
     card("Pods", members(model)),
@@ -82,7 +85,7 @@ function about(one) {
   const asks = one.asks.map((some) => h("div", {}, `${plural(some.pods, "pod")} of ${some.name}`,
     h("small", {}, Object.entries(some.each).map(([name, amount]) => plain(`${amount} ${name}`)).join(", ") || "no requests")));
   const entries = [
-    ["Queue", queueLink(one.queue)], ["GPUs", count(one.gpus)], ["Requests", asks.length ? asks : plural(one.pods, "pod")],
+    ["Queue", h("span", {}, queueLink(one.queue), one.local && one.local !== one.queue ? h("small", {}, `LocalQueue ${one.local}`) : null)], ["GPUs", count(one.gpus)], ["Requests", asks.length ? asks : plural(one.pods, "pod")],
     ["Priority", count(one.priority)],
     ["Time limit", one.limit ? lasting(one.limit) : "none"],
     ["Progress", one.progress ? `step ${count(one.progress.step)}${one.progress.total ? ` of ${count(one.progress.total)}` : ""}` : null],

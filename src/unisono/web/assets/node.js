@@ -1,5 +1,6 @@
 // One node, device by device.
 
+import { actions } from "./actions.js";
 import { h } from "./dom.js";
 import { card, denied, empty, gangLink, heading, meter, table } from "./parts.js";
 import { ago, clock, count, lasting, money, now, plural } from "./words.js";
@@ -8,7 +9,8 @@ export const title = ({ rest }) => rest[0];
 
 export const ask = ({ rest }) => ({ page: "node", name: rest[0] });
 
-export function draw(model, { rest }) {
+export function draw(model, context) {
+  const { rest } = context;
   const one = model.head;
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/nodes" }, "Nodes"), ` / ${rest[0]}`);
   if (one.denied) return [crumbs, heading(rest[0]), denied(one.denied)];
@@ -25,6 +27,7 @@ export function draw(model, { rest }) {
     heading(one.name, `${one.held} of ${plural(one.gpus, "GPU")} in use`,
       h("span", { class: `chip ${one.bad ? "bad" : one.held ? "runs" : "over"}` }, one.bad || (one.held ? "in use" : "idle"))),
     one.gpus ? card("GPUs", meter([[one.held, "held"]], one.gpus, `${one.held} of ${one.gpus} GPUs in use`), devices(one)) : null,
+    actions({ target: "node", name: one.name, state: `${one.bad} ${one.closed}` }, context),
     h("div", { class: "two" },
       card("Pods", model.order.length ? pods(model) : empty("No pods with GPUs", "")),
       card("About", h("dl", { class: "pairs" }, about.filter(([, value]) => value !== null).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),

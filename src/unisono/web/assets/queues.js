@@ -1,5 +1,6 @@
 // Queues as a tree of cohorts: quota, usage, borrowed and lent GPUs.
 
+import { actions } from "./actions.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
 import { card, denied, empty, gangLink, heading, meter, queueLink, reason } from "./parts.js";
@@ -9,7 +10,10 @@ export const title = () => "Queues";
 
 export const ask = () => ({ page: "queues" });
 
-export function draw(model) {
+let here = null; // what pages get besides their model
+
+export function draw(model, context) {
+  here = context;
   if (model.head.denied) return [heading("Queues"), denied(model.head.denied)];
   const rows = rowsOf(model);
   if (!rows.length) {
@@ -66,7 +70,8 @@ function queue(one) {
     h("header", {}, h("h3", {}, queueLink(one.name)), one.active ? null : h("span", { class: "chip over" }, "stopped"),
       h("p", {}, `${count(one.runs)} running, ${count(one.waits)} waiting`, one.wanted ? ` (${plural(one.wanted, "GPU")} requested)` : "")),
     one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, "No GPU quota."),
-    one.head ? h("div", { class: "head" }, h("p", {}, "Next: ", gangLink(one.head.key, one.head.job)), reason(one.head)) : null);
+    one.head ? h("div", { class: "head" }, h("p", {}, "Next: ", gangLink(one.head.key, one.head.job)), reason(one.head)) : null,
+    actions({ target: "queue", name: one.name, state: String(one.active), isFolded: true }, here));
 }
 
 function flavor(one) {

@@ -44,6 +44,7 @@ def gang(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permission
         },
         "limit": one.limit or one.waits.limit,
         "changes": one.waits.changes,
+        "local": one.local_queue,
         "inLine": sum(
             each.order is not None for each in dashboard.lines.get(dashboard.queue_of(one), ())
         )

@@ -1,0 +1,122 @@
+"""Actions over HTTP.
+
+    GET  /actions?target=…&namespace=…&name=…   the actions that apply, and what the user lacks
+    POST /actions/preview                       what would be done, what follows, a confirmation
+    POST /actions                               the same with the confirmation: do it
+
+A body is JSON: `{"target", "action", "namespace", "name", "fields", "confirm"}`. Three things keep
+other sites out, each enough by itself: browsers say where a request comes from (Origin and
+Sec-Fetch-Site, which must be this page); the content type is one that a form cannot send, and no
+other site is allowed to; and the confirmation is made with the user's token. The address in Host
+was checked before (`Site`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+import orjson
+from msgspec import Meta
+
+from unisono.kube.errors import Forbidden, KubeError, NotFound, StatusError, Unauthorized
+from unisono.net.http.messages import Response
+from unisono.net.http.pages import PageRequest
+from unisono.web import http
+from unisono.web.actions.action import Asked, CannotAct
+from unisono.web.actions.desk import Desk, NotAllowed, NotConfirmed
+from unisono.web.auth import Permissions
+
+MOST_BYTES = 8192
+_JSON = "application/json"
+_LONGEST_NAME = 253
+_Name = Annotated[str, Meta(max_length=_LONGEST_NAME)]
+
+
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    target: Annotated[str, Meta(max_length=20)]
+    action: Annotated[str, Meta(max_length=40)]
+    name: Annotated[str, Meta(min_length=1, max_length=_LONGEST_NAME)]
+    namespace: _Name = ""
+    fields: Annotated[
+        dict[Annotated[str, Meta(max_length=40)], Annotated[str, Meta(max_length=500)]],
+        Meta(max_length=8),
+    ] = {}  # msgspec gives every struct its own copy
+    confirm: Annotated[str, Meta(max_length=100)] = ""
+
+
+def is_action(path: str) -> bool:
+    """Say whether a path is one of these."""
+    return path in ("/actions", "/actions/preview")
+
+
+async def answer(desk: Desk, request: PageRequest, permissions: Permissions) -> Response:
+    """Answer a request of a signed-in user."""
+    try:
+        return await _answer(desk, request, permissions)
+    except NotAllowed as refusal:
+        return http.refusal(403, str(refusal))
+    except (CannotAct, NotConfirmed) as refusal:
+        return http.refusal(409, str(refusal))
+    except Unauthorized:
+        return http.refusal(401, "the token is missing or wrong")
+    except Forbidden as refusal:
+        return http.refusal(403, " ".join(str(refusal).split()))
+    except NotFound:
+        return http.refusal(404, "it is not there any more")
+    except StatusError as refusal:
+        return http.refusal(409, " ".join(str(refusal).split()))
+    except KubeError as trouble:
+        return http.refusal(503, f"the API server does not answer: {trouble}")
+
+
+async def _answer(desk: Desk, request: PageRequest, permissions: Permissions) -> Response:
+    if request.method == "GET" and request.path == "/actions":
+        target, namespace, name = (request.query.get(key, "") for key in _ADDRESS)
+        if not desk.knows(target) or not _are_names(namespace, name):
+            return http.refusal(400, "target, namespace and name say of which object")
+        try:
+            found = await desk.offers(request.headers, permissions, target, namespace, name)
+        except NotFound:
+            found = []  # what was just deleted has no actions
+        return _json({"actions": found})
+    if request.method != "POST":
+        return http.refusal(405, "GET or POST")
+    if not http.is_same_origin(request):
+        return http.refusal(403, "another site asked for that")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        return http.refusal(415, f"the body must be {_JSON}")
+    try:
+        body = msgspec.json.decode(request.body, type=_Body)
+    except msgspec.DecodeError as problem:
+        return http.refusal(400, f"the body cannot be read: {problem}")
+    if not desk.knows(body.target) or not _are_names(body.namespace, body.name):
+        return http.refusal(400, "target, namespace and name say of which object")
+    asked = Asked(body.action, body.namespace, body.name, body.fields)
+    if request.path == "/actions/preview":
+        return _json(await desk.preview(request.headers, permissions, body.target, asked))
+    done = await desk.do(request.headers, permissions, body.target, asked, body.confirm)
+    return _json({"done": done})
+
+
+_ADDRESS = ("target", "namespace", "name")
+
+
+def _are_names(namespace: str, name: str) -> bool:
+    """Say whether these can be names of objects: nothing else may become a part of an address."""
+    return _is_name(name) and (not namespace or _is_name(namespace))
+
+
+def _is_name(text: str) -> bool:
+    is_short = 0 < len(text) <= _LONGEST_NAME
+    return (
+        is_short
+        and text.isascii()
+        and all(one.isalnum() or one in "-.:" for one in text)
+        and (text not in (".", ".."))
+    )
+
+
+def _json(value: Mapping[str, object]) -> Response:
+    return http.answer(200, orjson.dumps(value), _JSON)
