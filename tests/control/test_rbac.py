@@ -33,7 +33,7 @@ from unisono.control.rbac import (
     rights,
     rights_at_home,
 )
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -63,7 +63,7 @@ def creates(some: Iterable[Right]) -> set[str]:
 
 
 def test_every_controller_of_every_installation_has_a_row_and_no_row_is_nobodys() -> None:
-    view = View({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
     choices = [(), *((one,) for one in OPERATORS), OPERATORS]
     for operators in choices:
         made = cluster(view, DEFAULTS, epoch=1, operators=operators)
@@ -172,7 +172,7 @@ def real_cluster(*operators: str) -> World:
         theirs = (ReadinessTaints(), JobOperator(), KubeScheduler(), SimulatedKubelet(Simulation()))
         return Assembly(made.scheduler, (*made.controllers, *theirs))
 
-    # Reading a kind that is not followed finds no such shelf, and the test fails.
+    # Reading a kind that is not followed finds no such kind_store, and the test fails.
     kinds = kinds_read((QUEUEING, *operators))
     more = (names.SECRET,)  # which looks empty
     return World(assemble=assemble, kinds=(*kinds, *more), installed=installed(*operators))

@@ -20,7 +20,7 @@ from unisono.control.controller import Controller
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.reconciling.workers import last_written
-from unisono.control.view import Index, Shelf, View
+from unisono.control.view import Index, KindStore, View
 from unisono.kube.cache.store import Replace
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
@@ -117,10 +117,10 @@ class Process:
     def start(self, listed: Callable[[Kind], Sequence[Json]]) -> None:
         """Begin with nothing but what the API lists."""
         program = self.program
-        self._shelves = {
-            kind: Shelf.of(kind, program.indexes.get(kind, {})) for kind in program.kinds
+        self._stores = {
+            kind: KindStore.of(kind, program.indexes.get(kind, {})) for kind in program.kinds
         }
-        self.view = View(self._shelves)
+        self.view = View(self._stores)
         self._steady = SteadyClock(self._clock)
         self.driver = Driver(
             program.controllers(self.view),
@@ -137,7 +137,7 @@ class Process:
         for kind in program.kinds:
             for obj in listed(kind):
                 self.driver.changed(kind, self.view.upsert(kind, obj))
-        if names.WORKLOAD in self._shelves:
+        if names.WORKLOAD in self._stores:
             self._steady.resume_from(last_written(self.view))
 
     def die(self) -> None:
@@ -203,9 +203,9 @@ class Process:
         """Take a new list for what a broken watch missed; nothing older is heard after it."""
         self.broken.discard(kind)
         self._past[kind].clear()
-        shelf = self._shelves[kind]
-        packed = tuple(shelf.packing.pack(obj) for obj in everything)
-        deltas = shelf.store.apply(Replace(packed, str(version)))
+        kind_store = self._stores[kind]
+        packed = tuple(kind_store.packing.pack(obj) for obj in everything)
+        deltas = kind_store.objects.apply(Replace(packed, str(version)))
         self.driver.changed(kind, self.view.unpacked(kind, deltas))
 
     def deliver(self, kind: Kind, *, again: bool) -> None:

@@ -43,7 +43,7 @@ from unisono.control.assembly import INDEXES, KINDS, embedded
 from unisono.control.conditions import find
 from unisono.control.jobs.controller import JobController
 from unisono.control.names import CLUSTER_QUEUE, POD, WORKLOAD
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kinds.shapes.served import Served
 from unisono.kube.errors import KubeError
@@ -340,7 +340,7 @@ def _set_aside(obj: Json) -> bool:
 @cache
 def _live_kinds() -> frozenset[tuple[str, str]]:
     """Return the groups and kinds of jobs that some controller brings into a queue."""
-    view = View({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
     controllers = embedded(view, DEFAULTS).controllers
     jobs = [one._adapter.kind for one in controllers if isinstance(one, JobController)]
     return frozenset(

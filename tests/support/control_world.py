@@ -40,7 +40,7 @@ from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
 from unisono.control.rbac import KEYS, PARTS, WRITES, kinds_read, resource_of, row_of
 from unisono.control.reconciling.driver import Driver, Outcome
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.view import Index, Shelf, View
+from unisono.control.view import Index, KindStore, View
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
@@ -270,7 +270,7 @@ class World:
     def restart(self) -> None:
         """Forget everything in memory and begin with what is stored, as after a crash."""
         self.view = View(
-            {kind: Shelf.of(kind, self._indexes.get(kind, {})) for kind in self._kinds}
+            {kind: KindStore.of(kind, self._indexes.get(kind, {})) for kind in self._kinds}
         )
         self.assembly = self._assemble(self.view, self._settings)
         self.driver = Declared(

@@ -54,18 +54,18 @@ def wrapped(
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class KindStore:
     """The objects of one kind, packed."""
 
     packing: Packing
-    store: Store[Packed]
+    objects: Store[Packed]
     is_followed: bool = True  # else it stays empty: no watch would report what becomes of an object
 
     @staticmethod
-    def of(kind: Kind, indexes: Mapping[str, Index]) -> Shelf:
+    def of(kind: Kind, indexes: Mapping[str, Index]) -> KindStore:
         """Make an empty one."""
         packing = Packing(*kind)
-        return Shelf(packing, Store(packing, wrapped(packing, indexes)))
+        return KindStore(packing, Store(packing, wrapped(packing, indexes)))
 
 
 class Difference(NamedTuple):
@@ -89,49 +89,49 @@ class Unreadable(InvalidManifest):
 class View:
     """All caches together."""
 
-    def __init__(self, shelves: Mapping[Kind, Shelf]) -> None:
-        """Take one shelf per watched kind."""
-        self._shelves = shelves
+    def __init__(self, stores: Mapping[Kind, KindStore]) -> None:
+        """Take a store for each watched kind."""
+        self._stores = stores
 
     # ---- looking -----------------------------------------------------------------------------
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
         """Return one object to work on, or None; raise Unreadable if its status is broken."""
-        shelf = self._shelves[kind]
-        packed = shelf.store.get(name, namespace)
+        kind_store = self._stores[kind]
+        packed = kind_store.objects.get(name, namespace)
         if packed is None:
             return None
-        path, why = shelf.packing.problem(packed)
+        path, why = kind_store.packing.problem(packed)
         if path:
             raise Unreadable(kind, name, path, why)
-        return shelf.packing.unpack(packed)
+        return kind_store.packing.unpack(packed)
 
     def peek(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
         """Return one object that another refers to; None also if it cannot be read."""
-        shelf = self._shelves[kind]
-        packed = shelf.store.get(name, namespace)
-        if packed is None or shelf.packing.problem(packed)[0]:
+        kind_store = self._stores[kind]
+        packed = kind_store.objects.get(name, namespace)
+        if packed is None or kind_store.packing.problem(packed)[0]:
             return None
-        return shelf.packing.unpack(packed)
+        return kind_store.packing.unpack(packed)
 
     def raw(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
         """Return one object as it is, whatever is wrong with it."""
-        shelf = self._shelves[kind]
-        packed = shelf.store.get(name, namespace)
-        return shelf.packing.unpack(packed) if packed is not None else None
+        kind_store = self._stores[kind]
+        packed = kind_store.objects.get(name, namespace)
+        return kind_store.packing.unpack(packed) if packed is not None else None
 
     def find(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
         """Return one object of a kind that may not be watched, or None."""
-        return self.get(kind, name, namespace) if kind in self._shelves else None
+        return self.get(kind, name, namespace) if kind in self._stores else None
 
     def all(self, kind: Kind) -> Iterator[Json]:
         """Yield every object of a kind, in order of arrival."""
-        packing, every = self._shelves[kind].packing, list(self._shelves[kind].store)
+        packing, every = self._stores[kind].packing, list(self._stores[kind].objects)
         return (packing.unpack(one) for one in every if not packing.problem(one)[0])
 
     def keys(self, kind: Kind) -> list[Key]:
         """Return the key of every object of a kind, in order of arrival."""
-        return self._shelves[kind].store.keys()
+        return self._stores[kind].objects.keys()
 
     def within(self, kind: Kind, namespace: str) -> list[Json]:
         """Return the objects of a kind in a namespace."""
@@ -143,32 +143,32 @@ class View:
 
     def by(self, kind: Kind, index: str, value: str) -> list[Json]:
         """Return the objects that an index of a kind has under a value."""
-        shelf = self._shelves[kind]
-        packing, found = shelf.packing, shelf.store.by(index, value)
+        kind_store = self._stores[kind]
+        packing, found = kind_store.packing, kind_store.objects.by(index, value)
         return [packing.unpack(one) for one in found if not packing.problem(one)[0]]
 
     def has(self, kind: Kind) -> bool:
         """Say whether a kind is watched."""
-        return kind in self._shelves
+        return kind in self._stores
 
     def is_any(self, kind: Kind) -> bool:
         """Say whether there is any object of a kind."""
-        return len(self._shelves[kind].store) > 0
+        return len(self._stores[kind].objects) > 0
 
     def kinds(self) -> Iterable[Kind]:
         """Return the watched kinds."""
-        return self._shelves.keys()
+        return self._stores.keys()
 
     def forget(self) -> None:
         """Drop what was unpacked; the next read unpacks it again."""
-        for shelf in self._shelves.values():
-            shelf.packing.forget()
+        for kind_store in self._stores.values():
+            kind_store.packing.forget()
 
     # ---- changes -----------------------------------------------------------------------------
 
     def unpacked(self, kind: Kind, deltas: Iterable[Delta[Packed]]) -> Iterator[Difference]:
         """Yield what deltas of a kind's store mean."""
-        packing = self._shelves[kind].packing
+        packing = self._stores[kind].packing
         for delta in deltas:
             old, new = delta.old, delta.new
             yield Difference(
@@ -179,28 +179,28 @@ class View:
 
     def upsert(self, kind: Kind, obj: Json) -> Iterator[Difference]:
         """Take an object as it is now."""
-        shelf = self._shelves[kind]
-        return self.unpacked(kind, shelf.store.apply(Upsert(shelf.packing.pack(obj))))
+        kind_store = self._stores[kind]
+        return self.unpacked(kind, kind_store.objects.apply(Upsert(kind_store.packing.pack(obj))))
 
     def remove(self, kind: Kind, obj: Json) -> Iterator[Difference]:
         """Take an object as it last was."""
-        shelf = self._shelves[kind]
-        return self.unpacked(kind, shelf.store.apply(Remove(shelf.packing.pack(obj))))
+        kind_store = self._stores[kind]
+        return self.unpacked(kind, kind_store.objects.apply(Remove(kind_store.packing.pack(obj))))
 
     def assume(self, kind: Kind, obj: Json, raw: bytes = b"") -> Iterator[Difference]:
         """Show what an own write returned; `raw` is the same as JSON, if that is at hand."""
-        shelf = self._shelves[kind]
-        if not shelf.is_followed:
+        kind_store = self._stores[kind]
+        if not kind_store.is_followed:
             return iter(())
-        return self.unpacked(kind, shelf.store.assume(shelf.packing.pack(obj, raw)))
+        return self.unpacked(kind, kind_store.objects.assume(kind_store.packing.pack(obj, raw)))
 
     def assume_gone(self, kind: Kind, key: Key, uid: str) -> Iterator[Difference]:
         """Show that an own call deleted an object for good."""
-        shelf = self._shelves[kind]
-        packed = shelf.store.get(key.name, key.namespace)
+        kind_store = self._stores[kind]
+        packed = kind_store.objects.get(key.name, key.namespace)
         if packed is None or packed.identity.uid != uid:
             return iter(())
-        return self.unpacked(kind, shelf.store.assume_deleted(packed))
+        return self.unpacked(kind, kind_store.objects.assume_deleted(packed))
 
 
 def _told(packing: Packing, packed: Packed) -> Json:

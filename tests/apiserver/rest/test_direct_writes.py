@@ -248,7 +248,7 @@ def test_what_the_view_shows_is_not_changed() -> None:
             for _ in range(12):
                 await world.pass_time(1)
                 for kind in world.view.kinds():
-                    packing = world.view._shelves[kind].packing
+                    packing = world.view._stores[kind].packing
                     for packed, obj in packing._unpacked.items():
                         raw = orjson.loads(packed.raw)
                         raw["metadata"].pop("managedFields", None)

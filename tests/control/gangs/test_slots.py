@@ -9,7 +9,7 @@ import pytest
 from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.gangs.slots import slots_of
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.kinds.overriding import override
 
 Json = dict[str, Any]
@@ -56,7 +56,9 @@ class _Pods(View):
     """A view of some pods and nothing else."""
 
     def __init__(self, pods: list[Json]) -> None:
-        super().__init__({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in (names.NODE,)})
+        super().__init__(
+            {kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in (names.NODE,)}
+        )
         self._pods = pods
 
     @override

@@ -10,7 +10,7 @@ import pytest
 
 from unisono.control import names
 from unisono.control.queue_status.tally import Sums, Tally
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -24,7 +24,9 @@ class Cluster:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.view = View({kind: Shelf.of(kind, {}) for kind in (names.WORKLOAD, names.LOCAL_QUEUE)})
+        self.view = View(
+            {kind: KindStore.of(kind, {}) for kind in (names.WORKLOAD, names.LOCAL_QUEUE)}
+        )
         self.version = 0
 
     def put(self, kind: Kind, obj: Json) -> None:

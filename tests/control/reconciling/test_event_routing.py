@@ -19,7 +19,7 @@ from unisono.control.controller import Reads, own_key
 from unisono.control.reconciling.driver import Driver, Outcome
 from unisono.control.reconciling.event_routing import EventRouter, Task
 from unisono.control.reconciling.workers import Crashes
-from unisono.control.view import Difference, Shelf, View
+from unisono.control.view import Difference, KindStore, View
 from unisono.kube.client import Client
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -80,7 +80,7 @@ def test_what_comes_and_what_goes_is_always_heard() -> None:
 
 
 def test_a_controller_of_an_absent_kind_is_not_woken() -> None:
-    claims = Shelf.of(names.NODE_CLAIM, {})
+    claims = KindStore.of(names.NODE_CLAIM, {})
     view = View({names.NODE_CLAIM: claims})
     cloud = Listener("cloud", idle_without=names.NODE_CLAIM)
     cloud.watches = (names.POD, names.NODE_CLAIM)
@@ -215,7 +215,7 @@ def test_a_failure_is_raised_where_it_cannot_be_reported() -> None:
 def test_a_key_that_fails_waits_longer_each_time_and_its_owner_is_told() -> None:
     crashes = Crashes()
     notes: list[Note] = []
-    view = View({names.POD: Shelf.of(names.POD, {})})
+    view = View({names.POD: KindStore.of(names.POD, {})})
     whole = pod("Pending") | dict(zip(("apiVersion", "kind"), names.POD, strict=True))
     view.upsert(names.POD, whole)
     driver = Driver(

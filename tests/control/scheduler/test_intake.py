@@ -34,7 +34,7 @@ from unisono.control.queue_status.cluster_queue import ClusterQueueStatus
 from unisono.control.queue_status.local_queue import LocalQueueStatus
 from unisono.control.queue_status.tally import Tally
 from unisono.control.scheduler.translate import Translator
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.state import changes
 from unisono.kinds.kueue.workloads import MOST_SETS
@@ -50,7 +50,7 @@ FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE = queue()
 
 def stored(*objects: Json) -> View:
     """Return a view of objects as an API server shows them."""
-    view = View({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
     for number, obj in enumerate(objects):
         shown = copy.deepcopy(obj)
         shown["metadata"] |= {"uid": f"u{number}", "resourceVersion": "1", "generation": 1}

@@ -14,7 +14,7 @@ from unisono.control import names
 from unisono.control.actions import Breathe, Json
 from unisono.control.conditions import is_true
 from unisono.control.scheduler.relevant_changes import RelevantChanges
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.engine.state.changes import Change
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -92,7 +92,7 @@ def test_the_scheduler_sleeps_while_a_gang_goes_to_its_nodes() -> None:
     ],
 )
 def test_words_about_a_workload_are_no_news(change: Json, is_relevant: bool) -> None:
-    view = View({names.WORKLOAD: Shelf.of(names.WORKLOAD, {})})
+    view = View({names.WORKLOAD: KindStore.of(names.WORKLOAD, {})})
     news = RelevantChanges()
 
     def show(obj: Json, version: str) -> Json:

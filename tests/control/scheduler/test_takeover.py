@@ -17,7 +17,7 @@ from unisono.control.admission import placement
 from unisono.control.assembly import INDEXES, Assembly, embedded
 from unisono.control.conditions import find
 from unisono.control.scheduler.writes_in_flight import MOST_MARKED, taken_over
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.errors import Conflict, KubeError, Status, error_of
 
@@ -93,7 +93,7 @@ def _view_of(count: int) -> View:
         }
         for number in range(count)
     ]
-    view = View({names.WORKLOAD: Shelf.of(names.WORKLOAD, INDEXES[names.WORKLOAD])})
+    view = View({names.WORKLOAD: KindStore.of(names.WORKLOAD, INDEXES[names.WORKLOAD])})
     runs = placement.with_placement([], "Committed", gen=1, epoch=1, deadline=0, now=0)
     metadata = {"name": "runs", "namespace": "default", "resourceVersion": "1"}
     for one in (*gangs, {**gangs[0], "metadata": metadata, "status": {"conditions": runs}}):

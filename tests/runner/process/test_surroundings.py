@@ -10,7 +10,7 @@ import pytest
 from tests.runner.simulated_world import node, pod
 from unisono.control import names
 from unisono.control.assembly import INDEXES
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.runner.process.devices import Devices, variables
 from unisono.runner.process.environment import environment
 from unisono.runner.process.files import files_of
@@ -35,7 +35,7 @@ PLACES = Places(pod="/pods/u", claims="/claims", host_paths=("/srv/data",))
 
 def view_of(*objects: Json) -> View:
     """Return a view of some objects."""
-    view = View({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
     for number, obj in enumerate(objects):
         kind = next(kind for kind in KINDS if kind.kind == obj["kind"])
         metadata = {"uid": f"uid-{obj['metadata']['name']}", **obj["metadata"]}

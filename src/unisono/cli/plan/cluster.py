@@ -10,7 +10,7 @@ import orjson
 from unisono.control import names
 from unisono.control.admission.record import VOLCANO_LOCAL_QUEUE
 from unisono.control.assembly import INDEXES
-from unisono.control.view import Shelf, View
+from unisono.control.view import KindStore, View
 from unisono.engine.model.provisioning import Market
 from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
 from unisono.kube.client import Client
@@ -56,7 +56,7 @@ async def read_cluster(client: Client) -> There:
     """Read everything that a decision depends on."""
     found = {kind: await _list(client, kind) for kind in (*_READ, *_MARKET)}
     indexes = {**INDEXES, **provisioning.INDEXES}
-    view = View({kind: Shelf.of(kind, indexes.get(kind, {})) for kind in found})
+    view = View({kind: KindStore.of(kind, indexes.get(kind, {})) for kind in found})
     for kind, objects in found.items():
         for obj in objects:
             list(view.upsert(kind, obj))

@@ -192,7 +192,7 @@ def repaired(
     }
 
 
-def seated(
+def placed(
     workload: Json,
     admission: Admission,
     hosts: Callable[[str], str],

@@ -120,7 +120,7 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
             if node in places:  # others take it last
                 places.remove(node)
                 places.append(node)
-    _seat(slots, waiting, sent or {})
+    _assign(slots, waiting, sent or {})
     # No pod comes for the place of one that is done. Of pods of an earlier placement only the job
     # knows whether others follow (a Job with more completions than parallelism makes more),
     # and some of them are not there any more: what it says of them counts (`reclaimablePods`).
@@ -154,7 +154,7 @@ def gen_of(workload: Json) -> int:
     return number_of(about, "gen", 1)
 
 
-def _seat(slots: Slots, waiting: list[Json], sent: Mapping[str, str]) -> None:
+def _assign(slots: Slots, waiting: list[Json], sent: Mapping[str, str]) -> None:
     """Give pods that are nowhere a place: first those that are on their way to one."""
     others = []
     for pod in waiting:

@@ -13,7 +13,7 @@ from unisono.control.controller import Controller
 from unisono.control.names import WORKLOAD
 from unisono.control.reconciling.driver import PASSING, Driver, Outcome
 from unisono.control.reconciling.event_routing import Task
-from unisono.control.view import Index, Packed, Packing, Shelf, Stored, View, wrapped
+from unisono.control.view import Index, KindStore, Packed, Packing, Stored, View, wrapped
 from unisono.kube.cache.informer import Informer
 from unisono.kube.cache.store import Delta, Store
 from unisono.kube.client import Client
@@ -64,7 +64,7 @@ class LiveControllers:
         self._client = client
         self._clock = clock
         self._informers: dict[Kind, Informer[Packed]] = {}
-        shelves: dict[Kind, Shelf] = {}
+        stores: dict[Kind, KindStore] = {}
         for kind in dict.fromkeys(kinds):
             packing = Packing(*kind, partial(stored, kind) if stored is not None else None)
             informer = Informer(
@@ -78,11 +78,13 @@ class LiveControllers:
                 may_be_absent=may_lack_kinds,
             )
             self._informers[kind] = informer
-            shelves[kind] = Shelf(packing, informer.store)
+            stores[kind] = KindStore(packing, informer.store)
         for kind in unread:
             packing = Packing(*kind)
-            shelves[kind] = Shelf(packing, Store(packing, wrapped(packing, {})), is_followed=False)
-        self.view = View(shelves)
+            stores[kind] = KindStore(
+                packing, Store(packing, wrapped(packing, {})), is_followed=False
+            )
+        self.view = View(stores)
         self._recorder = Recorder(client, clock=clock)
 
     def driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:

@@ -209,7 +209,7 @@ class DelayedPlacement:
             if isinstance(found, GangDoesNotFit):
                 continue
             refuse_broken_repair(self._state, own, found)
-            changes = record.seated(workload, found, hosts, now=now, epoch=self._epoch)
+            changes = record.placed(workload, found, hosts, now=now, epoch=self._epoch)
             nodes = {node for one in found.pod_sets for node, _ in one.nodes}
             yield Patch(Ref.to(workload), changes, "status"), f"assigned {len(nodes)} nodes"
 

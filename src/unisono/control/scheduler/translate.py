@@ -410,18 +410,18 @@ class Translator:
             yield changes.WorkloadWaits(made)
             yield from self._stragglers(key)
         else:
-            seated = self._beside_first(self._seated(admitted, written, obj), obj)
-            keeps = {} if seated.evicting else pods_to_keep(obj)
+            placed = self._beside_first(self._with_nodes(admitted, written, obj), obj)
+            keeps = {} if placed.evicting else pods_to_keep(obj)
             if keeps:
-                seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
+                placed = msgspec.structs.replace(placed, keeps=first_of(placed.admission, keeps))
             limit = granted_ms(obj)
             if limit is not None:
-                granted = seated.workload.granted(limit)
-                seated = msgspec.structs.replace(seated, workload=granted)
+                granted = placed.workload.granted(limit)
+                placed = msgspec.structs.replace(placed, workload=granted)
             due = machines_due(obj)
             if due is not None:
-                seated = msgspec.structs.replace(seated, ready_by=Instant(due * 1000))
-            yield changes.WorkloadHolds(seated)
+                placed = msgspec.structs.replace(placed, ready_by=Instant(due * 1000))
+            yield changes.WorkloadHolds(placed)
 
     def _written(self, obj: Json, *, is_known: bool) -> Any | None:
         """Return a Workload as it is written; raise what is wrong with it, unless it is over.
@@ -480,18 +480,20 @@ class Translator:
         admission = msgspec.structs.replace(admitted.admission, queue=queue, pod_sets=sets)
         yield changes.WorkloadHolds(msgspec.structs.replace(admitted, admission=admission))
 
-    def _beside_first(self, seated: AdmittedWorkload, obj: Json) -> AdmittedWorkload:
+    def _beside_first(self, placed: AdmittedWorkload, obj: Json) -> AdmittedWorkload:
         """Count a slice for what it holds on top of its first."""
         first = first_of_slice(obj, self._view)
         written = self.manifests.read(first) if first is not None else None
         if first is None or written is None or not holds(first):
-            return seated
+            return placed
         there = admitted_workload_of(
             written, self._asked(written, first["metadata"], is_known=False)
         )
-        return seated if there is None else only_new(seated, self._seated(there, written, first))
+        return (
+            placed if there is None else only_new(placed, self._with_nodes(there, written, first))
+        )
 
-    def _seated(self, admitted: AdmittedWorkload, written: Any, obj: Json) -> AdmittedWorkload:
+    def _with_nodes(self, admitted: AdmittedWorkload, written: Any, obj: Json) -> AdmittedWorkload:
         """Put an admitted workload on the nodes, and shared GPUs, that its record names."""
         _, about = placement_of((obj.get("status") or {}).get("conditions"))
         devices = read_devices(about.get("devices", ""))
