@@ -35,8 +35,7 @@ from unisono.apiserver.storage import store as stores
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.kinds.shapes.served import Served
-from unisono.net.http.messages import Response
-from unisono.net.http.wire import head_of
+from unisono.net.http.messages import Response, head_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = 1_767_258_000.0

@@ -43,10 +43,10 @@ from unisono.kinds.notes import Notes
 from unisono.kinds.policy import multifactor
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration
+from unisono.provision import disruption_budgets
 from unisono.provision.catalog import nodes
-from unisono.provision.lifecycle import budgets
 from unisono.runner.process import probes
-from unisono.runner.simulated import script, training_progress
+from unisono.runner.simulated import agents, script
 from unisono.slurm import file_names, labels, site
 from unisono.slurm import times as slurm_times
 from unisono.slurm.bridge import cluster_view, hooks
@@ -208,10 +208,15 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "completed indexes": (parse_indexes, ()),
     "completed spans": (lambda text: parse_indexes(f"0-{text}"), ()),
     "a port of a plugin": (lambda text: port_of([f"--port={text}"], "1"), ()),
-    "a share of nodes": (lambda text: budgets._bound({"nodes": f"{text}%"}, 10, 0.0), ()),
-    "a number of nodes": (lambda text: budgets._bound({"nodes": text}, 10, 0.0), ()),
+    "a share of nodes": (
+        lambda text: disruption_budgets._bound({"nodes": f"{text}%"}, 10, 0.0),
+        (),
+    ),
+    "a number of nodes": (lambda text: disruption_budgets._bound({"nodes": text}, 10, 0.0), ()),
     "a schedule": (
-        lambda text: budgets.is_active(f"{text or 'x'}/{text or 'x'} * * * *", "10m", 0.0),
+        lambda text: disruption_budgets.is_active(
+            f"{text or 'x'}/{text or 'x'} * * * *", "10m", 0.0
+        ),
         (ValueError,),
     ),
     "a shape of nodes": (lambda text: nodes.parse_shape(f"{text}xa"), (nodes.BadShape,)),
@@ -224,9 +229,9 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
         lambda text: script._Annotations(_annotated(f"{script.PREFIX}b", text), "").whole("b", 0),
         (),
     ),
-    "a simulated step": (lambda text: training_progress._whole(_annotated("a", text), "a"), ()),
+    "a simulated step": (lambda text: agents._whole(_annotated("a", text), "a"), ()),
     "a simulated pace": (
-        lambda text: training_progress._number(_annotated(training_progress.PACE, text)),
+        lambda text: agents._number(_annotated(agents.PACE, text)),
         (),
     ),
     "a rank": (lambda text: gang._rank(SimpleNamespace(rank=text, name="a")), ()),  # type: ignore[arg-type]

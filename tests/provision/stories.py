@@ -25,7 +25,7 @@ from tests.support.provisioning_world import (
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.errors import Invalid
-from unisono.provision.lifecycle.budgets import most
+from unisono.provision.disruption_budgets import most
 from unisono.provision.simulated_cloud import Cloud
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from tests.support.control_objects import job, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import claims, condition, nodes, pool, told
 from unisono.control import names
-from unisono.provision.drift import HASH, OURS, VERSION, hash_of
+from unisono.provision.claims import HASH, OURS, VERSION, hash_of
 
 Json = dict[str, Any]
 LONG = {"consolidateAfter": "2h", "budgets": [{"nodes": "1"}]}

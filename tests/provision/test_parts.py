@@ -8,7 +8,7 @@ from tests.support.provisioning_world import cloud, pool
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.provisioning import NodeClaim
 from unisono.provision.claims import claim_of, wanted_of
-from unisono.provision.lifecycle.budgets import is_active, most
+from unisono.provision.disruption_budgets import is_active, most
 from unisono.provision.simulated_cloud import Cloud, Failures, Latency, cloud_of
 
 _DAY = 86_400.0

@@ -24,8 +24,15 @@ from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT, LEASE, Kind, Mapper, Resource
 from unisono.kube.requests.calls import TIMEOUT_S, Call, Caller
 from unisono.kube.requests.priority_lanes import Lane
-from unisono.kube.requests.transport import NOTHING, Stored, Stream, WriteRequest, WriteResult
-from unisono.kube.requests.watch_events import Lines, read_events
+from unisono.kube.requests.transport import (
+    NOTHING,
+    Lines,
+    Stored,
+    Stream,
+    WriteRequest,
+    WriteResult,
+    read_events,
+)
 
 FIELD_MANAGER = "unisono"
 PAGE_SIZE = 500

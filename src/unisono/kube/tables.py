@@ -16,7 +16,7 @@ from unisono.kube.client import PAGE_SIZE, Client, selectors
 from unisono.kube.errors import BadResponse, error_of, read_status
 from unisono.kube.mapping import Resource
 from unisono.kube.requests.calls import Call
-from unisono.kube.requests.watch_events import Lines, read_events
+from unisono.kube.requests.transport import Lines, read_events
 
 _ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

@@ -10,9 +10,9 @@ from unisono.control.view import Index
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.mapping import Kind
 from unisono.provision import keys
-from unisono.provision.catalog.overlays import Overlays
-from unisono.provision.lifecycle.consolidation import CanReplace, Consolidator
-from unisono.provision.lifecycle.node_lifecycle import (
+from unisono.provision.catalog.offers import Overlays
+from unisono.provision.consolidation import CanReplace, Consolidator
+from unisono.provision.node_lifecycle import (
     BY_NODE,
     BY_POOL,
     NodeLifecycle,
@@ -22,9 +22,13 @@ from unisono.provision.lifecycle.node_lifecycle import (
 from unisono.provision.node_pools import NodePools
 from unisono.provision.offerings import OfferingsReader
 from unisono.provision.purchases import Purchases
-from unisono.provision.requests.autoscaler import SimulatedAutoscaler
-from unisono.provision.requests.checks import RequestChecks
-from unisono.provision.requests.requesting import BY_OWNER, ProvisioningRequests, owner_of
+from unisono.provision.request_objects import RequestChecks
+from unisono.provision.requesting import (
+    BY_OWNER,
+    ProvisioningRequests,
+    SimulatedAutoscaler,
+    owner_of,
+)
 from unisono.provision.simulated_cloud import SimulatedCloud
 
 # For provisioning machines directly, and for asking an autoscaler for nodes.

@@ -29,9 +29,8 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import keys
 from unisono.provision.catalog.instance_types import machine_types
-from unisono.provision.claims import bare_claim, node_name, pool_name
-from unisono.provision.drift import HASH, OURS, VERSION, hash_of
-from unisono.provision.lifecycle.occupancy import is_empty
+from unisono.provision.claims import HASH, OURS, VERSION, bare_claim, hash_of, node_name, pool_name
+from unisono.provision.occupancy import is_empty
 from unisono.provision.offerings import OfferingsReader
 from unisono.provision.simulated_cloud import read_cloud
 

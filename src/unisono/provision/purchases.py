@@ -38,7 +38,7 @@ from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.provision import keys, refusals
+from unisono.provision import keys, offerings
 from unisono.provision.claims import (
     State,
     claim_of,
@@ -217,7 +217,7 @@ class Purchases:
             changes["admission"] = {"podSetAssignments": moved}
         yield Patch(Ref.to(workload), {"status": changes}, "status")
         yield Note(Ref.to(workload), "CapacityReady", f"{len(claims)} machines are ready")
-        yield from refusals.forget(
+        yield from offerings.forget(
             view, self._home, ((a.type, a.zone, a.sold) for a in written.machines)
         )
 
@@ -233,17 +233,17 @@ class Purchases:
         now: float,
     ) -> Steps:
         """Remember what cannot be had, and take the whole purchase back; it is decided anew."""
-        counts: dict[refusals.Offered, int] = {}
+        counts: dict[offerings.Offered, int] = {}
         for alike in written.machines:
             if set(alike.nodes) & set(lost) and not alike.taken_over:
-                offer: refusals.Offered = (alike.type, alike.zone, alike.sold)
+                offer: offerings.Offered = (alike.type, alike.zone, alike.sold)
                 counts[offer] = counts.get(offer, 0) + len(alike.nodes)
         if not counts:
             failure = _Failure("Lost", f"{', '.join(lost)} disappeared before all were ready")
             yield from self._give_up(workload, written, failure, now)
             return
         code = next((_code(claim) for name in lost if (claim := claims[name])), "")
-        yield from refusals.remember(view, self._home, counts, now, code or "InsufficientCapacity")
+        yield from offerings.remember(view, self._home, counts, now, code or "InsufficientCapacity")
         what = ", ".join(f"{n} × {o[0]} {o[2]} in {o[1]}" for o, n in counts.items())
         failure = _Failure("StockOut", f"{what} is unavailable")
         yield from self._give_up(workload, written, failure, now)

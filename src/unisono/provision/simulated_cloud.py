@@ -47,9 +47,9 @@ from unisono.kube.mapping import Kind
 from unisono.provision import keys
 from unisono.provision.catalog.instance_types import MachineType, home_region, machine_types
 from unisono.provision.catalog.nodes import bought_node, capacity_of
-from unisono.provision.catalog.overlays import overlays_in, with_devices
+from unisono.provision.catalog.offers import overlays_in, with_devices
 from unisono.provision.claims import created_at, launched_at, node_name, state_of, wanted_of
-from unisono.provision.lifecycle.occupancy import is_on
+from unisono.provision.occupancy import is_on
 
 _BOOT_SIGMA = 0.557  # of a lognormal law: one boot in twenty takes two and a half times the median
 

@@ -33,8 +33,7 @@ from unisono.monitor.metrics.scheduler import Largest, SchedulerHealth
 from unisono.monitor.records import NodeRecord
 from unisono.provision.catalog.instance_types import machine_types, region_of
 from unisono.provision.keys import SYSTEM
-from unisono.provision.offerings import OfferingsReader
-from unisono.provision.refusals import refusals
+from unisono.provision.offerings import OfferingsReader, refusals
 from unisono.runtime.clock import seconds_now
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from unisono.runner.logs import LogFolder
 from unisono.runner.process.disk import put_files
-from unisono.runner.process.files import File
+from unisono.runner.process.mounts import File
 from unisono.runner.process.remote_shell import destination
 from unisono.runner.process.shim import LogFile
 

@@ -16,13 +16,13 @@ from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Key
 from unisono.runner.addresses import Addresses
+from unisono.runner.containers import EndedRun, RunningRun, RunState, UnknownRun
 from unisono.runner.process.kubelet import KubeletOptions, ProcessKubelet
 from unisono.runner.process.launch import HostSetup, Plan, Record
 from unisono.runner.process.mounts import Volume
 from unisono.runner.process.node_resources import NodeResources
 from unisono.runner.process.ports import Ports
 from unisono.runner.process.probes import Check
-from unisono.runner.process.runs import EndedRun, RunningRun, RunState, UnknownRun
 
 Json = dict[str, Any]
 

@@ -11,13 +11,13 @@ from tests.runner.simulated_world import node, pod
 from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.view import KindStore, View
+from unisono.runner.addresses import hosts_text, name_table, neighbours
 from unisono.runner.process.devices import Devices, variables
 from unisono.runner.process.environment import environment
-from unisono.runner.process.files import files_of
-from unisono.runner.process.hosts import hosts_text, name_table, neighbours
 from unisono.runner.process.mounts import (
     Mount,
     Places,
+    files_of,
     mounts_of,
     path_rewriting,
     volumes_of,

@@ -204,10 +204,15 @@ def terms_of(path: Path) -> ProvisioningRules:
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode
     from unisono.kinds.karpenter import NodePool, pool_of
-    from unisono.provision.catalog.offers import market_of, merged, regions_of
-    from unisono.provision.catalog.overlays import usable_overlays, with_devices
+    from unisono.provision.catalog.offers import (
+        market_of,
+        merged,
+        regions_of,
+        usable_overlays,
+        with_devices,
+    )
     from unisono.provision.keys import CLOUD
-    from unisono.provision.lifecycle.occupancy import stays_for
+    from unisono.provision.occupancy import stays_for
     from unisono.provision.simulated_cloud import cloud_of
     from unisono.sim.provisioning import ProvisioningRules
 

@@ -30,7 +30,7 @@ from unisono.kube.cache.store import Change, Remove, Replace, Upsert
 from unisono.kube.errors import BadResponse, read_status
 from unisono.kube.form import Form, Key
 from unisono.kube.rate_limit import Backoff
-from unisono.kube.requests.watch_events import (
+from unisono.kube.requests.transport import (
     INITIAL_EVENTS_END,
     BookmarkMeta,
     Lines,

@@ -17,8 +17,18 @@ from typing import Any, cast
 import httptools
 
 from unisono.kinds.overriding import override
-from unisono.net.http.messages import Application, Call, PulledBody, Response, Tunnel
-from unisono.net.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of, switching
+from unisono.net.http.messages import (
+    CONTINUE,
+    LAST_CHUNK,
+    Application,
+    Call,
+    PulledBody,
+    Response,
+    Tunnel,
+    chunk_of,
+    head_of,
+    switching,
+)
 from unisono.net.listener import Accepted
 
 # A head that does not end may share what was read at once with whole requests before it.

@@ -22,9 +22,8 @@ from typing import TypeVar
 import msgspec
 
 from unisono.runner.process import sandbox
-from unisono.runner.process.files import Files
 from unisono.runner.process.launch import Plan, Record
-from unisono.runner.process.mounts import Volume, wanted_directories
+from unisono.runner.process.mounts import Files, Volume, wanted_directories
 
 T = TypeVar("T")
 

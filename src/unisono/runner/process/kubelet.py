@@ -20,12 +20,20 @@ from unisono.control.health import progress
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.runner.containers import Container, Containers, Running, matches_status, read
+from unisono.runner.containers import (
+    Container,
+    Containers,
+    Running,
+    UnknownRun,
+    matches_status,
+    next_run,
+    read,
+    with_runs,
+)
 from unisono.runner.lifecycle import next_actions, phase_of
 from unisono.runner.process.node_resources import NodeResources
 from unisono.runner.process.probes import ProbeTracker, is_probed
 from unisono.runner.process.references import CannotStartYet
-from unisono.runner.process.runs import UnknownRun, next_run, with_runs
 from unisono.runner.run_mode import RunMode, is_our_node, run_mode_of
 from unisono.runner.status import (
     TERMINAL,

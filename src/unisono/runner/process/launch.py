@@ -17,10 +17,10 @@ import msgspec
 from unisono.control.actions import Json
 from unisono.kinds.digits import is_digits
 from unisono.kinds.quantity import Quantity
+from unisono.runner.addresses import Host, hostname_of, hosts_text, name_table, own_names
 from unisono.runner.process.checkpoints import checkpoint_contract
 from unisono.runner.process.devices import Held, variables
 from unisono.runner.process.environment import Environment, environment, expand
-from unisono.runner.process.hosts import Host, hostname_of, hosts_text, name_table, own_names
 from unisono.runner.process.mounts import (
     Mount,
     Places,

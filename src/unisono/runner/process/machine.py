@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from unisono.runner.containers import EndedRun, RunningRun, RunState, UnknownRun
 from unisono.runner.logs import LogFolder
 from unisono.runner.process import exec_socket, shim
 from unisono.runner.process.disk import Disk, Exit, State
@@ -29,7 +30,6 @@ from unisono.runner.process.launch import HostSetup, Plan, Record
 from unisono.runner.process.mounts import Volume
 from unisono.runner.process.probes import Check
 from unisono.runner.process.process_tree import said_in_environment, start_of
-from unisono.runner.process.runs import EndedRun, RunningRun, RunState, UnknownRun
 
 # Where the system cannot tell us that a process ended, we look this often.
 _POLL_SECONDS = 0.2

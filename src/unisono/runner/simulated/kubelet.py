@@ -8,7 +8,8 @@ it is read; thousands of pods that start at once touch no disk.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+import shlex
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +22,23 @@ from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.runner.addresses import Addresses
-from unisono.runner.containers import Containers, matches_status, read
-from unisono.runner.logs import Logs, NoLogs
+from unisono.runner.containers import (
+    Container,
+    Containers,
+    Running,
+    Terminated,
+    Waiting,
+    matches_status,
+    read,
+)
+from unisono.runner.logs import Logs, NoLogs, stamped
 from unisono.runner.run_mode import RunMode, is_our_node, run_mode_of
-from unisono.runner.simulated.lifecycle import NextStatus, PodLifecycle
-from unisono.runner.simulated.log_lines import full_logs, new_lines
-from unisono.runner.simulated.script import attempts_before, counts_attempts
+from unisono.runner.simulated.script import (
+    NextStatus,
+    PodLifecycle,
+    attempts_before,
+    counts_attempts,
+)
 from unisono.runner.status import (
     TERMINAL,
     PodAddress,
@@ -159,7 +171,7 @@ class SimulatedKubelet:
             return  # real processes write themselves
         memory.is_read = memory.may_have_files = True
         place = (memory.namespace, memory.uid)
-        for one in full_logs(pod, _sharpened(memory.containers, read(pod))):
+        for one in _full_logs(pod, _sharpened(memory.containers, read(pod))):
             self._logs.rewrite(*place, one.container, one.lines, one.previous)
 
     # ---- what is to be ------------------------------------------------------------------------
@@ -225,7 +237,7 @@ class SimulatedKubelet:
         """Write the new log lines of the containers."""
         metadata = pod["metadata"]
         place = (metadata.get("namespace", ""), metadata["uid"])
-        for tale in new_lines(pod, before, after, now):
+        for tale in _new_lines(pod, before, after, now):
             if tale.begins:
                 self._logs.begin(*place, tale.container, is_restart=tale.is_restart)
             self._logs.append(*place, tale.container, tale.lines)
@@ -275,3 +287,95 @@ def _attempts(pod: Json, view: View) -> int:
 def _sharpened(exact: Containers | None, stored: Containers) -> Containers:
     """Return the exact times if they tell the same story as the stored ones."""
     return exact if exact is not None and matches_status(exact, stored) else stored
+
+
+# ---- logs ----------------------------------------------------------------------------------------
+#
+# The log of a simulated container: that it began, what it would do, how it ended.
+#
+# All of it follows from its status, so it is written only once it is read: whole at first
+# (`_full_logs`), then line by line (`_new_lines`).
+
+# Scripts in manifests may be long, and there are thousands of pods.
+_LONGEST_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _NewLines:
+    """Lines of one container."""
+
+    container: str
+    lines: str
+    begins: bool  # a run begins
+    is_restart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _FullLog:
+    """The whole log of a container: its last run, and the one before."""
+
+    container: str
+    lines: str
+    previous: str  # empty if there was none, or it is unknown
+
+
+def _full_logs(pod: Json, containers: Containers) -> Iterator[_FullLog]:
+    """Yield the logs of the containers until now; those that never ran have none."""
+    for one in containers:
+        if isinstance(one.state, Waiting):
+            if one.last is not None:  # as a kubelet does, it answers with the last run for both
+                lines = _run(pod, one.name, one.restarts, one.last)
+                yield _FullLog(one.name, lines, lines)
+            continue
+        before = _run(pod, one.name, one.restarts - 1, one.last) if one.last is not None else ""
+        yield _FullLog(one.name, _run(pod, one.name, one.restarts, one.state), before)
+
+
+def _new_lines(pod: Json, before: Containers, after: Containers, now: float) -> Iterator[_NewLines]:
+    """Yield the lines that containers log between two states."""
+    for new in after:
+        old = before.get(new.name)
+        if new is old:
+            continue
+        begins = _run_number(new) > _run_number(old)
+        lines = ""
+        if begins:
+            if _run_number(new) > 1 and new.last is not None and old.last != new.last:
+                # It ended and began again at once; the end is the previous log's last line.
+                yield _NewLines(new.name, _end(new.last), begins=False, is_restart=False)
+            since = new.state.since if isinstance(new.state, Running | Terminated) else now
+            lines = _beginning(pod, new.name, new.restarts, since)
+        elif isinstance(old.state, Running) and new.last_end is not None:
+            lines = _end(new.last_end)
+        if begins and isinstance(new.state, Terminated):
+            lines += _end(new.state)
+        if lines:
+            yield _NewLines(new.name, lines, begins, is_restart=new.restarts > 0)
+
+
+def _run_number(container: Container) -> int:
+    """Count the runs of a container, the present one included."""
+    has_run = isinstance(container.state, Running | Terminated) or container.last is not None
+    return container.restarts + 1 if has_run else 0
+
+
+def _run(pod: Json, container: str, number: int, state: Running | Terminated) -> str:
+    end = _end(state) if isinstance(state, Terminated) else ""
+    return _beginning(pod, container, number, state.since) + end
+
+
+def _beginning(pod: Json, container: str, restarts: int, since: float) -> str:
+    specs = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
+    spec = next(one for one in specs if one["name"] == container)
+    words = [*(spec.get("command") or ()), *(spec.get("args") or ())]
+    line = shlex.join(map(str, words)).replace("\n", " ") or f"the command of {spec.get('image')}"
+    again = f", restart {restarts}" if restarts else ""
+    return stamped(
+        since, f"simulated on {pod['spec'].get('nodeName')}{again}: {line[:_LONGEST_LINE]}"
+    )
+
+
+def _end(ended: Terminated) -> str:
+    return stamped(
+        ended.at, f"ended after {ended.at - ended.since:g} s with exit code {ended.code}"
+    )

@@ -32,12 +32,10 @@ from unisono.kube.requests.priority_lanes import Lanes
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses
-from unisono.runner.gpu_faults import GpuFaults
 from unisono.runner.logs import LogFolder
 from unisono.runner.run_mode import RunMode
+from unisono.runner.simulated.agents import GpuFaults, TrainingProgress, Usage
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
-from unisono.runner.simulated.training_progress import TrainingProgress
-from unisono.runner.usage import Usage
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
 from unisono.runtime.ids import chance, new_uid

@@ -1,4 +1,4 @@
-"""Simulated training reports its steps, and a slow GPU holds its gang up."""
+"""Simulated agents: training reports its steps, a slow GPU holds its gang up, usage is invented."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from tests.runner.simulated_world import node as simulated_node
+from tests.runner.simulated_world import pod, simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
@@ -14,8 +16,8 @@ from unisono.control.assembly import Assembly, embedded
 from unisono.control.health.progress import Progress, progress_of
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
+from unisono.runner.simulated.agents import TrainingProgress, Usage
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
-from unisono.runner.simulated.training_progress import TrainingProgress
 
 Json = dict[str, Any]
 SAYS = {"step-seconds": "2", "checkpoint-steps": "10"}
@@ -86,3 +88,31 @@ def test_pods_without_step_seconds_report_no_progress() -> None:
         assert new_lines(world) == {}
 
     play(story)
+
+
+# ---- usage ---------------------------------------------------------------------------------------
+
+
+def test_usage_is_a_part_of_requests() -> None:
+    world = simulated_world()
+
+    async def run() -> None:
+        async with world.running():
+            asks = {"requests": {"cpu": "2", "memory": "4Gi"}}
+            busy = {"name": "main", "image": "x", "resources": asks, "command": ["sleep", "9"]}
+            await world.create(simulated_node(), pod("idle", command=["sleep", "9"]))
+            await world.create(
+                pod("busy", containers=[busy]), pod("done", says={"run-seconds": "0"})
+            )
+            await world.settle()
+            usage = Usage(world.view, world.clock.now)
+            used = {one["metadata"]["name"]: one["containers"][0]["usage"] for one in usage("pods")}
+            assert sorted(used) == ["busy", "idle"]
+            assert 1000 <= int(used["busy"]["cpu"].removesuffix("m")) <= 1800
+            assert used["idle"] == {"cpu": "5m", "memory": "16384Ki"}
+            (whole,) = usage("nodes")
+            total = int(used["busy"]["cpu"].removesuffix("m")) + 5 + 250
+            assert whole["usage"]["cpu"] == f"{total}m"
+            assert usage("pods") == usage("pods")
+
+    asyncio.run(run())

@@ -33,9 +33,9 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import keys
 from unisono.provision.claims import pool_name
-from unisono.provision.lifecycle.budgets import allowed
-from unisono.provision.lifecycle.occupancy import NEVER, only_user_of, stays_for
-from unisono.provision.requests.objects import run_seconds
+from unisono.provision.disruption_budgets import allowed
+from unisono.provision.occupancy import NEVER, only_user_of, stays_for
+from unisono.provision.request_objects import run_seconds
 
 # Of a machine for an hour; what costs more is a slip of the finger.
 _HIGHEST_PRICE = 1e9

@@ -26,10 +26,9 @@ from unisono.kinds.policy.provisioning import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import keys
-from unisono.provision.claims import node_name, pool_name, state_of
-from unisono.provision.drift import drift_of, with_drift
-from unisono.provision.lifecycle.budgets import Reason, allowed, is_going, most
-from unisono.provision.lifecycle.occupancy import (
+from unisono.provision.claims import drift_of, node_name, pool_name, state_of, with_drift
+from unisono.provision.disruption_budgets import Reason, allowed, is_going, most
+from unisono.provision.occupancy import (
     NEVER,
     ends_at,
     expires_at,

@@ -1,1 +1,0 @@
-"""Machines that are nodes: held, in use, idle, drained, given back."""

@@ -1,1 +1,0 @@
-"""Kueue's admission check for nodes: ProvisioningRequests, and their fulfilment."""
