@@ -16,7 +16,6 @@ from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run
 from unisono.engine.model import diagnosis as causes
 from unisono.engine.model import explanation as facts
-from unisono.engine.model.dependency import Result
 from unisono.engine.model.multifactor import Limits, MultifactorRules
 from unisono.engine.model.names import FlavorName, Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.node import Node, Topology
@@ -29,7 +28,7 @@ from unisono.engine.model.queue import (
 )
 from unisono.engine.model.selection import LabelSelector, Toleration
 from unisono.engine.model.snapshot import AdmissionCheck, Snapshot
-from unisono.engine.model.workload import CheckState, PodSet, TopologyRequest, Workload
+from unisono.engine.model.workload import CheckState, PodSet, Result, TopologyRequest, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 

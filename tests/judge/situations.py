@@ -15,7 +15,6 @@ import msgspec
 
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run, one_cycle
-from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.multifactor import (
     Association,
     Limits,
@@ -68,7 +67,7 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
-from unisono.engine.model.workload import PodSet, TopologyRequest, Workload
+from unisono.engine.model.workload import Dependency, PodSet, TopologyRequest, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot

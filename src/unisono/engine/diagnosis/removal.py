@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from unisono.engine.model import explanation as facts
-from unisono.engine.model.dependency import Result
 from unisono.engine.model.diagnosis import (
     Ahead,
     Cause,
@@ -46,6 +45,7 @@ from unisono.engine.model.workload import (
     AdmittedWorkload,
     CheckState,
     PodSet,
+    Result,
     TopologyRequest,
     Workload,
 )
