@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.control.stories import told
-from tests.faults.jobs import SORTS, Gang, Wish
+from tests.faults.jobs import JOB_KINDS, Gang, Wish
 from tests.support.control_objects import GPU, KUEUE, job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
@@ -17,13 +17,13 @@ from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
 # What a user makes as one object; the others are pods and perhaps their group.
-JOBS = tuple(sort for sort in SORTS if sort not in ("podgroup", "kueuegroup"))
+JOBS = tuple(sort for sort in JOB_KINDS if sort not in ("podgroup", "kueuegroup"))
 SECONDS = 20
 
 
 def gang(sort: str, name: str = "zeta", seconds: int = SECONDS) -> Gang:
     """Return a gang of two pods with a GPU each."""
-    return SORTS[sort](
+    return JOB_KINDS[sort](
         Wish(
             name=name,
             pods=2,

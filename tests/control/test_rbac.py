@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.jobs import SORTS, Wish, batch
+from tests.faults.jobs import JOB_KINDS, Wish, batch
 from tests.faults.sweep import surroundings
 from tests.support.control_world import HOME, World, needed
 from unisono.cli.install.manifests import Wanted, objects, role_name
@@ -192,7 +192,7 @@ _RUN_BY = {
 
 
 def test_every_kind_of_gang_is_lived_through() -> None:
-    assert {*_RUN_BY} | {"mpijob"} == {*SORTS}  # which needs keys: see below
+    assert {*_RUN_BY} | {"mpijob"} == {*JOB_KINDS}  # which needs keys: see below
 
 
 @pytest.mark.slow
@@ -207,7 +207,7 @@ def test_a_gang_lives_and_ends_with_exactly_the_installed_roles(sort: str) -> No
         urgent = Wish(
             name="urgent", pods=2, gpus=4, seconds=5, queue="lq", priority="high", fails_once=False
         )
-        gang = SORTS[sort](wish)
+        gang = JOB_KINDS[sort](wish)
         async with real_cluster(*_RUN_BY[sort]).running() as world:
             await world.create(*surroundings(), *gang.objects)
             await world.pass_time(15)
@@ -236,7 +236,7 @@ def test_without_an_operators_role_its_first_pod_is_refused() -> None:
         world = real_cluster("ray")
         world._installed = installed()
         async with world.running():
-            await world.create(*surroundings(), *SORTS["raycluster"](wish).objects)
+            await world.create(*surroundings(), *JOB_KINDS["raycluster"](wish).objects)
             with pytest.raises(AssertionError, match=r"raycluster: .* is forbidden"):
                 await world.pass_time(30)
 
@@ -262,13 +262,13 @@ def test_keys_of_mpi_jobs_need_the_role_that_is_bound_by_hand(is_bound: bool) ->
     async def main() -> None:
         async with real_cluster("kubeflow").running() as world:
             await world.create(*surroundings(), *([binding] if is_bound else []))
-            await world.create(*SORTS["mpijob"](wish).objects)
+            await world.create(*JOB_KINDS["mpijob"](wish).objects)
             if not is_bound:
                 with pytest.raises(AssertionError, match='cannot create resource "secrets"'):
                     await world.pass_time(30)
                 return
             await world.pass_time(120)
-            assert SORTS["mpijob"](wish).end(world.get(SORTS["mpijob"](wish).kind, "it"))
+            assert JOB_KINDS["mpijob"](wish).end(world.get(JOB_KINDS["mpijob"](wish).kind, "it"))
 
     asyncio.run(main())
 

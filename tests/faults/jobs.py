@@ -244,7 +244,7 @@ def _bare_pods(wish: Wish, labels: dict[str, str], says: dict[str, str]) -> list
     ]
 
 
-SORTS: Mapping[str, Callable[[Wish], Gang]] = {
+JOB_KINDS: Mapping[str, Callable[[Wish], Gang]] = {
     "job": batch,
     "jobset": jobset,
     "trainjob": trainjob,

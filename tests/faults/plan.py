@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.fault_rates import FaultRates
-from tests.faults.jobs import NEEDS_QUEUE, SORTS, Gang, Wish
+from tests.faults.jobs import JOB_KINDS, NEEDS_QUEUE, Gang, Wish
 from tests.support.control_objects import GPU, KUEUE, node, priority
 
 Json = dict[str, Any]
@@ -123,7 +123,7 @@ def _gangs(
     """Draw gangs, each of which could run if it had the cluster to itself."""
     found = []
     for number in range(chance.randint(3, 6)):
-        sort = chance.choice(tuple(SORTS))
+        sort = chance.choice(tuple(JOB_KINDS))
         queue = chance.choice(queues)
         gpus = chance.choice((1, 2, 4))
         room = min(queue.gpus // gpus, sum(gpus_ // gpus for gpus_ in capacity))
@@ -137,7 +137,7 @@ def _gangs(
             priority=chance.choice(("", "", *PRIORITIES)),
             fails_once=chance.random() < 0.2,
         )
-        found.append((chance.uniform(0.0, TROUBLE_S / 2), SORTS[sort](wish)))
+        found.append((chance.uniform(0.0, TROUBLE_S / 2), JOB_KINDS[sort](wish)))
     return sorted(found, key=lambda pair: pair[0])
 
 

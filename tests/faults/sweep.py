@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from tests.faults.cluster import Cluster
 from tests.faults.disturbances import Disturbances
-from tests.faults.jobs import SORTS, Wish, batch
+from tests.faults.jobs import JOB_KINDS, Wish, batch
 from tests.faults.process import Call
 from tests.faults.run import Json, Outcome, play
 from tests.support.control_objects import GPU, KUEUE, node, priority
@@ -69,7 +69,7 @@ def live(sort: str, at: int, *, after: bool) -> Outcome:
     )
 
     async def story(people: Disturbances) -> None:
-        await people.submit(SORTS[sort](wish))
+        await people.submit(JOB_KINDS[sort](wish))
         await cluster.pass_time(15.0)
         await people.submit(batch(urgent))
         await cluster.pass_time(60.0)
@@ -94,7 +94,7 @@ def sweep(sort: str, *, after: bool) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Sweep the kinds named, or all; or tell of one point."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.sweep")
-    parser.add_argument("kinds", nargs="*", choices=[*SORTS, []], metavar="KIND")
+    parser.add_argument("kinds", nargs="*", choices=[*JOB_KINDS, []], metavar="KIND")
     parser.add_argument("--at", type=int, help="die at this write only, and tell everything")
     parser.add_argument("--after", action="store_true", help="die after it instead of before")
     asked = parser.parse_args(arguments)
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"BROKEN: {outcome.broken}" if outcome.broken else "all is well")
         return 1 if outcome.broken else 0
     whole = 0
-    for sort in asked.kinds or SORTS:
+    for sort in asked.kinds or JOB_KINDS:
         points = sum(sweep(sort, after=after) for after in (False, True))
         whole += points
         print(f"{sort:12} {points:5} points", flush=True)

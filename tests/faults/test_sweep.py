@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.jobs import SORTS
+from tests.faults.jobs import JOB_KINDS
 from tests.faults.sweep import live, sweep
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("sort", JOB_KINDS)
 def test_a_death_at_every_write(
     sort: str, after: bool, record_property: Callable[[str, object], None]
 ) -> None:
@@ -21,7 +21,7 @@ def test_a_death_at_every_write(
     assert points > 40
 
 
-@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("sort", JOB_KINDS)
 def test_a_whole_life(sort: str) -> None:
     outcome = live(sort, at=0, after=False)
     assert not outcome.broken, outcome.story

@@ -13,9 +13,9 @@ from typing import Any
 
 from tests.control.job_kinds.test_kubeflow import kubeflow_job, replica
 from tests.control.training_world import job_set, replicated, train_job
-from tests.faults.jobs import SORTS, Wish
+from tests.faults.jobs import JOB_KINDS, Wish
 from tests.support.control_objects import job
-from unisono.control.job_kinds.kubeflow import SORTS as KUBEFLOW
+from unisono.control.job_kinds.kubeflow import JOB_KINDS as KUBEFLOW
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.shapes.shape import Shape
 
@@ -130,19 +130,19 @@ def _parts(**fields: Any) -> Callable[[], Json]:
 
 
 def _gang(sort: str) -> Callable[[], Json]:
-    return lambda: copy.deepcopy(SORTS[sort](_WISH).objects[0])
+    return lambda: copy.deepcopy(JOB_KINDS[sort](_WISH).objects[0])
 
 
 def _ray_cluster() -> Json:
     """Return what a Ray cluster is made of; the older version wants all of it written out."""
-    spec: Json = copy.deepcopy(SORTS["raycluster"](_WISH).objects[0]["spec"])
+    spec: Json = copy.deepcopy(JOB_KINDS["raycluster"](_WISH).objects[0]["spec"])
     for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
         group["rayStartParams"] = {}
     return spec
 
 
 def _ray_job() -> Json:
-    spec = copy.deepcopy(SORTS["rayjob"](_WISH).objects[0]["spec"])
+    spec = copy.deepcopy(JOB_KINDS["rayjob"](_WISH).objects[0]["spec"])
     return {**spec, "rayClusterSpec": _ray_cluster()}
 
 

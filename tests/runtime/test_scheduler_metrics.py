@@ -12,7 +12,7 @@ from unisono.control.assembly import embedded
 from unisono.control.reconciling.workers import Crashes
 from unisono.engine.cycle import plan
 from unisono.monitor.metrics.registry import MetricsRegistry
-from unisono.runtime.scheduler_metrics import Timed, figures_of
+from unisono.runtime.scheduler_metrics import Timed, metrics_of
 
 RACK = "example.com/rack"
 
@@ -35,7 +35,7 @@ def values(figures: MetricsRegistry, name: str, suffix: str = "") -> dict[tuple[
 
 
 def measured(world: World, timed: Timed) -> MetricsRegistry:
-    return figures_of(world.view, world.driver, timed, Crashes(), mode="test")
+    return metrics_of(world.view, world.driver, timed, Crashes(), mode="test")
 
 
 def test_a_gang_that_starts_and_one_that_does_not_fit() -> None:

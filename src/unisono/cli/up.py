@@ -204,7 +204,7 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
         with contextlib.suppress(InstanceError):  # of a full disk, which is told of below
             # The address of a process that was killed is no address of this one.
             instance.remember(pid=os.getpid(), port=instance.remembered().get("port"))
-            instance.door.unlink(missing_ok=True)
+            instance.socket.unlink(missing_ok=True)
         policy = chosen_policy(instance, path_of(arguments.policy) if arguments.policy else None)
         is_first = not instance.database.exists()
         shape = "none" if arguments.nodes is None and arguments.pools else arguments.nodes

@@ -140,8 +140,8 @@ def listed(
 def _queue(workload: Json, behind: dict[tuple[str, str], str]) -> str:
     """Return the ClusterQueue that a workload holds quota of or waits for; empty if none."""
     admission = (workload.get("status") or {}).get("admission") or {}
-    door = (workload["metadata"]["namespace"], workload["spec"].get("queueName", ""))
-    return str(admission.get("clusterQueue") or behind.get(door, ""))
+    lq = (workload["metadata"]["namespace"], workload["spec"].get("queueName", ""))
+    return str(admission.get("clusterQueue") or behind.get(lq, ""))
 
 
 def _row(workload: Json, queue: str, places: dict[str, int]) -> Json:

@@ -131,7 +131,7 @@ KINDS: Sequence[Kind] = (
     names.WORKLOAD_PRIORITY_CLASS,
     names.VOLCANO_QUEUE,
     names.HYPER_NODE,
-    *(sort.kind for sort in kubeflow.SORTS),
+    *(job_kind.kind for job_kind in kubeflow.JOB_KINDS),
     ray.CLUSTER,
     ray.JOB,
     volcano.JOB,
@@ -152,7 +152,7 @@ ALWAYS_QUEUED: Mapping[Kind, Callable[[Json], str]] = {
     ray.CLUSTER: lambda job: "",
     ray.JOB: lambda job: "",
     slurm.JOB: lambda job: "",
-    **{sort.kind: lambda job: "" for sort in kubeflow.SORTS},
+    **{job_kind.kind: lambda job: "" for job_kind in kubeflow.JOB_KINDS},
     **{kind: lambda group: "" for kind in GROUPS},
     volcano.POD_GROUP: lambda group: next(iter(queue_of_group(group))),
 }
@@ -285,7 +285,7 @@ def _assembled(
         *((VolcanoJobs(),) if runs_volcano else ()),  # there is no way to hold Volcano's own back
         RayClusters(),
         RayJobs(),
-        *(KubeflowJobs(sort) for sort in kubeflow.SORTS),
+        *(KubeflowJobs(job_kind) for job_kind in kubeflow.JOB_KINDS),
         SlurmJobs(),
     )
     job_kinds = frozenset(adapter.kind for adapter in adapters)
@@ -317,7 +317,7 @@ def _assembled(
         "trainer": (TrainJobOperator(queues), RuntimesInUse()),
         "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
-        "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
+        "kubeflow": tuple(KubeflowOperator(job_kind, queues) for job_kind in kubeflow.JOB_KINDS),
         "slurm": (
             # Asked for each time: the scheduler may have built its state anew.
             SlurmJobOperator(queues, lambda key: account_and_qos(scheduler.state, key)),

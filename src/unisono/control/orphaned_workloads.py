@@ -79,7 +79,7 @@ class Owners:
     def __init__(self, kinds: Collection[Kind]) -> None:
         """Take the kinds of jobs, and of groups of pods, whose Workloads are made by us."""
         self.kinds = tuple(kinds)
-        self._by_sort = {(_group(kind), kind.kind): kind for kind in kinds}
+        self._by_group_and_kind = {(_group(kind), kind.kind): kind for kind in kinds}
 
     def of(self, workload: Json) -> Ownership:
         """Return the owner of a Workload, or why there is none."""
@@ -93,9 +93,9 @@ class Owners:
             return Owner(gang.kind, gang.name, uid) if gang.kind in self.kinds else "foreign"
         references = metadata.get("ownerReferences") or ()
         for one in references:
-            sort = (one["apiVersion"].rpartition("/")[0], one["kind"])
-            if one.get("controller") and sort in self._by_sort:
-                return Owner(self._by_sort[sort], one["name"], one["uid"])
+            group_and_kind = (one["apiVersion"].rpartition("/")[0], one["kind"])
+            if one.get("controller") and group_and_kind in self._by_group_and_kind:
+                return Owner(self._by_group_and_kind[group_and_kind], one["name"], one["uid"])
         if references:
             return "foreign"
         if not uid:

@@ -67,7 +67,11 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         **_queued(ray.CLUSTER),
         **_queued(ray.JOB),
         **_queued(slurm.JOB),
-        **{name: row for sort in kubeflow.SORTS for name, row in _queued(sort.kind).items()},
+        **{
+            name: row
+            for job_kind in kubeflow.JOB_KINDS
+            for name, row in _queued(job_kind.kind).items()
+        },
         "pod-gangs": {
             names.WORKLOAD: _WORKLOAD,
             names.POD: "patch delete status owner",
@@ -142,13 +146,13 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         },
     },
     "kubeflow": {
-        sort.kind.kind.lower(): {
-            sort.kind: "patch delete status owner",
+        job_kind.kind.kind.lower(): {
+            job_kind.kind: "patch delete status owner",
             names.POD: "create delete",
             names.SERVICE: "create",
-            **({names.CONFIG_MAP: "create"} if sort is kubeflow.MPI else {}),
+            **({names.CONFIG_MAP: "create"} if job_kind is kubeflow.MPI else {}),
         }
-        for sort in kubeflow.SORTS
+        for job_kind in kubeflow.JOB_KINDS
     },
     "slurm": {
         "slurmjob": {

@@ -97,7 +97,7 @@ class ClusterCache:
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[WorkloadChange], None]] = []
         self.on_pod: list[Callable[[PodChange], None]] = []
-        self.unreadable = 0  # objects that could not be read; the figures go on without them
+        self.unreadable = 0  # objects that could not be read; the metrics go on without them
         self.on_unreadable: Callable[[str, Exception], None] = lambda what, why: None
         # By uid: one object may follow another of the same name.
         self._heard: dict[Kind, dict[str, tuple[Raw | None, Raw | None]]] = {
@@ -122,7 +122,7 @@ class ClusterCache:
                 for old, new in of_kind.values():
                     try:
                         self._read(kind, old, new)
-                    except Exception as mistake:  # noqa: BLE001 (figures must not end a cluster)
+                    except Exception as mistake:  # noqa: BLE001 (metrics must not end a cluster)
                         self.unreadable += 1
                         self.on_unreadable(_named(kind, new if new is not None else old), mistake)
 

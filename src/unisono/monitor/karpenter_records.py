@@ -1,4 +1,4 @@
-"""The little of node pools and machines that are bought which figures need.
+"""What metrics need to know of NodePools and NodeClaims.
 
 Names of labels and annotations are those that provisioning writes; this package is below it.
 """

@@ -66,7 +66,7 @@ class Instance:
         return self.directory / "kubeconfig"
 
     @property
-    def door(self) -> Path:
+    def socket(self) -> Path:
         """Where programs of this machine reach it."""
         return self.directory / SOCKET_NAME
 

@@ -37,7 +37,7 @@ from unisono.provision.offerings import OfferingsReader, refusals
 from unisono.runtime.clock import seconds_now
 
 
-def figures_of(
+def metrics_of(
     view: View,
     driver: Driver,
     timed: Timed,
@@ -46,14 +46,14 @@ def figures_of(
     mode: str,
     compat: Collection[Compat] = (),
 ) -> MetricsRegistry:
-    """Return figures that follow a cluster from now on."""
-    figures = _following(view, driver, timed, crashes, mode=mode, compat=compat)
-    for _ in _filling(figures, view):
+    """Return metrics that follow a cluster from now on."""
+    registry = _following(view, driver, timed, crashes, mode=mode, compat=compat)
+    for _ in _filling(registry, view):
         pass
-    return figures
+    return registry
 
 
-async def figures_by_turns(
+async def metrics_in_steps(
     view: View,
     driver: Driver,
     timed: Timed,
@@ -67,10 +67,10 @@ async def figures_by_turns(
 
     The namespace `home` holds the records of unavailable machine types.
     """
-    figures = _following(view, driver, timed, crashes, mode=mode, since=since, home=home)
-    for _ in _filling(figures, view):
+    registry = _following(view, driver, timed, crashes, mode=mode, since=since, home=home)
+    for _ in _filling(registry, view):
         await asyncio.sleep(0)
-    return figures
+    return registry
 
 
 def _following(
@@ -84,7 +84,7 @@ def _following(
     since: float | None = None,
     home: str = SYSTEM,
 ) -> MetricsRegistry:
-    figures = MetricsRegistry(
+    registry = MetricsRegistry(
         clock=seconds_now,
         version=__version__,
         mode=mode,
@@ -92,27 +92,27 @@ def _following(
         price=catalogue_price,
         since=since,
     )
-    cache = figures.cache
+    cache = registry.cache
 
     def heard(kind: Kind, difference: Difference) -> None:
         cache.observe(kind, difference.old, difference.new)
-        figures.provisioning.observe(kind, difference.old, difference.new)
+        registry.provisioning.observe(kind, difference.old, difference.new)
 
     driver.listeners.append(heard)
     if view.has(NODE_CLAIM):
-        figures.provisioning.offerings = lambda: tuple(_offerings(view, home))
-    figures.provisioning.most_usd_hour = lambda: timed.most_usd_hour
-    timed.cycles, timed.placements = figures.cycles, figures.placement.placements
+        registry.provisioning.offerings = lambda: tuple(_offerings(view, home))
+    registry.provisioning.most_usd_hour = lambda: timed.most_usd_hour
+    timed.cycles, timed.placements = registry.cycles, registry.placement.placements
     driver.on_attended = timed.attended
-    figures.placement.largest = lambda: largest_gangs(timed.state)
-    figures.placement.cached = lambda: _cached(timed.state)
+    registry.placement.largest = lambda: largest_gangs(timed.state)
+    registry.placement.cached = lambda: _cached(timed.state)
     scheduler, gangs = driver.controllers.get("scheduler"), driver.controllers.get("gangs")
     if isinstance(scheduler, Scheduler):
         scheduler.estimates.works_out = timed.estimates
-        figures.health = lambda: _health(scheduler, crashes)
+        registry.health = lambda: _health(scheduler, crashes)
     if isinstance(gangs, GangController):
-        figures.placement.rollbacks = lambda: gangs.rollbacks
-    return figures
+        registry.placement.rollbacks = lambda: gangs.rollbacks
+    return registry
 
 
 def _health(scheduler: Scheduler, crashes: Crashes) -> SchedulerHealth:
@@ -138,14 +138,14 @@ def _cached(state: ClusterState | None) -> tuple[int, int]:
     return placement_of(state).hits_and_misses
 
 
-def _filling(figures: MetricsRegistry, view: View) -> Iterator[None]:
+def _filling(registry: MetricsRegistry, view: View) -> Iterator[None]:
     """Read what is there already, as it is when its turn comes; yield now and then."""
     for kind in FOLLOWED:
         keys = view.keys(kind) if view.has(kind) else []
         for first in range(0, len(keys), MOST_TOLD):
             turn = keys[first : first + MOST_TOLD]
             some = (view.get(kind, one.name, one.namespace) for one in turn)
-            fill(figures.cache, kind, (one for one in some if one is not None))
+            fill(registry.cache, kind, (one for one in some if one is not None))
             yield
 
 

@@ -19,7 +19,7 @@ from tests.control.stories import (
     told,
 )
 from tests.support.control_world import World
-from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort
+from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, JobKind
 from unisono.control.names import CLUSTER_QUEUE, CONFIG_MAP, POD, SECRET, SERVICE
 
 Json = dict[str, Any]
@@ -42,7 +42,12 @@ def replica(count: int = 1, *, gpus: int = 1, policy: str = "OnFailure", **says:
 
 
 def kubeflow_job(
-    sort: Sort, replicas: Json, *, labels: Json | None = None, run: Json | None = None, **spec: Any
+    sort: JobKind,
+    replicas: Json,
+    *,
+    labels: Json | None = None,
+    run: Json | None = None,
+    **spec: Any,
 ) -> Json:
     """Return a job `j`."""
     return {
@@ -59,7 +64,7 @@ def torch(master: Json | None = None, worker: Json | None = None, **more: Any) -
     return kubeflow_job(PYTORCH, made, **more)
 
 
-def state(world: World, sort: Sort = PYTORCH) -> str:
+def state(world: World, sort: JobKind = PYTORCH) -> str:
     """Return what `kubectl get` shows."""
     return str(world.get(sort.kind, "j")["status"]["conditions"][-1]["type"])
 

@@ -146,7 +146,7 @@ def test_nothing_is_missed_while_a_file_cannot_be_read() -> None:
 # ---- queues that nobody wrote --------------------------------------------------------------------
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n0}\n"
-UNLIMITED_DOOR = "team/unisono.dev-unlimited"
+UNLIMITED_LOCAL_QUEUE = "team/unisono.dev-unlimited"
 
 
 def volcano_queue(name: str, spec: str = "", status: str = "") -> str:
@@ -186,10 +186,10 @@ GROUPS = {
 @pytest.mark.parametrize("name", GROUPS)
 def test_with_nodes_a_gang_needs_no_queue(name: str) -> None:
     made = sound(NODE, *GROUPS[name])
-    assert queued(made) == {"team/podgroup-g": UNLIMITED_DOOR}
+    assert queued(made) == {"team/podgroup-g": UNLIMITED_LOCAL_QUEUE}
     assert made.snapshot.queues == (UNLIMITED,)
     assert made.snapshot.local_queues == (
-        LocalQueue(key=LocalQueueKey(UNLIMITED_DOOR), queue=UNLIMITED.name),
+        LocalQueue(key=LocalQueueKey(UNLIMITED_LOCAL_QUEUE), queue=UNLIMITED.name),
     )
     assert not made.warnings
     assert not made.unmanaged
@@ -220,7 +220,7 @@ def test_there_is_a_door_for_every_namespace_in_use() -> None:
 )
 def test_a_pod_of_one_of_our_schedulers_needs_no_queue(scheduler: str) -> None:
     text = pod(f"schedulerName: {scheduler}, ")
-    assert queued(sound(NODE, text)) == {"team/pod-p": UNLIMITED_DOOR}
+    assert queued(sound(NODE, text)) == {"team/pod-p": UNLIMITED_LOCAL_QUEUE}
     without = sound(text)
     assert queued(without) == {}
     assert not without.unmanaged
@@ -238,8 +238,8 @@ def test_other_pods_are_nobodys_business(spec: str) -> None:
 def test_a_job_of_one_of_our_schedulers_needs_no_queue() -> None:
     ours = job().replace("restartPolicy", "schedulerName: unisono, restartPolicy")
     assert queued(sound(NODE, ours, volcano_job())) == {
-        "team/job-j": UNLIMITED_DOOR,
-        "team/job-v": UNLIMITED_DOOR,
+        "team/job-j": UNLIMITED_LOCAL_QUEUE,
+        "team/job-v": UNLIMITED_LOCAL_QUEUE,
     }
     assert sound(NODE, job()).unmanaged == ("team/job-j",)
     assert sound(ours).unmanaged == ("team/job-j",)
@@ -301,7 +301,7 @@ def test_pods_and_groups_name_volcano_queues_as_well() -> None:
 
 def test_a_volcano_queue_that_does_not_exist_has_no_limits() -> None:
     made = sound(NODE, volcano_job("gpu"))
-    assert queued(made) == {"team/job-v": UNLIMITED_DOOR}
+    assert queued(made) == {"team/job-v": UNLIMITED_LOCAL_QUEUE}
     assert [(one.code, one.path) for one in made.warnings] == [
         ("VolcanoQueueNotFound", "spec.queue")
     ]

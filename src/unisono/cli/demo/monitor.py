@@ -19,7 +19,7 @@ from unisono.kube.form import Json
 from unisono.monitor.gpu_faults import ANNOTATION, Fault, text_of
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.embedded.monitoring import exporter_of
-from unisono.runtime.scheduler_metrics import Timed, figures_of
+from unisono.runtime.scheduler_metrics import Timed, metrics_of
 
 _LINE = re.compile(r'^(DCGM_\w+)\{gpu="(\d+)".*?Hostname="([^"]+)".*\} (\S+)$', re.MULTILINE)
 _SHOWN = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE")
@@ -30,7 +30,7 @@ async def tell() -> None:
     """Tell it."""
     async with stage("GPU metrics, and a broken GPU", "4xp5.48xlarge") as on:
         view, driver = on.at_work.view, on.at_work.driver
-        exporter = exporter_of(figures_of(view, driver, Timed(plan), Crashes(), mode="demo"))
+        exporter = exporter_of(metrics_of(view, driver, Timed(plan), Crashes(), mode="demo"))
         on.say(
             "Every simulated GPU has the telemetry of NVIDIA's dcgm-exporter. One job trains on "
             "all GPUs of a node; another holds a node and idles."

@@ -12,7 +12,7 @@ from unisono.control.admission.record import VOLCANO_LOCAL_QUEUE
 from unisono.control.assembly import INDEXES
 from unisono.control.view import KindStore, View
 from unisono.engine.model.provisioning import Market
-from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.form import Json
@@ -97,8 +97,8 @@ def _is_implicit(workload: Json) -> bool:
 
     Only its pods count, then: they take room, and no quota.
     """
-    door = workload["spec"].get("queueName", "")
-    return bool(door == UNLIMITED_DOOR or door.startswith(VOLCANO_LOCAL_QUEUE))
+    lq = workload["spec"].get("queueName", "")
+    return bool(lq == UNLIMITED_LOCAL_QUEUE or lq.startswith(VOLCANO_LOCAL_QUEUE))
 
 
 def _is_other(pod: Json, aside: Collection[str]) -> bool:

@@ -170,15 +170,15 @@ async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Js
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
     try:  # positions depend on other namespaces, too
         workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
-        doors = (await client.list(LOCAL_QUEUE)).items
+        local_queues = (await client.list(LOCAL_QUEUE)).items
         queues = (await client.list(CLUSTER_QUEUE)).items
     except Forbidden:
         workloads = [*map(readable, (await client.list(WORKLOAD, place)).items)]
-        doors = (await client.list(LOCAL_QUEUE, place)).items
+        local_queues = (await client.list(LOCAL_QUEUE, place)).items
         queues = []
     rows = living_rows(
         workloads,
-        {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in doors},
+        {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in local_queues},
         {one["metadata"]["name"]: one for one in queues},
     )
     return [row for row in rows if place in ("", row["namespace"])]

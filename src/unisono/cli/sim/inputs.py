@@ -199,7 +199,7 @@ def add_renting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def terms_of(path: Path) -> ProvisioningRules:
+def provisioning_rules_of(path: Path) -> ProvisioningRules:
     """Return what can be bought by a file, how soon, and for how long machines stay."""
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode

@@ -257,7 +257,7 @@ class Ground:
 
 def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:
     """Return the cluster; with pools also, or only, machines that are bought."""
-    from unisono.cli.sim.inputs import BOUGHT, cluster_nodes, terms_of
+    from unisono.cli.sim.inputs import BOUGHT, cluster_nodes, provisioning_rules_of
     from unisono.engine.model.errors import InvalidManifest
 
     if arguments.pools is None:
@@ -269,7 +269,7 @@ def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:
     if arguments.ledger is not None:
         raise InvalidManifest("--ledger", "is of a cluster that there is; leave out --pools")
     base = cluster_nodes(arguments.base) if arguments.base else ()
-    bought = Ground(BOUGHT if arguments.nodes else "", base, terms_of(arguments.pools))
+    bought = Ground(BOUGHT if arguments.nodes else "", base, provisioning_rules_of(arguments.pools))
     if not arguments.nodes:
         return [bought]
     return [Ground("fixed", _nodes(arguments, trace)), bought]

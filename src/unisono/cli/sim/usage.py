@@ -51,7 +51,7 @@ def _rows(outcome: Outcome, nodes: tuple[Node, ...], now: int) -> Iterator[Row]:
     first = base + math.floor(min(submits, default=0.0))
     yield from _node_rows(nodes, first)
     yield from _queue_rows(outcome, nodes, first)
-    ran = _stretches(outcome, base, now)
+    ran = _segments(outcome, base, now)
     yield from _workload_rows(outcome, ran, base)
     yield from _pod_rows(outcome, base, now)
 
@@ -141,7 +141,7 @@ def _team(trace: Trace, row: int) -> str:
     return trace.groups[trace.group[row]] or trace.queues[trace.queue[row]] or "all"
 
 
-def _stretches(outcome: Outcome, base: int, now: int) -> dict[int, list[tuple[int, int]]]:
+def _segments(outcome: Outcome, base: int, now: int) -> dict[int, list[tuple[int, int]]]:
     """Return when each job ran until now; 0 is the end of what still runs."""
     found: dict[int, list[tuple[int, int]]] = {}
     ran = outcome.run_intervals

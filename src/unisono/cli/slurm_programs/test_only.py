@@ -79,9 +79,9 @@ def _without_quota(documents: list[Json]) -> None:
     whole = {"apiVersion": version, "kind": "ClusterQueue", "metadata": queue}
     documents.append({**whole, "spec": {"namespaceSelector": {}}})
     for space in spaces:
-        door = {"apiVersion": version, "kind": "LocalQueue"}
+        lq = {"apiVersion": version, "kind": "LocalQueue"}
         metadata = {**queue, "namespace": space}
-        documents.append({**door, "metadata": metadata, "spec": {"clusterQueue": NO_QUEUE}})
+        documents.append({**lq, "metadata": metadata, "spec": {"clusterQueue": NO_QUEUE}})
     policy = next((one for one in documents if one["kind"] == "Policy"), None)
     if policy is None:
         policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "unisono"}}

@@ -153,14 +153,14 @@ async def _rivals(client: Client, found: Found, namespace: str, name: str) -> li
     behind = found.local_queue["spec"]["clusterQueue"] if found.local_queue is not None else ""
     if behind:
         with _allowed():
-            doors = await client.list(LOCAL_QUEUE)
+            queues = await client.list(LOCAL_QUEUE)
             keys = {
                 (one["metadata"]["namespace"], one["metadata"]["name"])
-                for one in doors.items
+                for one in queues.items
                 if one["spec"]["clusterQueue"] == behind
             }
-            return [one for one in found.every if _door(one) in keys]
-    return [one for one in found.every if _door(one) == (namespace, name)]
+            return [one for one in found.every if _local_queue(one) in keys]
+    return [one for one in found.every if _local_queue(one) == (namespace, name)]
 
 
 async def _others(client: Client, found: Found, namespace: str) -> None:
@@ -204,7 +204,7 @@ async def _members(client: Client, obj: Json) -> list[Json]:
     return []
 
 
-def _door(workload: Json) -> tuple[str, str]:
+def _local_queue(workload: Json) -> tuple[str, str]:
     return workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
 
 

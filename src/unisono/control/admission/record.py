@@ -30,7 +30,7 @@ from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, W
 from unisono.kinds.digits import whole_number
 from unisono.kinds.quantity import format_amount
 from unisono.kinds.scalar import seconds_ms
-from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_LOCAL_QUEUE
 from unisono.kinds.times import TIME_MIN
 from unisono.kinds.volcano.queues import ANY_NODE
 
@@ -292,7 +292,7 @@ def written_queue(name: QueueName) -> str:
     ('volcano.default', 'team-a')
     """
     if name == UNLIMITED.name:
-        return UNLIMITED_DOOR
+        return UNLIMITED_LOCAL_QUEUE
     return name.replace(_VOLCANO, VOLCANO_LOCAL_QUEUE, 1) if name.startswith(_VOLCANO) else name
 
 
@@ -302,7 +302,7 @@ def read_queue(written: str, lq: str) -> QueueName:
     >>> read_queue("volcano.x", lq="volcano.x"), read_queue("volcano.x", lq="train")
     ('volcano/x', 'volcano.x')
     """
-    if written == UNLIMITED_DOOR:
+    if written == UNLIMITED_LOCAL_QUEUE:
         return UNLIMITED.name
     if written == lq and lq.startswith(VOLCANO_LOCAL_QUEUE):
         return QueueName(_VOLCANO + lq.removeprefix(VOLCANO_LOCAL_QUEUE))

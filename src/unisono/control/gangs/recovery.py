@@ -295,20 +295,20 @@ def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
     """Return what happened to a pod; None if it lives, or ended well."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     name, on = metadata["name"], pod["spec"].get("nodeName", "")
-    told_to_go = deleted_at(pod)
+    deleted = deleted_at(pod)
     ended = list(_ends(status))
     failed_at = min((at for at, _, _, _ in ended), default=0.0)
     has_failed = status.get("phase") == "Failed"
-    if not has_failed and told_to_go is None:
+    if not has_failed and deleted is None:
         return None
     if status.get("phase") == "Succeeded":
         return None
-    at = failed_at or told_to_go or _disrupted_at(status)
+    at = failed_at or deleted or _disrupted_at(status)
     infra = _node_trouble(status, on, node)
     if infra:
         message = f"pod {name}: {infra}"
         return Incident("infra", "NodeFailure", message, name, on, at)
-    by_itself = has_failed and (told_to_go is None or 0 < failed_at < told_to_go)
+    by_itself = has_failed and (deleted is None or 0 < failed_at < deleted)
     disruption = find(status.get("conditions"), "DisruptionTarget")
     if disruption is not None and disruption["status"] == "True":
         message = f"pod {name}: {disruption.get('message') or disruption['reason']}"
@@ -316,7 +316,7 @@ def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
             return Incident("hang", HANG, disruption["message"], name, on, at)
         return Incident("disruption", disruption["reason"], message, name, on, at)
     if not by_itself:
-        gone_at = told_to_go or at
+        gone_at = deleted or at
         return Incident("disruption", "PodDeleted", f"pod {name} was deleted", name, on, gone_at)
     return _own_failure(name, on, status, ended, at)
 

@@ -27,9 +27,9 @@ from unisono.kube.mapping import Kind
 
 SUSPECT = "unisono.dev/suspect"
 BY_INCIDENT = "incident-node"
-# So much of one sort of machine may be out at a time; one node always may.
+# Such a share of the nodes of one machine type may be out at a time; one node always may.
 _MOST_SHARE = 0.2
-_SORT = "node.kubernetes.io/instance-type"
+_MACHINE_TYPE = "node.kubernetes.io/instance-type"
 _SUSPICION_SECONDS = 3600.0
 _MOST_FAILED_JOBS = 2
 
@@ -118,12 +118,12 @@ def _away_since(node: Json) -> float | None:
 
 
 def _may_be_closed(node: Json, view: View) -> bool:
-    """Say whether one more node of its sort may be out: a bad rule must not empty a cluster."""
-    sort = (node["metadata"].get("labels") or {}).get(_SORT, "")
+    """Say whether one more node of its type may be out: a bad rule must not empty a cluster."""
+    machine_type = (node["metadata"].get("labels") or {}).get(_MACHINE_TYPE, "")
     others = [
         one
         for one in view.all(names.NODE)
-        if (one["metadata"].get("labels") or {}).get(_SORT, "") == sort
+        if (one["metadata"].get("labels") or {}).get(_MACHINE_TYPE, "") == machine_type
         and one["metadata"]["name"] != node["metadata"]["name"]
     ]
     out = sum(1 for one in others if _is_tainted(one))
@@ -205,7 +205,7 @@ class Seen:
     away_since: float | None  # since when it is not ready
     is_tainted: bool
     drags: str = ""  # the gang that it holds up and that is to leave it; empty: none
-    may_be_closed: Callable[[], bool]  # not too many others of its sort are out already
+    may_be_closed: Callable[[], bool]  # not too many others of its type are out already
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.job_annotations import DISRUPTABLE
 from unisono.kinds.known import wrong_with
 from unisono.kinds.kueue.workloads import MOST_SETS
-from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -189,7 +189,7 @@ class JobController:
             about = Ref.to(job)
             message = f"Created Workload: {workload['metadata']['namespace']}/"
             yield Note(about, "CreatedWorkload", message + workload["metadata"]["name"])
-            if queue == UNLIMITED_DOOR:
+            if queue == UNLIMITED_LOCAL_QUEUE:
                 yield from self._warn_of_bypass(job, view)
             named = named_class(job, sets)
             if named and not may_name(named, job["metadata"]["namespace"], view):

@@ -14,7 +14,7 @@ from unisono.control.view import View
 from unisono.engine.model.selection import selects
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy.settings import Settings
-from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kube.mapping import Kind
 
 DEFAULT_QUEUE = "default"
@@ -135,7 +135,7 @@ class Queues:
         given = self._default(job["metadata"]["namespace"], view)
         if given or self._settings.manages_unqueued:
             return given
-        return UNLIMITED_DOOR
+        return UNLIMITED_LOCAL_QUEUE
 
     def _is_managed(self, namespace: str, view: View) -> bool:
         return selects(self._settings.managed_namespaces, self._labels(namespace, view))

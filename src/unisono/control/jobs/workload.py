@@ -83,7 +83,7 @@ def new_workload(
             "labels": {names.JOB_UID_LABEL: metadata["uid"]},
             "annotations": {
                 **carried(job),
-                **_turn_of(job),
+                **_priority_keys_of(job),
                 **({names.LATER_SETS: ",".join(later)} if later else {}),
             },
             "finalizers": [names.RESOURCE_IN_USE],
@@ -110,7 +110,7 @@ def new_words(job: Json, workload: Json) -> Json:
 
     An administrator's hold on the Workload itself stays: the job's owner cannot take it off.
     """
-    wanted = {**carried(job), **_turn_of(job)}
+    wanted = {**carried(job), **_priority_keys_of(job)}
     there = workload["metadata"].get("annotations") or {}
     keys = [*ON_JOBS, ACTIVE_DEADLINE, *(PREFIX + word for word in WORDS)]
     if there.get(HOLD) == "admin":
@@ -118,7 +118,7 @@ def new_words(job: Json, workload: Json) -> Json:
     return {key: wanted.get(key) for key in keys if wanted.get(key) != there.get(key)}
 
 
-def _turn_of(job: Json) -> dict[str, str]:
+def _priority_keys_of(job: Json) -> dict[str, str]:
     metadata = job["metadata"]
     return turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {})
 

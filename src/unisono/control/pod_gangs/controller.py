@@ -58,7 +58,7 @@ from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.digits import whole_number
 from unisono.kinds.policy.settings import Settings
-from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -194,7 +194,7 @@ class PodGangs:
         """Return the queue of a gang; empty if it waits until it names one."""
         labels = first["metadata"].get("labels") or {}
         queue = labels.get(names.QUEUE_LABEL) or self._queues.queue_of(owner, view)
-        return UNLIMITED_DOOR if queue is None else queue
+        return UNLIMITED_LOCAL_QUEUE if queue is None else queue
 
     # ---- admitted or not ---------------------------------------------------------------------
 

@@ -368,7 +368,7 @@ class FairShares:
             yield Together(patches)
 
     def _patches(self, view: View) -> Iterator[Patch]:
-        trees = self._forest(view)
+        trees = self._cohort_trees(view)
         for kind in (names.CLUSTER_QUEUE, names.COHORT):
             for obj in view.all(kind):
                 node = self._node(trees, kind, obj)
@@ -387,7 +387,7 @@ class FairShares:
         cq = trees.queues.get(name)
         return cq.node if cq is not None else None
 
-    def _forest(self, view: View) -> CohortTrees:
+    def _cohort_trees(self, view: View) -> CohortTrees:
         """Build the trees of all queues, with what is held in each."""
         config = Config(self._policy)
         trees = CohortTrees(config)

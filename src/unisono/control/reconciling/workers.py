@@ -94,7 +94,7 @@ class LiveControllers:
             informer.on_change(self._to(driver, kind))
         return driver
 
-    async def driver_by_turns(
+    async def driver_in_steps(
         self, controllers: Sequence[Controller], lanes: Mapping[str, int]
     ) -> Driver:
         """Return the same; a lease is renewed while existing objects wake the controllers."""

@@ -42,10 +42,10 @@ class Explainer:
     name = "explainer"
     watches: Sequence[Kind] = ()
 
-    def __init__(self, scheduler: Scheduler, sentences: ExplanationRate | None = None) -> None:
+    def __init__(self, scheduler: Scheduler, rate: ExplanationRate | None = None) -> None:
         """Take the scheduler, and the rate limit of updates if there is one."""
         self._scheduler = scheduler
-        self._sentences = sentences
+        self._rate = rate
         self._told: dict[WorkloadKey, tuple[float, Explanation]] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -58,8 +58,8 @@ class Explainer:
         explanation = self._scheduler.explanations.get(full)
         if explanation is None:
             self._told.pop(full, None)
-            if self._sentences is not None:
-                self._sentences.forget(key)
+            if self._rate is not None:
+                self._rate.forget(key)
             return
         if key.namespace.startswith(STRAY):
             pod = view.get(names.POD, key.name, key.namespace.removeprefix(STRAY))
@@ -77,14 +77,14 @@ class Explainer:
             if now < due:
                 yield Again(due)
                 return
-        if self._sentences is not None:  # asked first: most are put off, and need no wording
-            yield from self._sentences.put_off(key, now, self._last_admitted(now))
-            if self._sentences.has_put_off(key):
+        if self._rate is not None:  # asked first: most are put off, and need no wording
+            yield from self._rate.put_off(key, now, self._last_admitted(now))
+            if self._rate.has_put_off(key):
                 return
         changes = waiting_status(workload, explanation, now=now)
         if changes is None:
-            if self._sentences is not None:
-                self._sentences.give_back()
+            if self._rate is not None:
+                self._rate.give_back()
         else:
             yield Patch(Ref.to(workload), changes, "status")
             self._told[full] = now, explanation
@@ -140,7 +140,7 @@ def _unschedulable(pod: Json, message: str, now: float) -> Steps:
 # pending ones will not wait for long; their explanations are put off, and a workload that is
 # admitted first never needs one.
 
-# While workloads are admitted, and else: sentences a second.
+# While workloads are admitted, and else: explanations a second.
 BUSY_PER_SECOND = 4.0
 QUIET_PER_SECOND = 100.0
 # So many may come at once: the explanations of some jobs are written immediately.

@@ -71,7 +71,7 @@ from unisono.kinds.kueue.workload_rules import (
 )
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy.settings import Settings
-from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_LOCAL_QUEUE
 from unisono.kinds.volcano.network_topology import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of
 from unisono.kube.form import Key
@@ -310,13 +310,13 @@ class Translator:
         metadata = pod["metadata"]
         context = self.context(metadata["namespace"])
         sets = pod_sets((set_of_pods((made,), "main", 1),), context)
-        yield from self._door(metadata["namespace"], UNLIMITED_DOOR)
+        yield from self._implicit_local_queue(metadata["namespace"], UNLIMITED_LOCAL_QUEUE)
         created = made.metadata.creation_timestamp
         yield changes.WorkloadWaits(
             Workload(
                 key=WorkloadKey(f"{STRAY}{metadata['namespace']}/{metadata['name']}"),
                 uid=metadata["uid"],
-                queue=LocalQueueKey(f"{metadata['namespace']}/{UNLIMITED_DOOR}"),
+                queue=LocalQueueKey(f"{metadata['namespace']}/{UNLIMITED_LOCAL_QUEUE}"),
                 pod_sets=sets,
                 priority=made.spec.priority or 0,
                 created_at=created.instant if created is not None else Instant(0),
@@ -398,7 +398,7 @@ class Translator:
             yield changes.WorkloadGone(key)
             yield from self._stragglers(key)
             return
-        yield from self._door(metadata["namespace"], written.spec.queue_name)
+        yield from self._implicit_local_queue(metadata["namespace"], written.spec.queue_name)
         made = self._asked(written, metadata, is_known=is_known)
         made = self.limits.filled_in(made, written)
         wrong = wrong_with_annotations(written.metadata.annotations)
@@ -469,7 +469,7 @@ class Translator:
             yield changes.WorkloadGone(key)
             return
         lq = admitted.workload.queue.partition("/")[2]
-        yield from self._door(metadata["namespace"], lq)
+        yield from self._implicit_local_queue(metadata["namespace"], lq)
         sets = tuple(
             msgspec.structs.replace(
                 one, flavors=tuple((name, read_flavor(flavor)) for name, flavor in one.flavors)
@@ -524,10 +524,10 @@ class Translator:
                 return NodeName(node["metadata"]["name"])
         return NodeName(host)
 
-    def _door(self, namespace: str, queue: str) -> Changes:
+    def _implicit_local_queue(self, namespace: str, queue: str) -> Changes:
         """Yield the LocalQueues that have no object: of Volcano's queues, and of no queue."""
         key = LocalQueueKey(f"{namespace}/{queue}")
-        if queue == UNLIMITED_DOOR:
+        if queue == UNLIMITED_LOCAL_QUEUE:
             yield changes.QueueSet(UNLIMITED)
             yield changes.LocalQueueSet(LocalQueue(key=key, queue=UNLIMITED.name))
         elif queue.startswith(VOLCANO_LOCAL_QUEUE):

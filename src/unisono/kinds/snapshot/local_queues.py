@@ -30,7 +30,7 @@ from unisono.kinds.volcano.queues import cluster_queue_of
 UNLIMITED = ClusterQueue(
     name=QueueName("unisono.dev/unlimited"), unlimited=True, namespace_selector=LabelSelector()
 )
-UNLIMITED_DOOR = "unisono.dev-unlimited"
+UNLIMITED_LOCAL_QUEUE = "unisono.dev-unlimited"
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Doors:
             if candidate.named_queue not in ("", DEFAULT_QUEUE):
                 message = f'there is no Queue "{candidate.named_queue}"; taken as without limits'
                 notes.warn("VolcanoQueueNotFound", "spec.queue", message)
-            return self._open(_key(namespace, UNLIMITED_DOOR), UNLIMITED)
+            return self._open(_key(namespace, UNLIMITED_LOCAL_QUEUE), UNLIMITED)
         if not candidate.is_plain_pod:
             message = "names no queue, so it is not managed and no part of the decision"
             notes.warn("NotManaged", QUEUE_LABEL_PATH, message)

@@ -1,1 +1,1 @@
-"""Figures from the cache, as families for Prometheus; `page.py` gathers them."""
+"""Metrics from the cache, as families for Prometheus; `registry.py` gathers them."""

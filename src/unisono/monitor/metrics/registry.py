@@ -1,4 +1,4 @@
-"""The page of figures: everything the cache say, gathered for one scrape."""
+"""All metrics of the cache and the scheduler, gathered for one scrape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `unisono controller` tells about itself: health, readiness, and figures for Prometheus."""
+"""What `unisono controller` says about itself: health, readiness, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Observed:
         return Page(200, "leading\n" if self.candidate.is_leading() else "standing by\n")
 
     def metrics(self, asked: Asked) -> Page:
-        """Return the figures as Prometheus reads them."""
+        """Return the metrics as Prometheus reads them."""
         content_type, text = negotiated(self._families(), asked.accept)
         return Page(200, text, content_type)
 

@@ -72,7 +72,7 @@ _GRACE_S = 20.0
 _LOOK_AROUND_S = 60.0
 _MOST_TRACE_LINES = 12
 # A scheduler that cannot decide at all must still show metrics.
-_LONGEST_WITHOUT_FIGURES_S = 30.0
+_LONGEST_WITHOUT_METRICS_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +269,7 @@ class _Replica:
             buying = provisioning.karpenter(settings, home)
             machines = buying if self._buys else provisioning.requests(settings)
         # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
-        driver = await self._live.driver_by_turns((*assembly.controllers, *machines), LANES)
+        driver = await self._live.driver_in_steps((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
         self._observed.health = assembly.scheduler.health
         if self._web is not None:
@@ -295,10 +295,10 @@ class _Replica:
         """
         since = self._clock.now()
         with contextlib.suppress(TimeoutError):
-            await within(self._clock, _LONGEST_WITHOUT_FIGURES_S, timed.has_decided())
-        from unisono.runtime.scheduler_metrics import figures_by_turns
+            await within(self._clock, _LONGEST_WITHOUT_METRICS_S, timed.has_decided())
+        from unisono.runtime.scheduler_metrics import metrics_in_steps
 
-        figures = await figures_by_turns(
+        figures = await metrics_in_steps(
             self._live.view,
             driver,
             timed,

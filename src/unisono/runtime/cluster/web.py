@@ -124,7 +124,7 @@ class ClusterWeb:
             report=past.report if past is not None else None,
             reuse=self._reuse,
         )
-        door = ClusterAuthenticator(
+        authenticator = ClusterAuthenticator(
             self._client.variant(most_tries=2), dashboard.namespaces, now=seconds_now
         )
         host, port = choices.listen
@@ -137,7 +137,9 @@ class ClusterWeb:
                 now=seconds_now,
                 job_of=dashboard.job_of,
             )
-        site = Site(pages, door, now=seconds_now, ticks=cpu_seconds, hosts=hosts, desk=desk)
+        site = Site(
+            pages, authenticator, now=seconds_now, ticks=cpu_seconds, hosts=hosts, desk=desk
+        )
         certificate = choices.certificate
         context = None if certificate is None else certificate.context
         async with serving(site, host, port, context) as address:

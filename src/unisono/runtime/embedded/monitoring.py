@@ -1,4 +1,4 @@
-"""Metrics of an embedded cluster: figures of the scheduler, telemetry of its simulated GPUs.
+"""Metrics of an embedded cluster: those of the scheduler, telemetry of its simulated GPUs.
 
 Two pages on loopback, as a Prometheus expects them: `/metrics` of Unisono, and `/metrics` of an
 exporter of GPU telemetry on a port of its own. The first is also a page of the API, with a token.
@@ -24,7 +24,7 @@ from unisono.runtime.embedded.web_users import Users
 from unisono.runtime.instance import Instance
 from unisono.runtime.log import warn
 from unisono.runtime.probes import Asked, Page, Pages, probes
-from unisono.runtime.scheduler_metrics import Timed, figures_of
+from unisono.runtime.scheduler_metrics import Timed, metrics_of
 from unisono.runtime.usage_ledger import ExporterMeter, bookkeeping
 from unisono.runtime.usage_reports import LedgerPast, weekly_reports
 from unisono.web.actions.desk import Desk
@@ -59,7 +59,7 @@ async def monitored(
     machines of an incomplete purchase are kept.
     """
     at_work = cluster.at_work
-    figures = figures_of(
+    figures = metrics_of(
         at_work.view, at_work.driver, timed, at_work.crashes, mode="embedded", compat=ALL
     )
     health = at_work.scheduler.health

@@ -225,12 +225,12 @@ async def answering(
         # `kubectl` remembers for hours which groups there are: this one is there from the start.
         api.endpoints.usage = _unmeasured
         certificate = Certificate(made.chain, made.key)
-        beside = local_socket(instance.door)
+        beside = local_socket(instance.socket)
         try:
             async with serving(front, sock, certificate, beside), _tidying(api, instance):
                 yield Answering(api, url, settings)
         finally:
-            instance.door.unlink(missing_ok=True)
+            instance.socket.unlink(missing_ok=True)
         await store.committed()
 
 

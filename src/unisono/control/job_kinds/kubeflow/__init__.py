@@ -8,8 +8,8 @@ from unisono.kube.mapping import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sort:
-    """What differs between the kinds."""
+class JobKind:
+    """What differs between the kinds of jobs."""
 
     kind: Kind
     field: str  # where the replica specs are
@@ -20,7 +20,7 @@ class Sort:
     port_name: str = ""
 
 
-PYTORCH = Sort(
+PYTORCH = JobKind(
     kind=Kind("kubeflow.org/v1", "PyTorchJob"),
     field="pytorchReplicaSpecs",
     types=("Master", "Worker"),
@@ -28,7 +28,7 @@ PYTORCH = Sort(
     port=23456,
     port_name="pytorchjob-port",
 )
-TENSORFLOW = Sort(
+TENSORFLOW = JobKind(
     kind=Kind("kubeflow.org/v1", "TFJob"),
     field="tfReplicaSpecs",
     types=("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -37,7 +37,7 @@ TENSORFLOW = Sort(
     port=2222,
     port_name="tfjob-port",
 )
-XGBOOST = Sort(
+XGBOOST = JobKind(
     kind=Kind("kubeflow.org/v1", "XGBoostJob"),
     field="xgbReplicaSpecs",
     types=("Master", "Worker"),
@@ -46,21 +46,21 @@ XGBOOST = Sort(
     port=9999,
     port_name="xgboostjob-port",
 )
-JAX = Sort(
+JAX = JobKind(
     kind=Kind("kubeflow.org/v1", "JAXJob"),
     field="jaxReplicaSpecs",
     types=("Worker",),
     port=6666,
     port_name="jaxjob-port",
 )
-MPI = Sort(
+MPI = JobKind(
     kind=Kind("kubeflow.org/v2beta1", "MPIJob"),
     field="mpiReplicaSpecs",
     types=("Launcher", "Worker"),
     leaders=("Launcher",),
     restarts="Never",
 )
-SORTS = (PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI)
+JOB_KINDS = (PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI)
 
 JOB_NAME = "training.kubeflow.org/job-name"
 OPERATOR = "training.kubeflow.org/operator-name"

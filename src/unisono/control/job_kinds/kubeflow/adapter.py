@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.conditions import find
-from unisono.control.job_kinds.kubeflow import ENDS, Sort
+from unisono.control.job_kinds.kubeflow import ENDS, JobKind
 from unisono.control.job_kinds.kubeflow.pods import waits_for_workers
 from unisono.control.job_kinds.kubeflow.replicas import replicas_of
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob, injected, restored
@@ -22,17 +22,17 @@ class KubeflowJobs:
     scales = False
     frees_places = False
 
-    def __init__(self, sort: Sort) -> None:
+    def __init__(self, job_kind: JobKind) -> None:
         """Take the kind."""
-        self._sort = sort
-        self.kind: Kind = sort.kind
+        self._job_kind = job_kind
+        self.kind: Kind = job_kind.kind
         self.watches: Sequence[Kind] = (names.POD,)
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
         """One set per replica type, the leader first."""
         policy = (job["spec"].get("runPolicy") or {}).get("schedulingPolicy") or {}
         sets = []
-        for one in replicas_of(job, self._sort):
+        for one in replicas_of(job, self._job_kind):
             template = one.template
             if policy.get("priorityClass"):
                 spec = {**(template.get("spec") or {})}
@@ -60,7 +60,7 @@ class KubeflowJobs:
         """Say whether all of its pods are ready or through."""
         pods = view.owned(names.POD, job["metadata"]["uid"])
         there = sum(is_ready(pod) or phase_of(pod) == "Succeeded" for pod in pods)
-        return there >= sum(one.count for one in replicas_of(job, self._sort))
+        return there >= sum(one.count for one in replicas_of(job, self._job_kind))
 
     def end(self, job: Json) -> End | None:
         """Return how it ended."""
@@ -79,10 +79,10 @@ class KubeflowJobs:
         """Inject and release in one write."""
         specs = {
             written: {"template": injected(spec.get("template") or {}, sets[written.lower()])}
-            for written, spec in job["spec"][self._sort.field].items()
+            for written, spec in job["spec"][self._job_kind.field].items()
             if written.lower() in sets
         }
-        changes = {self._sort.field: specs, "runPolicy": {"suspend": False}}
+        changes = {self._job_kind.field: specs, "runPolicy": {"suspend": False}}
         yield Patch(Ref.to(job), {"spec": changes})
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
@@ -90,8 +90,8 @@ class KubeflowJobs:
         originals = {one.name: one.template for one in sets}
         specs = {
             written: {"template": restored(spec.get("template") or {}, originals[written.lower()])}
-            for written, spec in job["spec"][self._sort.field].items()
+            for written, spec in job["spec"][self._job_kind.field].items()
             if written.lower() in originals
         }
-        changes = {"runPolicy": {"suspend": True}, self._sort.field: specs}
+        changes = {"runPolicy": {"suspend": True}, self._job_kind.field: specs}
         yield Patch(Ref.to(job), {"spec": changes})

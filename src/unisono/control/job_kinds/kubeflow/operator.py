@@ -46,7 +46,7 @@ from unisono.control.gangs.recovery import (
     starts_again,
 )
 from unisono.control.job_kinds import kubeflow
-from unisono.control.job_kinds.kubeflow import ENDS, MPI, Sort
+from unisono.control.job_kinds.kubeflow import ENDS, MPI, JobKind
 from unisono.control.job_kinds.kubeflow.pods import (
     mpi_keys_name,
     mpi_objects,
@@ -54,7 +54,12 @@ from unisono.control.job_kinds.kubeflow.pods import (
     services,
     waits_for_workers,
 )
-from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, selector_of, sort_pods
+from unisono.control.job_kinds.kubeflow.replicas import (
+    Replicas,
+    attempt_of,
+    pods_by_replica,
+    selector_of,
+)
 from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
 from unisono.control.jobs.pods import is_deleting, is_terminal, phase_of
@@ -71,25 +76,25 @@ class KubeflowOperator:
     """Runs the jobs of one kind."""
 
     def __init__(
-        self, sort: Sort, queues: Queues, keys: Callable[[], KeyPair] = new_key_pair
+        self, job_kind: JobKind, queues: Queues, keys: Callable[[], KeyPair] = new_key_pair
     ) -> None:
         """Take the kind, what knows which jobs wait, and what makes keys for ssh."""
-        self._sort = sort
+        self._job_kind = job_kind
         self._queues = queues
         self._keys = keys
-        self.name = sort.kind.kind.lower()
-        self.watches: Sequence[Kind] = (sort.kind, names.POD)
-        self.owner_kind = sort.kind
+        self.name = job_kind.kind.kind.lower()
+        self.watches: Sequence[Kind] = (job_kind.kind, names.POD)
+        self.owner_kind = job_kind.kind
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, or a pod of one."""
-        if kind == self._sort.kind:
+        if kind == self._job_kind.kind:
             return (own_key(obj),)
-        return owner_key(obj, self._sort.kind)
+        return owner_key(obj, self._job_kind.kind)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one job a step further."""
-        job = view.get(self._sort.kind, key.name, key.namespace)
+        job = view.get(self._job_kind.kind, key.name, key.namespace)
         policy = (job["spec"].get("runPolicy") or {}) if job is not None else {}
         if job is None or is_deleting(job) or policy.get("managedBy") not in _OURS:
             return
@@ -99,7 +104,7 @@ class KubeflowOperator:
             yield from self._tidy(job, owned, now)
         elif policy.get("suspend"):
             yield from self._suspend(job, owned, now)
-        elif may_make_pods(job, self._sort.kind, self._queues, view):
+        elif may_make_pods(job, self._job_kind.kind, self._queues, view):
             yield from self._run(job, owned, view, now)
 
     # ---- before and after --------------------------------------------------------------------
@@ -107,9 +112,13 @@ class KubeflowOperator:
     def _suspend(self, job: Json, owned: Sequence[Json], now: float) -> Steps:
         """Set the condition Suspended, so that pods are not counted as lost, and delete them."""
         status = job.get("status") or {}
-        message = f"{self._sort.kind.kind} {job['metadata']['name']} is suspended."
+        message = f"{self._job_kind.kind.kind} {job['metadata']['name']} is suspended."
         conditions = with_state(
-            self._created(job, now), "Suspended", f"{self._sort.kind.kind}Suspended", message, now
+            self._created(job, now),
+            "Suspended",
+            f"{self._job_kind.kind.kind}Suspended",
+            message,
+            now,
         )
         changes = {"conditions": conditions, "replicaStatuses": None, "startTime": None}
         if any(status.get(key) != value for key, value in changes.items()):
@@ -133,7 +142,7 @@ class KubeflowOperator:
         conditions = (job.get("status") or {}).get("conditions")
         if find(conditions, "Created") is not None:
             return list(conditions or ())
-        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        kind, name = self._job_kind.kind.kind, job["metadata"]["name"]
         return with_state(
             conditions, "Created", f"{kind}Created", f"{kind} {name} is created.", now
         )
@@ -141,7 +150,7 @@ class KubeflowOperator:
     # ---- running -----------------------------------------------------------------------------
 
     def _run(self, job: Json, owned: Sequence[Json], view: View, now: float) -> Steps:
-        replicas, old = sort_pods(job, self._sort, owned)
+        replicas, old = pods_by_replica(job, self._job_kind, owned)
         wanted = sum(one.count for one in replicas)
         if wanted > most_pods(job, wanted, (one.template for one in replicas), view):
             yield from too_many(job, wanted, view, now)
@@ -156,7 +165,7 @@ class KubeflowOperator:
             message = "was active longer than it may be (activeDeadlineSeconds)."
             yield from self._end(job, replicas, old, "Failed", message, now)
             return
-        answer = _answer_to(job, self._sort, replicas, view, now)
+        answer = _answer_to(job, self._job_kind, replicas, view, now)
         if isinstance(answer, _Failed):
             yield from self._end(job, replicas, old, "Failed", f"failed: {answer.message}", now)
             return
@@ -175,22 +184,25 @@ class KubeflowOperator:
     def _make(self, job: Json, replicas: Sequence[Replicas], view: View) -> Steps:
         """Make what the job has besides pods."""
         namespace = job["metadata"]["namespace"]
-        if self._sort is MPI:
+        if self._job_kind is MPI:
             has_keys = view.get(names.SECRET, mpi_keys_name(job), namespace) is not None
             yield from made(mpi_objects(job, replicas, None if has_keys else self._keys()))
         else:
-            yield from made(services(job, self._sort, replicas))
+            yield from made(services(job, self._job_kind, replicas))
 
     def _is_through(self, job: Json, replicas: Sequence[Replicas]) -> bool:
         """Say whether the replicas that decide have succeeded."""
         by_type = {one.type: one for one in replicas}
-        for leader in self._sort.leaders:
+        for leader in self._job_kind.leaders:
             if leader in by_type:
                 return by_type[leader].in_phase("Succeeded") == by_type[leader].count
         workers = by_type.get("Worker")
         if workers is None:
             return False
-        if self._sort is kubeflow.TENSORFLOW and job["spec"].get("successPolicy") != "AllWorkers":
+        if (
+            self._job_kind is kubeflow.TENSORFLOW
+            and job["spec"].get("successPolicy") != "AllWorkers"
+        ):
             first = workers.pods.get(0)
             return first is not None and (first.get("status") or {}).get("phase") == "Succeeded"
         return workers.count > 0 and workers.in_phase("Succeeded") == workers.count
@@ -213,7 +225,7 @@ class KubeflowOperator:
                 if not all(other.are_ready for other in replicas if other is not one):
                     continue
             yield from made(
-                new_pod(job, self._sort, replicas, one, number) for number in one.missing()
+                new_pod(job, self._job_kind, replicas, one, number) for number in one.missing()
             )
 
     def _restart(self, job: Json, record: Record, *, used: int, now: float) -> Steps:
@@ -224,7 +236,7 @@ class KubeflowOperator:
             kubeflow.COUNTED: str(used),
         }
         job = yield Patch(Ref.to(job), {"metadata": {"annotations": annotations}})
-        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        kind, name = self._job_kind.kind.kind, job["metadata"]["name"]
         message = f"{kind} {name} is restarting (attempt {record.attempt}): {record.message}"
         message += starts_again(seconds(record.restart_at), record.row, now)
         conditions = with_state(
@@ -252,7 +264,7 @@ class KubeflowOperator:
         if alive:
             yield from _delete(alive)
             return
-        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        kind, name = self._job_kind.kind.kind, job["metadata"]["name"]
         text = f"{kind} {name} {message}"
         conditions = with_state(self._created(job, now), end, f"{kind}{end}", text, now)
         changes = {
@@ -270,7 +282,7 @@ class KubeflowOperator:
         status = job.get("status") or {}
         conditions = self._created(job, now)
         running = sum(one.in_phase("Running", "Succeeded") for one in replicas)
-        kind, name = self._sort.kind.kind, job["metadata"]["name"]
+        kind, name = self._job_kind.kind.kind, job["metadata"]["name"]
         if running and running >= sum(one.count for one in replicas):
             message = f"{kind} {name} is running."
             conditions = with_state(conditions, "Running", f"{kind}Running", message, now)
@@ -380,7 +392,7 @@ class _Again:
 
 
 def _answer_to(
-    job: Json, sort: Sort, replicas: Sequence[Replicas], view: View, now: float
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], view: View, now: float
 ) -> _Failed | _Again | None:
     """Say what follows from how the pods are; None if nothing does."""
     annotations = job["metadata"].get("annotations") or {}
@@ -394,7 +406,7 @@ def _answer_to(
         return None
     pods = [pod for one in replicas for pod in one.pods.values()]
     incident = first_cause(pods, lambda name: view.get(names.NODE, name), now=now)
-    if incident.counts and any(_is_final(one, sort) for one in failed):
+    if incident.counts and any(_is_final(one, job_kind) for one in failed):
         return _Failed(incident.message)
     text = annotations.get(kubeflow.COUNTED, "0")
     used = whole_number(text) or 0
@@ -414,9 +426,9 @@ def _answer_to(
     return _Again(incident, decision, used + decision.counts)
 
 
-def _is_final(one: Replicas, sort: Sort) -> bool:
+def _is_final(one: Replicas, job_kind: JobKind) -> bool:
     """Say whether a failure of these pods is one for good."""
-    if sort is MPI or one.restarts in ("OnFailure", "Always"):
+    if job_kind is MPI or one.restarts in ("OnFailure", "Always"):
         return False
     if one.restarts == "Never":
         return True

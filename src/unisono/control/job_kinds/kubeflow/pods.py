@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ATTEMPT
 from unisono.control.job_kinds import kubeflow
-from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, Sort
+from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, JobKind
 from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, pod_policy
 from unisono.control.job_kinds.ssh_keys import KeyPair
 from unisono.control.jobs.pods import pod_from, pod_name
@@ -18,7 +18,9 @@ from unisono.kinds.digits import whole_number
 from unisono.kube.mapping import Kind
 
 
-def new_pod(job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int) -> Json:
+def new_pod(
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> Json:
     """Return one pod of a job."""
     metadata = job["metadata"]
     attempt = str(attempt_of(job))
@@ -29,12 +31,12 @@ def new_pod(job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, 
         copy.deepcopy(one.template),
         job,
         name,
-        labels=labels_of(job, sort, one, index),
+        labels=labels_of(job, job_kind, one, index),
         annotations={ATTEMPT: attempt},
     )
     pod["spec"]["restartPolicy"] = pod_policy(job, one)
     made = [
-        *variables(job, sort, replicas, one, index),
+        *variables(job, job_kind, replicas, one, index),
         {"name": "UNISONO_RESTART_COUNT", "value": attempt},
     ]
     for part in ("initContainers", "containers"):
@@ -43,33 +45,33 @@ def new_pod(job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, 
             named = {variable["name"] for variable in own}
             more = [variable for variable in made if variable["name"] not in named]
             container["env"] = [*own, *more]
-    if sort is MPI:
+    if job_kind is MPI:
         _equip_mpi(pod, job, one, index)
-    elif sort.port:
-        _open(pod["spec"]["containers"][0], sort, port_of(sort, one.template))
+    elif job_kind.port:
+        _open(pod["spec"]["containers"][0], job_kind, port_of(job_kind, one.template))
     return pod
 
 
-def labels_of(job: Json, sort: Sort, one: Replicas, index: int) -> dict[str, str]:
+def labels_of(job: Json, job_kind: JobKind, one: Replicas, index: int) -> dict[str, str]:
     """Return the labels by which a pod is found."""
     labels = {
         kubeflow.JOB_NAME: job["metadata"]["name"],
-        kubeflow.OPERATOR: f"{sort.kind.kind.lower()}-controller",
+        kubeflow.OPERATOR: f"{job_kind.kind.kind.lower()}-controller",
         kubeflow.TYPE: one.name,
         kubeflow.INDEX: str(index),
     }
-    if one.type in sort.leaders:
+    if one.type in job_kind.leaders:
         labels[kubeflow.ROLE] = one.name
     return labels
 
 
-def _open(container: Json, sort: Sort, port: int) -> None:
+def _open(container: Json, job_kind: JobKind, port: int) -> None:
     ports = container.get("ports") or []
     if not any(known.get("containerPort") == port for known in ports):
-        container["ports"] = [*ports, {"name": sort.port_name, "containerPort": port}]
+        container["ports"] = [*ports, {"name": job_kind.port_name, "containerPort": port}]
 
 
-def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> Iterator[Json]:
+def services(job: Json, job_kind: JobKind, replicas: Sequence[Replicas]) -> Iterator[Json]:
     """Yield one Service per pod, of the pod's name, that leads to it alone."""
     return (
         {
@@ -83,8 +85,8 @@ def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> Iterator[Js
             "spec": {
                 "clusterIP": "None",
                 "publishNotReadyAddresses": True,
-                "selector": labels_of(job, sort, one, index),
-                "ports": [{"name": sort.port_name, "port": port_of(sort, one.template)}],
+                "selector": labels_of(job, job_kind, one, index),
+                "ports": [{"name": job_kind.port_name, "port": port_of(job_kind, one.template)}],
             },
         }
         for one in replicas
@@ -103,21 +105,21 @@ def host(job: Json, type_: str, index: int) -> str:
 
 
 def variables(
-    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
 ) -> list[Json]:
     """Return the variables of a pod."""
-    makes = _MAKERS.get(sort.kind)
-    made = makes(job, sort, replicas, one, index) if makes is not None else {}
+    makes = _MAKERS.get(job_kind.kind)
+    made = makes(job, job_kind, replicas, one, index) if makes is not None else {}
     return [{"name": name, "value": value} for name, value in made.items()]
 
 
-def port_of(sort: Sort, template: Json) -> int:
+def port_of(job_kind: JobKind, template: Json) -> int:
     """Return the port that peers talk to: the one that a container names so, else the usual one."""
     for container in (template.get("spec") or {}).get("containers") or ():
         for port in container.get("ports") or ():
-            if port.get("name") == sort.port_name:
+            if port.get("name") == job_kind.port_name:
                 return int(port["containerPort"])
-    return sort.port
+    return job_kind.port
 
 
 def rank_of(replicas: Sequence[Replicas], one: Replicas, index: int) -> int:
@@ -130,16 +132,16 @@ def rank_of(replicas: Sequence[Replicas], one: Replicas, index: int) -> int:
     return before + index
 
 
-def _first(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> tuple[str, str]:
-    return host(job, replicas[0].type, 0), str(port_of(sort, replicas[0].template))
+def _first(job: Json, job_kind: JobKind, replicas: Sequence[Replicas]) -> tuple[str, str]:
+    return host(job, replicas[0].type, 0), str(port_of(job_kind, replicas[0].template))
 
 
 def _pytorch(
-    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
 ) -> dict[str, str]:
     pods = sum(other.count for other in replicas)
     processes = str(job["spec"].get("nprocPerNode") or "auto")
-    address, port = _first(job, sort, replicas)
+    address, port = _first(job, job_kind, replicas)
     rank = str(rank_of(replicas, one, index))
     made = {
         "PYTHONUNBUFFERED": "1",
@@ -176,14 +178,14 @@ def _elastic(job: Json, elastic: Json, pods: int, port: str) -> dict[str, str]:
 
 
 def _tensorflow(
-    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
 ) -> dict[str, str]:
     if sum(other.count for other in replicas) == 1:
         return {}
     namespace = job["metadata"]["namespace"]
     cluster = {
         other.name: [
-            f"{host(job, other.type, number)}.{namespace}.svc:{port_of(sort, other.template)}"
+            f"{host(job, other.type, number)}.{namespace}.svc:{port_of(job_kind, other.template)}"
             for number in range(other.count)
         ]
         for other in replicas
@@ -195,9 +197,9 @@ def _tensorflow(
 
 
 def _xgboost(
-    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
 ) -> dict[str, str]:
-    address, port = _first(job, sort, replicas)
+    address, port = _first(job, job_kind, replicas)
     workers = [
         host(job, other.type, number)
         for other in replicas
@@ -216,9 +218,9 @@ def _xgboost(
 
 
 def _jax(
-    job: Json, sort: Sort, replicas: Sequence[Replicas], one: Replicas, index: int
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
 ) -> dict[str, str]:
-    address, port = _first(job, sort, replicas)
+    address, port = _first(job, job_kind, replicas)
     return {
         "PYTHONUNBUFFERED": "1",
         "COORDINATOR_ADDRESS": address,
@@ -228,7 +230,7 @@ def _jax(
     }
 
 
-_Maker = Callable[[Json, Sort, Sequence[Replicas], Replicas, int], dict[str, str]]
+_Maker = Callable[[Json, JobKind, Sequence[Replicas], Replicas, int], dict[str, str]]
 _MAKERS: Mapping[Kind, _Maker] = {
     PYTORCH.kind: _pytorch,
     TENSORFLOW.kind: _tensorflow,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ATTEMPT, is_upstream
 from unisono.control.job_kinds import kubeflow
-from unisono.control.job_kinds.kubeflow import Sort
+from unisono.control.job_kinds.kubeflow import JobKind
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.kinds.digits import whole_number
 
@@ -56,24 +56,26 @@ def attempt_of(obj: Json) -> int:
     return whole_number(text) or 0
 
 
-def replicas_of(job: Json, sort: Sort) -> list[Replicas]:
+def replicas_of(job: Json, job_kind: JobKind) -> list[Replicas]:
     """Return the replica types of a job, without pods."""
-    written = {name.lower(): spec for name, spec in (job["spec"].get(sort.field) or {}).items()}
+    written = {name.lower(): spec for name, spec in (job["spec"].get(job_kind.field) or {}).items()}
     return [
         Replicas(
             type_,
             spec.get("replicas", 1),
             spec.get("template") or {},
-            spec.get("restartPolicy") or sort.restarts,
+            spec.get("restartPolicy") or job_kind.restarts,
         )
-        for type_ in sort.types
+        for type_ in job_kind.types
         if (spec := written.get(type_.lower())) is not None
     ]
 
 
-def sort_pods(job: Json, sort: Sort, pods: Sequence[Json]) -> tuple[list[Replicas], list[Json]]:
+def pods_by_replica(
+    job: Json, job_kind: JobKind, pods: Sequence[Json]
+) -> tuple[list[Replicas], list[Json]]:
     """Return the replicas with their pods, and the pods that only have to go."""
-    found = replicas_of(job, sort)
+    found = replicas_of(job, job_kind)
     by_name = {one.name: one for one in found}
     old: list[Json] = []
     for pod in pods:
