@@ -1,4 +1,4 @@
-"""Names, labels and what else metadata may hold."""
+"""Metadata with its names and labels, label selectors, and conditions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from typing import Any
 
 import pytest
 
+from unisono.engine.model.selection import selects
 from unisono.kinds.decode import decode
 from unisono.kinds.meta import (
+    Condition,
+    LabelSelector,
     ObjectMeta,
     check_metadata,
+    check_selector,
+    condition,
+    is_selected,
+    selector_of,
     wrong_with_dns_label,
     wrong_with_label_key,
     wrong_with_label_value,
     wrong_with_subdomain,
 )
+from unisono.kinds.scalar import Timestamp
 
 
 def faults(raw: dict[str, Any], *, namespaced: bool = True) -> list[tuple[str, str]]:
@@ -123,3 +131,74 @@ def test_label_values(value: str) -> None:
 @pytest.mark.parametrize("value", ["-a", "a-", "a b", "x" * 64, "a/b", "a\n"])
 def test_what_is_no_label_value(value: str) -> None:
     assert wrong_with_label_value(value) != ""
+
+
+def selector(raw: dict[str, Any]) -> LabelSelector:
+    made, problems = decode(LabelSelector, raw)
+    assert made is not None, problems
+    return made
+
+
+@pytest.mark.parametrize(
+    ("raw", "matches"),
+    [
+        ({}, True),
+        ({"matchLabels": {"team": "a"}}, True),
+        ({"matchLabels": {"team": "b"}}, False),
+        ({"matchLabels": {"team": "a", "env": "x"}}, False),
+        ({"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}, True),
+        ({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}, False),
+        ({"matchExpressions": [{"key": "env", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]}, True),
+    ],
+)
+def test_selectors_match_as_in_kubernetes(raw: dict[str, Any], matches: bool) -> None:
+    made = selector(raw)
+    assert list(check_selector(made, "s")) == []
+    assert selects(selector_of(made), {"team": "a"}) is matches
+
+
+def test_faults_have_paths() -> None:
+    made = selector(
+        {
+            "matchLabels": {"bad key": "x"},
+            "matchExpressions": [
+                {"key": "-", "operator": "In"},
+                {"key": "k", "operator": "Exists", "values": ["v"]},
+                {"key": "k", "operator": "In", "values": ["ok", "not ok"]},
+            ],
+        }
+    )
+    assert [problem.path for problem in check_selector(made, "spec.namespaceSelector")] == [
+        "spec.namespaceSelector.matchLabels[bad key]",
+        "spec.namespaceSelector.matchExpressions[0].key",
+        "spec.namespaceSelector.matchExpressions[0].values",
+        "spec.namespaceSelector.matchExpressions[1].values",
+        "spec.namespaceSelector.matchExpressions[2].values[1]",
+    ]
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    ready = Condition(
+        type="Ready",
+        status="True",
+        last_transition_time=Timestamp.from_raw("1970-01-01T00:00:05Z"),
+    )
+    gone = Condition(type="Gone", status="Unknown")
+    assert condition([ready, gone], "Ready") is ready
+    assert condition([ready, gone], "Other") is None
+    assert ready.is_true
+    assert ready.since == 5000
+    assert not gone.is_true
+    assert gone.since is None
+
+
+def test_the_last_of_several_counts() -> None:
+    first, second = Condition(type="A", status="True"), Condition(type="A", status="False")
+    assert condition([first, second], "A") is second
+
+
+def test_labels_are_selected() -> None:
+    assert is_selected({}, {})
+    assert is_selected({"matchLabels": {"a": "b"}}, {"a": "b"})
+    assert not is_selected({"matchLabels": {"a": "b"}}, {"a": "c"})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unisono.kinds.known import KNOWN
 from unisono.kinds.meta import OwnerReference
-from unisono.kinds.registry import Kind, UnknownKind, UnknownVersion, registry
+from unisono.kinds.registry import Kind, UnknownKind, UnknownVersion, least_of_each, registry
 
 
 def kind(version: str, name: str, group: str = "x.dev") -> Kind:
@@ -83,3 +87,17 @@ def test_every_kind_can_be_decoded_from_nothing_without_an_exception() -> None:
 
     for one in KNOWN.kinds.values():
         decode(one.struct, {"apiVersion": one.api_version, "kind": one.kind})
+
+
+@given(st.lists(st.integers(0, 3), max_size=4), st.integers(0, 12))
+def test_a_minimum_is_the_fewest_pods_with_which_the_gang_can_be_complete(
+    counts: list[int], least: int
+) -> None:
+    least = min(least, sum(counts))
+    complete = [
+        chosen
+        for chosen in product(*(range(count + 1) for count in counts))
+        if sum(chosen) >= least
+    ]
+    fewest = tuple(min(chosen[index] for chosen in complete) for index in range(len(counts)))
+    assert least_of_each(least, counts) == fewest

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unisono.engine.model.names import Instant
-from unisono.kinds.policy.settings import DEFAULTS
-from unisono.kinds.submission import is_managed, is_selected, settings_from, why_never
+from unisono.kinds.submission import why_never
 
 Json = dict[str, Any]
 NOW = Instant(0)
@@ -61,22 +60,3 @@ def test_documents_that_cannot_be_read_say_nothing() -> None:
     broken = documents(5)
     broken[1]["spec"]["queueingStrategy"] = "Foo"
     assert why_never(broken, now=NOW) == ""
-
-
-def test_managed_namespaces() -> None:
-    label = "kubernetes.io/metadata.name"
-    assert is_managed(DEFAULTS, {label: "team"})
-    assert not is_managed(DEFAULTS, {label: "kube-system"})
-
-
-def test_a_policy_that_cannot_be_read_counts_as_none() -> None:
-    assert settings_from(None) == DEFAULTS
-    assert settings_from({"manageJobsWithoutQueueName": "maybe"}) == DEFAULTS
-    policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "manageJobsWithoutQueueName": True}
-    assert settings_from(policy).manages_unqueued
-
-
-def test_selectors() -> None:
-    assert is_selected({}, {})
-    assert is_selected({"matchLabels": {"a": "b"}}, {"a": "b"})
-    assert not is_selected({"matchLabels": {"a": "b"}}, {"a": "c"})

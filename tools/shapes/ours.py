@@ -13,10 +13,10 @@ import msgspec
 
 from tools.shapes.schema import ANY_OBJECT, ANYTHING, Json
 from unisono.kinds.core.schema import PodTemplateSpec
+from unisono.kinds.meta import LabelSelector
 from unisono.kinds.policy.schema import Policy
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration, Timestamp
-from unisono.kinds.selectors import LabelSelector
 from unisono.kinds.slurm import SlurmJob
 
 # `kubectl get unisono` lists these: what has a turn, a quota and a place.

@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Meta
 
 from unisono.engine.model.workload import PodSet
-from unisono.kinds.conditions import TimedCondition, holds
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -27,7 +26,7 @@ from unisono.kinds.core.pod_sets import (
 )
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.decode import Int64, Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import ObjectMeta, TimedCondition, holds
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
 from unisono.kinds.scalar import Timestamp

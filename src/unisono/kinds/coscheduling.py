@@ -16,11 +16,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from unisono.kinds.decode import Schema
-from unisono.kinds.gang_rules import GangRules
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.registry import Context, GroupHooks, Kind
+from unisono.kinds.registry import Context, GangRules, GroupHooks, Kind
 from unisono.kinds.scalar import Timestamp
 
 

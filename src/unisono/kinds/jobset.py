@@ -12,7 +12,6 @@ from msgspec import Meta, field
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import JobTemplateSpec, PodCount, pods_at_once
-from unisono.kinds.conditions import Condition, holds
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -21,7 +20,7 @@ from unisono.kinds.core.pod_sets import (
     pod_sets,
 )
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import Condition, ObjectMeta, holds
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
 

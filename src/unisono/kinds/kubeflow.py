@@ -11,7 +11,6 @@ from typing import Any
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import PodCount
-from unisono.kinds.conditions import TimedCondition, holds
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -21,7 +20,7 @@ from unisono.kinds.core.pod_sets import (
 )
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.decode import Int64, Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import ObjectMeta, TimedCondition, holds
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind

@@ -1,4 +1,4 @@
-"""`metadata`, which every object has: its struct, and the rules for names and labels.
+"""What objects of every kind have in common (`meta/v1`): metadata, label selectors, conditions.
 
 Everything that an API server may have put there is accepted, so the output of
 `kubectl get -o yaml` is valid input.
@@ -7,13 +7,18 @@ Everything that an API server may have put there is accepted, so the output of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from unisono.kinds.decode import Int64, Problem, Schema
+from unisono.engine.model import selection as engine
+from unisono.engine.model.names import Instant
+from unisono.kinds.decode import Int64, Problem, Schema, decode
 from unisono.kinds.scalar import Timestamp
+
+# An object as JSON has it, for what changes one in place; to read one, there are `kinds.views`.
+Json = dict[str, Any]
 
 # Every namespace has this label, with its name as the value.
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
@@ -136,3 +141,111 @@ def wrong_with_label_value(value: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+# ---- label selectors, as `namespaceSelector` and others write them -------------------------------
+
+# What Kubernetes makes of a selector that is not there at all: no value is among no values.
+NOTHING = engine.LabelSelector((engine.Requirement("nothing", "In", ()),))
+
+
+class LabelSelectorRequirement(Schema, frozen=True, kw_only=True):
+    """One clause about one label."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Schema, frozen=True, kw_only=True):
+    """All clauses must hold; an empty selector matches everything."""
+
+    match_labels: Mapping[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+def check_selector(selector: LabelSelector, path: str) -> Iterator[Problem]:
+    """Yield what is wrong with a selector that stands at `path`."""
+    for key, value in selector.match_labels.items():
+        wrong = wrong_with_label(key, value)
+        if wrong:
+            yield Problem(f"{path}.matchLabels[{key}]", wrong)
+    for index, clause in enumerate(selector.match_expressions):
+        at = f"{path}.matchExpressions[{index}]"
+        wrong = wrong_with_label_key(clause.key)
+        if wrong:
+            yield Problem(f"{at}.key", wrong)
+        wants_values = clause.operator in ("In", "NotIn")
+        if wants_values and not clause.values:
+            yield Problem(f"{at}.values", f"{clause.operator} needs at least one value")
+        if not wants_values and clause.values:
+            yield Problem(f"{at}.values", f"{clause.operator} takes no values")
+        for number, value in enumerate(clause.values):
+            wrong = wrong_with_label_value(value)
+            if wrong:
+                yield Problem(f"{at}.values[{number}]", wrong)
+
+
+def selector_of(selector: LabelSelector) -> engine.LabelSelector:
+    """Return the engine's form of a selector."""
+    from_labels = tuple(
+        engine.Requirement(key, "In", (value,))
+        for key, value in sorted(selector.match_labels.items())
+    )
+    from_clauses = tuple(
+        engine.Requirement(clause.key, clause.operator, clause.values)
+        for clause in selector.match_expressions
+    )
+    return engine.LabelSelector(from_labels + from_clauses)
+
+
+def is_selected(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Say whether labels satisfy a selector; one that cannot be read refuses none."""
+    manifest, _ = decode(LabelSelector, selector, ignore_unknown=True)
+    return manifest is None or engine.selects(selector_of(manifest), dict(labels))
+
+
+# ---- `status.conditions`: what was observed of an object, one entry per type ---------------------
+
+
+class Condition(Schema, frozen=True, kw_only=True):
+    """One observed fact, and since when it holds."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Timestamp | None = None
+    observed_generation: Int64 = 0
+
+    @property
+    def is_true(self) -> bool:
+        """Whether it was observed to hold."""
+        return self.status == "True"
+
+    @property
+    def since(self) -> Instant | None:
+        """The instant of its last change, if it was written down."""
+        return self.last_transition_time.instant if self.last_transition_time else None
+
+
+def condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
+    """Return the condition of a type; the last one, should there be several."""
+    found = None
+    for candidate in conditions:
+        if candidate.type == type_:
+            found = candidate
+    return found
+
+
+class TimedCondition(Condition, frozen=True, kw_only=True):
+    """A condition of a pod, a node, a job: the field names of all of them together."""
+
+    last_probe_time: Timestamp | None = None
+    last_update_time: Timestamp | None = None
+    last_heartbeat_time: Timestamp | None = None
+
+
+def holds(conditions: Iterable[Condition], *types: str) -> bool:
+    """Say whether a condition of one of these types is true."""
+    return any(one.type in types and one.is_true for one in conditions)

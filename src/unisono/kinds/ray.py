@@ -18,7 +18,6 @@ from msgspec import Meta, field
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import MAX_PARALLELISM, PodCount
-from unisono.kinds.conditions import Condition
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -27,7 +26,7 @@ from unisono.kinds.core.pod_sets import (
 )
 from unisono.kinds.core.schema import Container, PodSpec, PodTemplateSpec, ResourceRequirements
 from unisono.kinds.decode import Int64, Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import Condition, ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Context, JobHooks, Kind

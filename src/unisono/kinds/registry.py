@@ -35,14 +35,14 @@ Returning () without a problem means: there is nothing to run, so there is no wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
-from unisono.engine.model.workload import PodSet
-from unisono.kinds.gang_rules import GangRules
+from unisono.engine.model.selection import LabelSelector
+from unisono.engine.model.workload import PodSet, TopologyRequest
 from unisono.kinds.nearest import nearest
 from unisono.kinds.notes import Notes
 from unisono.kinds.resource_rules import ResourceRules
@@ -122,6 +122,46 @@ class MemberHooks:
     reclaimable: Callable[[tuple[Any, ...]], tuple[tuple[str, int], ...]] = _nothing
     queue: Callable[[tuple[Any, ...]], str] = _empty
     scheduler: Callable[[tuple[Any, ...]], str] = _empty
+
+
+class Slices(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods of a gang that come in blocks, each block close together."""
+
+    name: str  # for people
+    selector: LabelSelector  # which pods
+    size: int = 1  # of one block
+    least: int = 0  # blocks that must start
+    topology: TopologyRequest | None = None  # with the level that a block has to share
+
+
+class GangRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Which pods of a group must start together, and where, whichever API says so.
+
+    coscheduling PodGroup       minMember
+    Volcano PodGroup            minMember, minTaskMember, networkTopology, subGroupPolicy
+    scheduling.k8s.io           minCount, a topology key; several groups under a composite one
+
+    `snapshot.pod_gangs` applies them to pods (spec placement §7).
+    """
+
+    least: int  # over all of the group's pods
+    task_least: Mapping[str, int] = {}  # of the pods of one task
+    topology: TopologyRequest | None = None
+    slices: tuple[Slices, ...] = ()
+    priority_class: str = ""
+    priority: int | None = None  # worked out from the class already
+
+
+def least_of_each(least: int, counts: Sequence[int]) -> tuple[int, ...]:
+    """Return how many pods of each set there must be for `least` of them all.
+
+    What the other sets cannot make up for even when they are complete.
+
+    >>> least_of_each(4, [3, 3]), least_of_each(4, [6]), least_of_each(2, [3, 3])
+    ((1, 1), (4,), (0, 0))
+    """
+    total = sum(counts)
+    return tuple(max(0, least - (total - count)) for count in counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,9 @@ from msgspec import Meta
 
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.decode import Schema
-from unisono.kinds.gang_rules import GangRules
 from unisono.kinds.meta import ObjectMeta, wrong_with_label_key
 from unisono.kinds.notes import Notes
-from unisono.kinds.registry import Context, GroupHooks, Kind
+from unisono.kinds.registry import Context, GangRules, GroupHooks, Kind
 
 GROUP = "scheduling.k8s.io"
 _MOST_TEMPLATES = 8

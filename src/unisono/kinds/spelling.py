@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from unisono.kinds.core.versions import raise_pod_groups
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue import convert as kueue
+from unisono.kinds.meta import Json
 from unisono.kinds.shapes.served import Served, served_kinds
 
-Json = dict[str, Any]
 _KUEUE = "kueue.x-k8s.io"
 
 

@@ -1,4 +1,4 @@
-"""What can be said of a job at the moment it is submitted, from configuration alone.
+"""What a job asks for, and whether it could ever start, at the moment it is submitted.
 
 Nothing is decided here: the engine is asked what it would say of this one job in a cluster where
 nothing else runs and nodes do not matter. What it refuses even then will never start, as things
@@ -8,44 +8,15 @@ are now. The API turns that into a warning, so that no workload waits unexplaine
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.engine.model.names import Instant
-from unisono.engine.model.selection import selects
-from unisono.kinds.decode import decode
-from unisono.kinds.policy.schema import Policy
-from unisono.kinds.policy.settings import DEFAULTS, Settings, settings_of
 from unisono.kinds.registry import Context, Kind
-from unisono.kinds.selectors import LabelSelector, selector_of
 from unisono.kinds.snapshot.build import read_world
 
 # What time alone does not change.
 _LASTING = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured")
-
-
-def counting_policy(policies: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the Policy that counts if there are several: the first by name."""
-    return min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
-
-
-def settings_from(policy: Mapping[str, Any] | None) -> Settings:
-    """Return the operator's choices; a policy that cannot be read counts as none."""
-    if policy is None:
-        return DEFAULTS
-    manifest, _ = decode(Policy, policy, ignore_unknown=True)
-    return settings_of(None, manifest)
-
-
-def is_managed(settings: Settings, namespace_labels: Mapping[str, str]) -> bool:
-    """Say whether jobs of a namespace are ours at all."""
-    return selects(settings.managed_namespaces, dict(namespace_labels))
-
-
-def is_selected(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say whether labels satisfy a selector; one that cannot be read refuses none."""
-    manifest, _ = decode(LabelSelector, selector, ignore_unknown=True)
-    return manifest is None or selects(selector_of(manifest), dict(labels))
 
 
 def total_requests(kind: Kind, manifest: Any, context: Context) -> dict[str, int]:

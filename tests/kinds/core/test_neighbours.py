@@ -18,7 +18,7 @@ from unisono.kinds.core.neighbours import (
 )
 from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
-from unisono.kinds.selectors import NOTHING
+from unisono.kinds.meta import NOTHING
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APP = LabelSelector((Requirement("app", "In", ("x",)),))

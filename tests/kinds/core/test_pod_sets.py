@@ -14,8 +14,8 @@ from unisono.kinds.core.pod_sets import (
     pod_sets,
 )
 from unisono.kinds.core.schema import PodTemplateSpec
+from unisono.kinds.meta import NOTHING
 from unisono.kinds.resource_rules import ResourceRules
-from unisono.kinds.selectors import NOTHING
 
 POD = """
 apiVersion: v1

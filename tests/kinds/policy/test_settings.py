@@ -11,7 +11,7 @@ from unisono.engine.model.policy import (
     Policy,
 )
 from unisono.engine.model.selection import selects
-from unisono.kinds.policy.settings import DEFAULTS, Settings, settings_of
+from unisono.kinds.policy.settings import DEFAULTS, Settings, is_managed, settings_from, settings_of
 
 POLICY = "apiVersion: unisono.dev/v1\nkind: Policy\n"
 V1BETA1 = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\n"
@@ -147,3 +147,16 @@ def test_a_policy_wins_over_a_configuration_section_by_section() -> None:
     assert found.policy.pods_ready == PodsReady(timeout_ms=120_000)
     assert found.policy.strict
     assert found.manages_unqueued
+
+
+def test_managed_namespaces() -> None:
+    label = "kubernetes.io/metadata.name"
+    assert is_managed(DEFAULTS, {label: "team"})
+    assert not is_managed(DEFAULTS, {label: "kube-system"})
+
+
+def test_a_policy_that_cannot_be_read_counts_as_none() -> None:
+    assert settings_from(None) == DEFAULTS
+    assert settings_from({"manageJobsWithoutQueueName": "maybe"}) == DEFAULTS
+    policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "manageJobsWithoutQueueName": True}
+    assert settings_from(policy).manages_unqueued

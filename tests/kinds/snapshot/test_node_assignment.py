@@ -1,4 +1,4 @@
-"""Who sits on which node: pods of admitted workloads, and strangers."""
+"""Which pods are on which node: those of admitted workloads, and all others."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def places(admitted: AdmittedWorkload) -> dict[str, dict[str, int]]:
     return {one.name: dict(one.nodes) for one in admitted.admission.pod_sets}
 
 
-def strangers(snapshot: Snapshot) -> list[tuple[str, str]]:
+def other_pods(snapshot: Snapshot) -> list[tuple[str, str]]:
     return [(one.key, one.node) for one in snapshot.pods]
 
 
-# ---- strangers -----------------------------------------------------------------------------------
+# ---- all other pods ------------------------------------------------------------------------------
 
 
-def test_a_pod_of_nobody_is_a_stranger() -> None:
+def test_a_pod_of_no_workload_is_listed() -> None:
     meta = ", labels: {app: x}"
     spec = (
         "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
@@ -92,10 +92,10 @@ def test_a_pod_without_a_node_takes_nothing() -> None:
 
 def test_a_pod_that_is_being_deleted_still_counts() -> None:
     leaving = ", deletionTimestamp: '1970-01-01T00:00:00Z'"
-    assert strangers(read(pod("x", "n1", meta=leaving))) == [("default/x", "n1")]
+    assert other_pods(read(pod("x", "n1", meta=leaving))) == [("default/x", "n1")]
 
 
-def test_what_a_stranger_uses_is_what_it_asked_for_not_what_quota_would_count() -> None:
+def test_another_pod_uses_what_it_requests_not_what_quota_would_count() -> None:
     policy = (
         "apiVersion: unisono.dev/v1\nkind: Policy\nresources: {excludeResourcePrefixes: [cpu]}\n"
     )
@@ -120,16 +120,16 @@ def test_the_pods_of_an_admitted_workload_are_counted_there() -> None:
     assert found.pods == ()
 
 
-def test_the_pods_of_a_job_that_is_not_managed_are_strangers() -> None:
+def test_the_pods_of_a_job_that_is_not_managed_are_listed() -> None:
     unmanaged = JOB.replace(", labels: {kueue.x-k8s.io/queue-name: lq}", "")
-    assert strangers(read(unmanaged, pod("p0", "n0", meta=OF_JOB))) == [("default/p0", "n0")]
+    assert other_pods(read(unmanaged, pod("p0", "n0", meta=OF_JOB))) == [("default/p0", "n0")]
 
 
-def test_a_replacement_has_the_seat_and_the_old_pod_is_a_stranger() -> None:
+def test_a_replacement_counts_and_the_old_pod_is_listed() -> None:
     old = pod("old", "n2", meta=OF_JOB + ", deletionTimestamp: '1970-01-01T00:00:00Z'")
     found = read(JOB, old, *(pod(f"p{n}", "n0", meta=OF_JOB) for n in range(3)))
     assert places(found.admitted_workloads[0]) == {"main": {"n0": 3}}
-    assert strangers(found) == [("default/old", "n2")]
+    assert other_pods(found) == [("default/old", "n2")]
 
 
 JOB_SET = (
@@ -161,7 +161,7 @@ def test_pods_find_their_set_by_name_then_by_what_they_ask_for() -> None:
         pod("z", "n2", meta=of_set(), cpu=3),
     )
     assert places(found.admitted_workloads[0]) == {"a": {"n1": 1}, "b": {"n0": 1}}
-    assert strangers(found) == [("default/z", "n2")]
+    assert other_pods(found) == [("default/z", "n2")]
 
 
 def test_the_only_set_takes_any_pod() -> None:
@@ -204,10 +204,10 @@ def test_a_gang_on_its_way_out_holds_its_nodes_until_it_is_gone() -> None:
     old = pod("old", "n1", meta=leaving, spec=LINK)
     found = read(GROUP, old, *(pod(f"p{n}", "n0", spec=LINK) for n in range(2)))
     assert places(found.admitted_workloads[0]) == {"main": {"n0": 2}}
-    assert strangers(found) == [("default/old", "n1")]
+    assert other_pods(found) == [("default/old", "n1")]
 
 
-def test_a_single_pod_of_ours_is_admitted_and_no_stranger() -> None:
+def test_a_single_pod_of_ours_is_admitted_and_not_listed() -> None:
     found = read(pod("x", "n1", spec="schedulerName: unisono, "))
     assert [one.workload.key for one in found.admitted_workloads] == ["default/pod-x"]
     assert found.admitted_workloads[0].admission.queue == "unisono.dev/unlimited"
@@ -293,11 +293,11 @@ def test_what_is_not_bound_yet_goes_where_it_was_assigned() -> None:
     assert len(all_elsewhere.pods) == 1
 
 
-def test_pods_of_a_workload_that_waits_are_strangers() -> None:
+def test_pods_of_a_workload_that_waits_are_listed() -> None:
     waits = workload().partition("status:")[0]
     found = read(waits, pod("p0", "n0", meta=OF_WORKLOAD))
     assert len(found.waiting) == 1
-    assert strangers(found) == [("default/p0", "n0")]
+    assert other_pods(found) == [("default/p0", "n0")]
 
 
 @pytest.mark.parametrize(

@@ -40,15 +40,17 @@ from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context
 from unisono.kinds.decode import decode
 from unisono.kinds.job_annotations import wrong_with_annotations
+from unisono.kinds.meta import is_selected
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
+from unisono.kinds.policy.settings import is_managed
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
 from unisono.kinds.resource_rules import ResourceRules
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
-from unisono.kinds.submission import is_managed, is_selected, total_requests, why_never
+from unisono.kinds.submission import total_requests, why_never
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"

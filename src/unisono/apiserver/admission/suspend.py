@@ -28,11 +28,10 @@ from unisono.apiserver.times import timestamp
 from unisono.kinds.core.pod_groups import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
 from unisono.kinds.known import KNOWN
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
-from unisono.kinds.policy.settings import Settings
+from unisono.kinds.policy.settings import Settings, is_managed, settings_from
 from unisono.kinds.registry import Kind
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
-from unisono.kinds.submission import is_managed, settings_from
 
 LOCAL_QUEUES = "kueue.x-k8s.io/localqueues"
 WORKLOADS = "kueue.x-k8s.io/workloads"

@@ -24,8 +24,8 @@ from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
+from unisono.kinds.meta import LabelSelector, check_selector
 from unisono.kinds.overriding import override
-from unisono.kinds.selectors import LabelSelector, check_selector
 
 Fill = Callable[[Json], None]
 

@@ -14,8 +14,8 @@ from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
+from unisono.kinds.meta import LabelSelector, check_selector
 from unisono.kinds.overriding import override
-from unisono.kinds.selectors import LabelSelector, check_selector
 
 _PERCENT = re.compile(r"[0-9]{1,9}%")  # as many digits as an int32 surely holds
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")

@@ -20,8 +20,7 @@ from unisono.control import names
 from unisono.control.actions import Create, Json, Patch, Ref, Steps
 from unisono.control.view import View
 from unisono.kinds.policy.schema import PriorityClassRule
-from unisono.kinds.policy.settings import Settings
-from unisono.kinds.submission import counting_policy, settings_from
+from unisono.kinds.policy.settings import Settings, counting_policy, settings_from
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 

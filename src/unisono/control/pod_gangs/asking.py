@@ -17,8 +17,8 @@ from unisono.control.pod_gangs.links import Gang
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.pod_groups import FAST_ADMISSION, ROLE_HASH, TOTAL_COUNT, VOLCANO_TASK
 from unisono.kinds.digits import whole_number
-from unisono.kinds.gang_rules import GangRules, least_of_each
 from unisono.kinds.known import KNOWN
+from unisono.kinds.registry import GangRules, least_of_each
 from unisono.kinds.registry import Kind as KnownKind
 
 # What decides about a pod's place; pods that differ in nothing of it are alike.

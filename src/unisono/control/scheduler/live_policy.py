@@ -14,8 +14,7 @@ from unisono.control.actions import Json
 from unisono.engine.model import policy as engine
 from unisono.kinds.decode import decode
 from unisono.kinds.policy.schema import Policy
-from unisono.kinds.policy.settings import DEFAULTS, Settings, settings_of
-from unisono.kinds.submission import counting_policy
+from unisono.kinds.policy.settings import DEFAULTS, Settings, counting_policy, settings_of
 
 # Sections that a Policy shares with a Configuration, and the fields of the engine's policy.
 _SHARED = {

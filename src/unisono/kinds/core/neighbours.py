@@ -19,10 +19,9 @@ from unisono.engine.model.node import HostPort, PodRule, PodSelector, SpreadRule
 from unisono.engine.model.selection import LabelSelector, Requirement, selects
 from unisono.kinds.core.schema import PodAffinity, PodAffinityTerm, PodSpec
 from unisono.kinds.decode import Problem
-from unisono.kinds.meta import NAMESPACE_LABEL
+from unisono.kinds.meta import NAMESPACE_LABEL, NOTHING, selector_of
+from unisono.kinds.meta import LabelSelector as LabelSelectorManifest
 from unisono.kinds.registry import Context
-from unisono.kinds.selectors import NOTHING, selector_of
-from unisono.kinds.selectors import LabelSelector as LabelSelectorManifest
 
 
 class Neighbourhood(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,10 +23,9 @@ from unisono.engine.model import node as engine
 from unisono.engine.model import selection
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts, bounded
-from unisono.kinds.conditions import TimedCondition, condition
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import ObjectMeta, TimedCondition, condition
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity, check_not_negative
 from unisono.kinds.scalar import Timestamp

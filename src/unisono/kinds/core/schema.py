@@ -13,12 +13,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from unisono.kinds.conditions import TimedCondition
 from unisono.kinds.decode import Int64, Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import LabelSelector, ObjectMeta, TimedCondition
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Timestamp
-from unisono.kinds.selectors import LabelSelector
 
 Weight = Annotated[int, Meta(ge=0, le=100)]
 

@@ -22,8 +22,7 @@ from unisono.kinds.core.schema import (
 from unisono.kinds.core.selection import NODE_NAME_FIELD
 from unisono.kinds.core.topology import check_topology
 from unisono.kinds.decode import Problem
-from unisono.kinds.meta import wrong_with_label_key
-from unisono.kinds.selectors import LabelSelector, check_selector
+from unisono.kinds.meta import LabelSelector, check_selector, wrong_with_label_key
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

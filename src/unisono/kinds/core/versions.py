@@ -25,8 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-Json = dict[str, Any]
-
+from unisono.kinds.meta import Json
 
 # ---- autoscaling ---------------------------------------------------------------------------------
 

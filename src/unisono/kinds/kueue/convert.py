@@ -24,8 +24,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from unisono.kinds.kueue.topology_assignment import compressed, expanded
+from unisono.kinds.meta import Json
 
-Json = dict[str, Any]
 Edit = Callable[[Json], None]
 
 STORED = "v1beta2"

@@ -15,13 +15,12 @@ from unisono.engine.model import queue as engine
 from unisono.engine.model import selection as engine_selection
 from unisono.engine.model import snapshot as engine_snapshot
 from unisono.engine.model.names import FlavorName
-from unisono.kinds.conditions import Condition
 from unisono.kinds.core.nodes import Taint
 from unisono.kinds.core.schema import Toleration
 from unisono.kinds.core.selection import labels_of, tolerations_of
 from unisono.kinds.core.validate import check_tolerations
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta, wrong_with_label, wrong_with_label_key
+from unisono.kinds.meta import Condition, ObjectMeta, wrong_with_label, wrong_with_label_key
 from unisono.kinds.notes import Notes
 
 HOSTNAME = "kubernetes.io/hostname"

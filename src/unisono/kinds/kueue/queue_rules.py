@@ -26,11 +26,10 @@ from unisono.kinds.kueue.queues import (
     Preemption,
 )
 from unisono.kinds.kueue.quota_rules import check_groups, groups_of
-from unisono.kinds.meta import wrong_with_subdomain
+from unisono.kinds.meta import check_selector, selector_of, wrong_with_subdomain
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import NANO
 from unisono.kinds.scalar import seconds_ms
-from unisono.kinds.selectors import check_selector, selector_of
 
 MICRO = 10**6
 _MAX_CHECKS = 64  # what Kueue allows in one strategy

@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import LabelSelector, ObjectMeta
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Timestamp
-from unisono.kinds.selectors import LabelSelector
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)

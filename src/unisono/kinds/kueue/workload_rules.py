@@ -29,7 +29,6 @@ from unisono.engine.model.names import (
 from unisono.engine.model.policy import Policy, preemption_backoff_ms
 from unisono.engine.model.resources import Amounts, amounts, bounded
 from unisono.engine.model.workload import Result
-from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
@@ -43,6 +42,7 @@ from unisono.kinds.kueue.workloads import (
     PodSetTopologyRequest,
     Workload,
 )
+from unisono.kinds.meta import Condition, condition
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
 from unisono.kinds.scalar import seconds_ms

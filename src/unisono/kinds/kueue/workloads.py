@@ -11,10 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from unisono.kinds.conditions import Condition
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import Condition, ObjectMeta
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Timestamp
 

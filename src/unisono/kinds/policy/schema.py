@@ -30,14 +30,19 @@ from msgspec import Meta
 from unisono.engine.model import policy as engine
 from unisono.engine.model.node import HOSTNAME
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta, wrong_with_label_key, wrong_with_subdomain
+from unisono.kinds.meta import (
+    LabelSelector,
+    ObjectMeta,
+    check_selector,
+    wrong_with_label_key,
+    wrong_with_subdomain,
+)
 from unisono.kinds.notes import Notes
 from unisono.kinds.policy.advance_reservations import Reservation, check_reservations
 from unisono.kinds.policy.provisioning import Provisioning, check_provisioning
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
 from unisono.kinds.scalar import Duration
-from unisono.kinds.selectors import LabelSelector, check_selector
 
 # Feature gates that change decisions, with the value that we implement.
 _GATES = {

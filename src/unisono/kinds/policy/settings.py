@@ -5,7 +5,7 @@ A Policy and a Configuration may be given together; what the Policy says wins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,8 @@ from unisono.engine.model import policy as engine
 from unisono.engine.model import selection as engine_selection
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.selection import selects
-from unisono.kinds.meta import NAMESPACE_LABEL
+from unisono.kinds.decode import decode
+from unisono.kinds.meta import NAMESPACE_LABEL, Json, selector_of
 from unisono.kinds.policy.advance_reservations import reservations_of
 from unisono.kinds.policy.multifactor import turns_of
 from unisono.kinds.policy.provisioning import (
@@ -39,7 +40,6 @@ from unisono.kinds.policy.schema import (
 )
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
 from unisono.kinds.scalar import seconds_ms
-from unisono.kinds.selectors import selector_of
 
 EVERY_CLASS = "*"
 # Where Kueue and Unisono live; jobs there are never queued unless a selector says so.
@@ -235,3 +235,21 @@ def _rules(section: Resources) -> ResourceRules:
             for one in section.transformations
         ),
     )
+
+
+def counting_policy(policies: Iterable[Json]) -> Json | None:
+    """Return the Policy that counts if there are several: the first by name."""
+    return min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
+
+
+def settings_from(policy: Mapping[str, Any] | None) -> Settings:
+    """Return the operator's choices; a policy that cannot be read counts as none."""
+    if policy is None:
+        return DEFAULTS
+    manifest, _ = decode(Policy, policy, ignore_unknown=True)
+    return settings_of(None, manifest)
+
+
+def is_managed(settings: Settings, namespace_labels: Mapping[str, str]) -> bool:
+    """Say whether jobs of a namespace are ours at all."""
+    return selects(settings.managed_namespaces, dict(namespace_labels))

@@ -24,10 +24,9 @@ from typing import Any, NamedTuple
 from msgspec import inspect
 
 from unisono.kinds.known import KNOWN
+from unisono.kinds.meta import Json
 from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 # What an annotation may hold, and with it what client-side apply can handle.
 MOST_BYTES = 262_144

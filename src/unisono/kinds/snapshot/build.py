@@ -36,10 +36,9 @@ from unisono.kinds.policy.scheduling import SchedulingPolicy
 from unisono.kinds.policy.schema import Configuration, Policy
 from unisono.kinds.policy.settings import Settings, settings_of
 from unisono.kinds.registry import Registry
-from unisono.kinds.snapshot.bound_pods import BoundPods
+from unisono.kinds.snapshot.bound_pods import BoundPods, hosts_of
 from unisono.kinds.snapshot.cross_checks import check_cycles, check_pools, check_references
 from unisono.kinds.snapshot.local_queues import UNLIMITED, Doors
-from unisono.kinds.snapshot.node_assignment import hosts_of
 from unisono.kinds.snapshot.workloads import Surroundings, populate
 from unisono.kinds.times import default_limit_of
 from unisono.kinds.volcano.network_topology import hypernode_labels, hypernode_topology
@@ -187,7 +186,7 @@ def _snapshot(
         checks=tuple(check_of(entry.manifest) for entry in objects.entries("AdmissionCheck")),
         topologies=_topologies(objects),
         nodes=_nodes(objects),
-        pods=tuple(population.strangers),
+        pods=tuple(population.other_pods),
         admitted_workloads=tuple(population.admitted_workloads),
         waiting=tuple(population.waiting),
     )

@@ -26,8 +26,7 @@ from unisono.engine.model.workload import PodSet, TopologyRequest
 from unisono.kinds.core.pod_groups import ROLE_HASH, GroupLink, alike, set_of_pods, task_of
 from unisono.kinds.core.pod_sets import pod_sets
 from unisono.kinds.core.schema import Pod
-from unisono.kinds.gang_rules import GangRules, least_of_each
-from unisono.kinds.registry import Context, GroupHooks
+from unisono.kinds.registry import Context, GangRules, GroupHooks, least_of_each
 
 _OVER = ("Succeeded", "Failed")
 

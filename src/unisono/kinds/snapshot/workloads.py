@@ -1,7 +1,7 @@
 """The workloads of a snapshot: pending, holding quota, or not ours.
 
 And with them, the pods on nodes: those of admitted workloads are counted there, all other bound
-pods are strangers.
+pods are listed one by one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ from unisono.kinds.policy.settings import Settings
 from unisono.kinds.priorities import class_priority, job_priority
 from unisono.kinds.registry import Registry
 from unisono.kinds.resource_rules import ResourceRules
-from unisono.kinds.snapshot.bound_pods import BoundPods, admitted_workload_of_job, is_bound
+from unisono.kinds.snapshot.bound_pods import (
+    BoundPods,
+    admitted_workload_of_job,
+    is_bound,
+    pod_of_others,
+    pods_by_set,
+    with_nodes,
+)
 from unisono.kinds.snapshot.candidates import (
     KUEUE_WORKLOAD,
     QUEUE_LABEL_PATH,
@@ -47,7 +54,6 @@ from unisono.kinds.snapshot.candidates import (
     candidates,
 )
 from unisono.kinds.snapshot.local_queues import Doors
-from unisono.kinds.snapshot.node_assignment import seated, seats_for, stranger
 from unisono.kinds.times import active_seconds
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
@@ -80,7 +86,7 @@ class Population:
     waiting: list[Workload] = field(default_factory=list)
     admitted_workloads: list[AdmittedWorkload] = field(default_factory=list)
     unmanaged: list[WorkloadKey] = field(default_factory=list)
-    strangers: list[NodePod] = field(default_factory=list)
+    other_pods: list[NodePod] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,9 @@ def populate(around: Surroundings) -> Population:
             result.admitted_workloads.append(made)
         else:
             result.waiting.append(made)
-    result.strangers.extend(stranger(pod, _reading(pod, around)) for pod in around.bound.others())
+    result.other_pods.extend(
+        pod_of_others(pod, _reading(pod, around)) for pod in around.bound.others()
+    )
     return result
 
 
@@ -198,9 +206,9 @@ def _from_workload(entry: Entry, around: Surroundings) -> Workload | AdmittedWor
         entry.notes.problem(path, f'there is no ClusterQueue "{queue}"')
     counts = {one.name: one.count for one in admitted.admission.pod_sets}
     pods = around.bound.of_workload(entry)
-    seats = seats_for(pods, made.pod_sets, counts, _reading(entry, around))
-    around.bound.seat(seats.seated())
-    return seated(admitted, seats, written, around.hosts)
+    by_set = pods_by_set(pods, made.pod_sets, counts, _reading(entry, around))
+    around.bound.account_for(by_set.every())
+    return with_nodes(admitted, by_set, written, around.hosts)
 
 
 def _priority(entry: Entry, objects: Objects) -> int:
@@ -257,9 +265,9 @@ def _from_candidate(
     if not bound or behind is None:
         return made
     counts = {one.name: one.count for one in made.pod_sets}
-    seats = seats_for(bound, made.pod_sets, counts, context)
-    around.bound.seat(seats.seated())
-    return admitted_workload_of_job(made, seats, behind, flavors=around.flavors, context=context)
+    by_set = pods_by_set(bound, made.pod_sets, counts, context)
+    around.bound.account_for(by_set.every())
+    return admitted_workload_of_job(made, by_set, behind, flavors=around.flavors, context=context)
 
 
 def _max_execution_ms(entry: Entry) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.model.workload import PodSet
-from unisono.kinds.conditions import holds
 from unisono.kinds.core.pod_sets import check_template_sets, pod_sets
 from unisono.kinds.core.validate import check_amounts
 from unisono.kinds.decode import Problem
 from unisono.kinds.jobset import ReplicatedJob, check_dependencies, replicated_sets
+from unisono.kinds.meta import holds
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind

@@ -13,11 +13,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from unisono.kinds.batch import PodCount
-from unisono.kinds.conditions import Condition
 from unisono.kinds.core.schema import Affinity, EnvVar, ResourceRequirements, Toleration
 from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.jobset import JobSetSpec
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import Condition, ObjectMeta
 from unisono.kinds.scalar import Timestamp
 
 GROUP = "trainer.kubeflow.org"

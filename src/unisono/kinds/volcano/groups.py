@@ -20,12 +20,10 @@ from msgspec import Meta
 
 from unisono.engine.model import selection as engine
 from unisono.kinds.decode import Schema
-from unisono.kinds.gang_rules import GangRules, Slices
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import LabelSelector, ObjectMeta, check_selector, selector_of
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.registry import Context, GroupHooks, Kind
-from unisono.kinds.selectors import LabelSelector, check_selector, selector_of
+from unisono.kinds.registry import Context, GangRules, GroupHooks, Kind, Slices
 from unisono.kinds.volcano.network_topology import (
     NetworkTopology,
     check_network,

@@ -27,10 +27,9 @@ from unisono.kinds.core.pod_sets import (
 )
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.decode import Schema
-from unisono.kinds.gang_rules import least_of_each
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.registry import Context, JobHooks, Kind
+from unisono.kinds.registry import Context, JobHooks, Kind, least_of_each
 from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.volcano.groups import DEFAULT_QUEUE
 from unisono.kinds.volcano.network_topology import (

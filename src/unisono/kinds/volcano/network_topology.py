@@ -34,10 +34,9 @@ from unisono.engine.model.selection import selects
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.core.nodes import Node
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import LabelSelector, ObjectMeta, check_selector, selector_of
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, Kind
-from unisono.kinds.selectors import LabelSelector, check_selector, selector_of
 
 TOPOLOGY = "hypernodes"
 _LABEL = "unisono.dev/hypernode-tier-"

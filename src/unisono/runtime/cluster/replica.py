@@ -33,8 +33,7 @@ from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
-from unisono.kinds.policy.settings import DEFAULTS, Settings
-from unisono.kinds.submission import counting_policy, settings_from
+from unisono.kinds.policy.settings import DEFAULTS, Settings, counting_policy, settings_from
 from unisono.kube.access.config import Access
 from unisono.kube.client import Client
 from unisono.kube.clock import guarded, within

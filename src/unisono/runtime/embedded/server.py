@@ -40,8 +40,7 @@ from unisono.apiserver.rest.pod_logs import LogFiles
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kinds.policy.settings import Settings
-from unisono.kinds.submission import counting_policy, settings_from
+from unisono.kinds.policy.settings import Settings, counting_policy, settings_from
 from unisono.net.http.server import Certificate, serving
 from unisono.net.listener import CannotListen, listen, local_socket
 from unisono.runtime.clock import seconds_now

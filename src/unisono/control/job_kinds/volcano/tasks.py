@@ -11,7 +11,7 @@ from unisono.control.actions import Json
 from unisono.control.job_kinds import volcano
 from unisono.control.jobs.pods import is_deleting, is_terminal, phase_of
 from unisono.kinds.digits import whole_number
-from unisono.kinds.gang_rules import least_of_each
+from unisono.kinds.registry import least_of_each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
