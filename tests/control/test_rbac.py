@@ -37,6 +37,7 @@ from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
+from unisono.notify.controller import ARRAYS, NAME
 from unisono.provision import assembly as provisioning
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
@@ -68,7 +69,7 @@ def test_every_controller_of_every_installation_has_a_row_and_no_row_is_nobodys(
     for operators in choices:
         made = cluster(view, DEFAULTS, epoch=1, operators=operators)
         rows = {name for part in (QUEUEING, *operators) for name in WRITES[part]}
-        assert {one.name for one in made.controllers} == rows, operators
+        assert {one.name for one in made.controllers} | {NAME, ARRAYS} == rows, operators
     for part, brought in (
         ("karpenter", provisioning.karpenter(DEFAULTS)),
         ("autoscaler", provisioning.requests(DEFAULTS)),
@@ -113,6 +114,23 @@ def test_secrets_are_read_by_name_where_the_role_is_bound_and_nowhere_else() -> 
     everything = installed(*OPERATORS, machines="karpenter")
     bound = [one["roleRef"]["name"] for one in everything if one["kind"].endswith("RoleBinding")]
     assert "unisono-job-keys" not in bound
+
+
+def test_notifications_may_read_one_secret_of_the_installation_by_its_name() -> None:
+    rules = [
+        (one["kind"], one["metadata"]["namespace"], rule)
+        for one in installed()
+        if one["kind"] == "Role"
+        for rule in one["rules"]
+        if "secrets" in rule["resources"]
+    ]
+    only = {
+        "apiGroups": [""],
+        "resources": ["secrets"],
+        "resourceNames": ["unisono-notifications"],
+        "verbs": ["get"],
+    }
+    assert rules == [("Role", HOME, only)]
 
 
 def test_each_operator_may_make_pods_only_if_its_jobs_have_no_other_maker() -> None:

@@ -96,6 +96,9 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         "recent-use": {names.LOCAL_QUEUE: "status"},
         "usage-ledger": {names.CONFIG_MAP: "create patch"},
         "class-rules": {names.CONFIG_MAP: "create patch"},
+        # The record of what was told. What sends it reads one Secret (`cli.install`).
+        "notifications": {names.WORKLOAD: "patch"},
+        "array-notifications": {slurm.JOB: "patch"},
     },
     "jobset": {
         "jobset": {

@@ -6,6 +6,7 @@
     unisono.dev/depends-on: afterok:a?afternotok:b                    any of them
     unisono.dev/topology, …          about machines that are bought for it
     unisono.dev/time-limit, …        how long it runs, from when and until when: see `times`
+    unisono.dev/notify, …            notifications: see `notifying`
 
 Types of dependencies are `afterok`, `afterany`, `afternotok`, `after` (optionally so many minutes
 later) and `singleton`. Jobs are named like `prepare`, or `other-namespace/prepare`; the name of an
@@ -27,6 +28,7 @@ from unisono.engine.model.provisioning import Packing, ProvisioningOptions
 from unisono.engine.model.workload import Dependency, DependencyKind, Workload
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
+from unisono.kinds.notifying import read_notifying
 from unisono.kinds.policy.multifactor import turn_of
 from unisono.kinds.scalar import duration_ms
 from unisono.kinds.times import (
@@ -89,6 +91,7 @@ def read_job_annotations(
     times = times_of(annotations, notes, created_at=created_at, active_s=active_s)
     array, array_limit = array_of(annotations, namespace, notes)
     depends, on_any = dependencies_of(annotations, namespace, notes)
+    read_notifying(annotations, notes)
     return JobAnnotations(
         turn=turn_of(metadata, notes),
         times=times,

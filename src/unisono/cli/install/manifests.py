@@ -18,6 +18,7 @@ from unisono.apiserver.access.roles import USER_ROLES
 from unisono.control.assembly import KINDS, OPERATORS
 from unisono.control.rbac import KEYS, PARTS, QUEUEING, WEB, Right, rights, rights_at_home
 from unisono.kinds.decode import encode
+from unisono.kinds.policy.notifications import SECRET as NOTIFICATION_SECRET
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
 from unisono.kube.form import Json
@@ -172,6 +173,7 @@ def objects(wanted: Wanted) -> Iterator[Json]:
         yield _made(_RBAC, "ClusterRole", name) | {"rules": rules}
     yield _own(wanted, _RBAC, "Role") | {"rules": _rules(rights_at_home())}
     yield _own(wanted, _RBAC, "RoleBinding") | _bound("Role", NAME, wanted)
+    yield from notification_roles(wanted)
     yield _own(wanted, "networking.k8s.io/v1", "NetworkPolicy") | {"spec": _network(wanted)}
     yield _own(wanted, "policy/v1", "PodDisruptionBudget") | {
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}}
@@ -208,6 +210,21 @@ def roles(wanted: Wanted, part: str) -> Iterator[Json]:
     needed = (*rights(part), *(WEB if part == QUEUEING else ()))
     yield _made(_RBAC, "ClusterRole", name) | {"rules": _rules(needed)}
     yield _made(_RBAC, "ClusterRoleBinding", name) | _bound("ClusterRole", name, wanted)
+
+
+def notification_roles(wanted: Wanted) -> Iterator[Json]:
+    """Yield the right to read the one Secret that notifications are sent with, and no other."""
+    rule = {
+        "apiGroups": [""],
+        "resources": ["secrets"],
+        "resourceNames": [NOTIFICATION_SECRET],
+        "verbs": ["get"],
+    }
+    role, binding = _own(wanted, _RBAC, "Role"), _own(wanted, _RBAC, "RoleBinding")
+    for one in (role, binding):
+        one["metadata"]["name"] = NOTIFICATION_SECRET
+    yield role | {"rules": [rule]}
+    yield binding | _bound("Role", NOTIFICATION_SECRET, wanted)
 
 
 def role_name(part: str) -> str:

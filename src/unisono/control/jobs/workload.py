@@ -14,6 +14,7 @@ from unisono.kinds.digits import whole_number
 from unisono.kinds.holds import HOLD
 from unisono.kinds.job_annotations import BUYING, ON_JOBS
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
+from unisono.kinds.notifying import NOTIFYING
 from unisono.kinds.policy.multifactor import PREFIX, WORDS, turn_words
 from unisono.kinds.times import ACTIVE_DEADLINE, active_seconds
 from unisono.kube.mapping import Kind
@@ -34,6 +35,7 @@ _CARRIED_ANNOTATIONS = (
     "unisono.dev/straggler",
     *ON_JOBS,
     *BUYING,
+    *NOTIFYING,
 )
 
 
@@ -112,7 +114,7 @@ def new_words(job: Json, workload: Json) -> Json:
     """
     wanted = {**carried(job), **_priority_keys_of(job)}
     there = workload["metadata"].get("annotations") or {}
-    keys = [*ON_JOBS, ACTIVE_DEADLINE, *(PREFIX + word for word in WORDS)]
+    keys = [*ON_JOBS, *NOTIFYING, ACTIVE_DEADLINE, *(PREFIX + word for word in WORDS)]
     if there.get(HOLD) == "admin":
         keys.remove(HOLD)
     return {key: wanted.get(key) for key in keys if wanted.get(key) != there.get(key)}

@@ -13,6 +13,7 @@
     provisioning: {packing, spot, …}               (ours only: spec provisioning §5.19)
     defaultQueues: [{namespaces, queue}]           (ours only: jobs that name no queue)
     priorityClasses: [{names, users, …}]           (ours only: which users may name which class)
+    notifications: {mail, rules, …}                (ours only: mails and webhooks about events)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -39,6 +40,7 @@ from unisono.kinds.meta import (
 )
 from unisono.kinds.notes import Notes
 from unisono.kinds.policy.advance_reservations import Reservation, check_reservations
+from unisono.kinds.policy.notifications import Notifications, check_notifications
 from unisono.kinds.policy.provisioning import Provisioning, check_provisioning
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
@@ -233,6 +235,7 @@ class Policy(Schema, frozen=True, kw_only=True):
     provisioning: Provisioning | None = None
     default_queues: Annotated[tuple[DefaultQueue, ...], Meta(max_length=1000)] = ()
     priority_classes: Annotated[tuple[PriorityClassRule, ...], Meta(max_length=1000)] = ()
+    notifications: Notifications | None = None
     compat: Compat = Compat()
 
 
@@ -307,6 +310,8 @@ def _check(document: Configuration | Policy, notes: Notes) -> None:
             _check_default_queue(rule, f"defaultQueues[{index}]", notes)
         if document.provisioning is not None:
             check_provisioning(document.provisioning, notes)
+        if document.notifications is not None:
+            check_notifications(document.notifications, notes)
 
 
 def _check_default_queue(rule: DefaultQueue, path: str, notes: Notes) -> None:

@@ -19,6 +19,7 @@ from unisono.kinds.decode import decode
 from unisono.kinds.meta import NAMESPACE_LABEL, Json, selector_of
 from unisono.kinds.policy.advance_reservations import reservations_of
 from unisono.kinds.policy.multifactor import turns_of
+from unisono.kinds.policy.notifications import Notifications
 from unisono.kinds.policy.provisioning import (
     BuyingTimes,
     Provisioning,
@@ -65,6 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     default_queues: tuple[QueueRule, ...] = ()  # of jobs that name none; the first that fits
     priority_classes: tuple[PriorityClassRule, ...] = ()  # which users may name which
+    notifications: Notifications | None = None  # mails and webhooks about events
 
     def default_queue(self, namespace_labels: Mapping[str, str]) -> str:
         """Return the queue that jobs of a namespace are in without naming it; empty if none."""
@@ -109,6 +111,7 @@ def settings_of(
             buying=times,
             default_queues=tuple(map(_queue_rule, policy.default_queues)),
             priority_classes=policy.priority_classes,
+            notifications=policy.notifications,
         )
     if scheduling is not None:
         with_turns = msgspec.structs.replace(settings.policy, turns=turns_of(scheduling))

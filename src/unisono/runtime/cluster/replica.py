@@ -41,6 +41,7 @@ from unisono.kube.connect import connected
 from unisono.kube.errors import Forbidden, KubeError
 from unisono.kube.leader_election import Candidate
 from unisono.kube.requests.priority_lanes import Lanes
+from unisono.notify import assembly as notify
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runtime.clock import RealClock
@@ -267,8 +268,17 @@ class _Replica:
         if self._choices.machines != "none":
             buying = provisioning.karpenter(settings, home)
             machines = buying if self._buys else provisioning.requests(settings)
+        notifications = notify.assembled(
+            settings,
+            self._client.variant(permit=self._candidate.permit),
+            home,
+            clock=self._clock,
+            complain=lambda text: self._journal.warning("notifications", text=text),
+        )
         # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
-        driver = await self._live.driver_in_steps((*assembly.controllers, *machines), LANES)
+        controllers = (*assembly.controllers, *machines, *notifications.controllers)
+        driver = await self._live.driver_in_steps(controllers, LANES)
+        notifications.sender.settled = driver.want
         self._observed.driver = driver
         self._observed.health = assembly.scheduler.health
         if self._web is not None:
@@ -276,7 +286,10 @@ class _Replica:
         denials = Denials(self._journal, self._clock.monotonic)
         driver.on_outcome = lambda outcome: denials.hear(outcome.trouble)
         self._journal.info("leading", epoch=epoch)
-        await guarded(self._count(driver, timed), self._live.work(driver, stop))
+        await guarded(
+            notifications.sender.run(),
+            guarded(self._count(driver, timed), self._live.work(driver, stop)),
+        )
         self._journal.info("finished what was begun")
 
     def _settings(self) -> Settings:

@@ -19,7 +19,7 @@ from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.reconciling.workers import Crashes, LiveControllers
-from unisono.control.scheduler.loop import CYCLE, Scheduler
+from unisono.control.scheduler.loop import CYCLE, LEDGER, Scheduler
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan
 from unisono.kinds.policy.settings import DEFAULTS, Settings
@@ -29,6 +29,7 @@ from unisono.kube.errors import NotFound
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.kube.requests.priority_lanes import Lanes
+from unisono.notify import assembly as notify
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses
@@ -39,6 +40,7 @@ from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
 from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.log import warn
 from unisono.runtime.recording import Refusals
 
 if TYPE_CHECKING:
@@ -118,8 +120,23 @@ async def controlling(
     machines = provisioning.simulated(
         settings, reader, assembly.scheduler.can_replace, speed=pods.speed
     )
-    others = (*machines, kubelet, TrainingProgress(simulation), GpuFaults(), *processes)
+    notifications = notify.assembled(
+        settings,
+        client,
+        LEDGER.namespace,
+        clock=clock,
+        complain=warn,
+    )
+    others = (
+        *machines,
+        *notifications.controllers,
+        kubelet,
+        TrainingProgress(simulation),
+        GpuFaults(),
+        *processes,
+    )
     driver = live.driver((*assembly.controllers, *others), LANES)
+    notifications.sender.settled = driver.want
     if runner is not None:
         name = runner.kubelet.name
         from unisono.runner.process.exec import enter
@@ -130,10 +147,12 @@ async def controlling(
     api.endpoints.usage = Usage(live.view, clock.now)
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(live.run(driver))
+        sending = tasks.create_task(notifications.sender.run())
         try:
             yield AtWork(live.view, driver, live.crashes, assembly.scheduler, live.synced)
         finally:
             work.cancel()
+            sending.cancel()
             if runner is not None:
                 await runner.close()
 

@@ -142,10 +142,21 @@ def _annotations(job: Job, options: Mapping[str, str], submitter: Submitter) -> 
             made[f"unisono.dev/{name}"] = _moment(name, options[name], submitter.now)
     if job.depends_on:
         made[DEPENDS_ON] = job.depends_on
+    if "mail-type" in options:
+        made |= _mails(options)
     sleeps = [float(one) for one in _SLEEP.findall(job.script)]
     if sleeps:
         # Simulated pods do not run scripts; they take as long as these would.
         made["unisono.dev/run-seconds"] = f"{sum(sleeps):g}"
+    return made
+
+
+def _mails(options: Mapping[str, str]) -> dict[str, str]:
+    from unisono.slurm.sbatch.mails import mail_annotations
+
+    made = mail_annotations(options)
+    if made is None:
+        raise BadRequest("Invalid --mail-type specification")
     return made
 
 

@@ -14,6 +14,7 @@ from unisono.control.job_kinds import slurm
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.view import View
 from unisono.kinds.job_annotations import DEPENDS_ON
+from unisono.kinds.notifying import NOTIFIED, NOTIFY, tells_each_task
 from unisono.kinds.slurm import ENDED
 from unisono.slurm.sbatch.arrays import MOST_TASKS, Array, BadArray, for_task, read_array
 from unisono.slurm.sbatch.document import apart
@@ -103,6 +104,9 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
     annotations = {**(metadata.get("annotations") or {}), "unisono.dev/task": str(number)}
     if DEPENDS_ON in annotations:
         annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], number)
+    if not tells_each_task(annotations):
+        annotations.pop(NOTIFY, None)  # the array as a whole is told of
+    annotations.pop(NOTIFIED, None)
     return {
         "apiVersion": array["apiVersion"],
         "kind": array["kind"],

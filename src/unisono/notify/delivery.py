@@ -1,0 +1,151 @@
+"""Empties the outbox: reads the Secrets that a message needs, sends it, and says what became of it.
+
+Only the leader runs a sender. A message that was sent while the lease was lost may be sent again by
+the next leader, which cannot know of it; its id is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from unisono.control import names
+from unisono.kinds.policy.notifications import Notifications
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock, within
+from unisono.kube.errors import KubeError
+from unisono.kube.form import Key
+from unisono.notify.controller import ARRAYS, NAME
+from unisono.notify.messages import document, mail
+from unisono.notify.network import Login, NotSent, post_document, send_mail
+from unisono.notify.outbox import Delivery, Outbox
+from unisono.notify.recipients import Hook, Mailbox
+
+# So many messages are on their way at once; each has a thread.
+_THREADS = 4
+# Without anything to send: how often lines of recipients are forgotten.
+_TIDY_SECONDS = 600.0
+
+# The contents of a Secret by its name; raises KubeError.
+ReadSecret = Callable[[str], Awaitable[Mapping[str, str]]]
+
+
+def secrets_of(client: Client, namespace: str) -> ReadSecret:
+    """Return what reads the Secrets of a namespace, as they are at that moment."""
+
+    async def read(name: str) -> Mapping[str, str]:
+        found = await client.get(names.SECRET, name, namespace, once=True)
+        return {key: _decoded(value) for key, value in (found.get("data") or {}).items()}
+
+    return read
+
+
+def _decoded(value: Any) -> str:
+    try:
+        return base64.b64decode(str(value)).decode().strip()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+class Sender:
+    """Sends what is due until it is cancelled."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        section: Callable[[], Notifications | None],
+        read_secret: ReadSecret,
+        *,
+        clock: Clock,
+        complain: Callable[[str], None],
+    ) -> None:
+        """Take the outbox, and what says how mail is sent now.
+
+        `complain` is called with a line for the log when messages are given up.
+        """
+        self._outbox = outbox
+        self._section = section
+        self._read_secret = read_secret
+        self._clock = clock
+        # Called with a controller and a key once a message of theirs is sent or given up.
+        self.settled: Callable[[str, Key], None] = lambda controller, key: None
+        self._complain = complain
+        self._news = asyncio.Event()
+
+    def awake(self) -> None:
+        """Note that the outbox has something new."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Send what is due, until cancelled."""
+        threads = ThreadPoolExecutor(_THREADS, "notify")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    now = self._clock.now()
+                    for delivery in self._outbox.take(now):
+                        tasks.create_task(self._deliver(delivery, threads))
+                    await self._wait(now)
+        finally:
+            # A call that hangs ends by its own time limits; nothing waits for its result.
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _wait(self, now: float) -> None:
+        due = self._outbox.next_due(now)
+        if due is None:
+            self._outbox.tidy(now)
+        pause = _TIDY_SECONDS if due is None else max(due - now, 0.05)
+        with contextlib.suppress(TimeoutError):
+            await within(self._clock, pause, self._news.wait())
+        self._news.clear()
+
+    async def _deliver(self, delivery: Delivery, threads: ThreadPoolExecutor) -> None:
+        try:
+            await self._send(delivery, threads)
+        except NotSent as trouble:
+            why, is_final = str(trouble), trouble.is_final
+        except KubeError as trouble:
+            why, is_final = f"its Secret cannot be read: {trouble}", False
+        else:
+            self._outbox.delivered(delivery, self._clock.now())
+            self._say_settled(delivery)
+            return
+        if self._outbox.failed(delivery, self._clock.now(), is_final=is_final):
+            many = len(delivery.letters)
+            self._complain(f"{delivery.target.key}: gave up {many} of its messages: {why}")
+            self._say_settled(delivery)
+        self.awake()
+
+    def _say_settled(self, delivery: Delivery) -> None:
+        for subject in {one.subject for one in delivery.notices}:
+            controller = ARRAYS if subject.is_array else NAME
+            self.settled(controller, Key(subject.namespace, subject.workload))
+        self.awake()  # the next of its line may go
+
+    async def _send(self, delivery: Delivery, threads: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        notices = delivery.notices
+        match delivery.target:
+            case Mailbox(address):
+                section = self._section()
+                server = section.mail if section is not None else None
+                if server is None:
+                    raise NotSent("the policy names no mail server any more", is_final=True)
+                found = await self._read_secret(server.secret) if server.secret else {}
+                login = Login(
+                    found.get("username", ""), found.get("password", ""), found.get("ca.crt", "")
+                )
+                text = mail(notices, sender=server.sender, to=address, now=self._clock.now())
+                await loop.run_in_executor(threads, send_mail, server, login, text)
+            case Hook(form=form, url=url, url_from=url_from):
+                if url_from is not None:
+                    url = (await self._read_secret(url_from.name)).get(url_from.key, "")
+                    if not url:
+                        raise NotSent(f"Secret {url_from.name} has no key {url_from.key}")
+                made = document(form, notices)
+                await loop.run_in_executor(threads, post_document, url, made)
