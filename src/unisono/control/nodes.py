@@ -1,4 +1,4 @@
-"""Nodes of an embedded cluster: taints that follow from their conditions.
+"""Nodes: taints that follow from readiness on an embedded cluster, and which nodes are usable.
 
 A new node carries the taint `not-ready`, as on any Kubernetes, until it says that it is ready; a
 node that stops being ready gets it back.

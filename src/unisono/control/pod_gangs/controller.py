@@ -37,7 +37,6 @@ from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.workload import new_workload, same_sets, workload_name
 from unisono.control.manifests import LiveContext, Manifests
-from unisono.control.pod_gangs.asking import Asked, asked_by, role_of, set_names
 from unisono.control.pod_gangs.links import (
     BY_GANG,
     GANG,
@@ -54,6 +53,7 @@ from unisono.control.pod_gangs.links import (
     is_of_a_job,
     is_solo,
 )
+from unisono.control.pod_gangs.pod_sets import Asked, asked_by, role_of, set_names
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.digits import whole_number

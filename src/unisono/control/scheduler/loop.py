@@ -42,7 +42,7 @@ from unisono.control.scheduler.missing_nodes import DelayedPlacement, Repairs
 from unisono.control.scheduler.plan_writes import Decided, PlanWriter, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.relevant_changes import RelevantChanges
-from unisono.control.scheduler.start_estimates import Estimates, has_date
+from unisono.control.scheduler.start_estimates import Estimates, has_reservation
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
 from unisono.control.scheduler.unevaluated import Unevaluated
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
@@ -752,7 +752,7 @@ class Scheduler:
     def _explain_one(self, explanation: Explanation) -> Steps:
         key = explanation.workload
         before = self.explanations.get(key)
-        if has_date(before) and not has_date(explanation):
+        if has_reservation(before) and not has_reservation(explanation):
             self.estimates.forget(key)  # from the time when it had the reservation
         self.health.explained(key)
         explanation = self.estimates.added_to(explanation)

@@ -89,7 +89,7 @@ class Estimates:
 
     def added_to(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the estimate; a reservation makes one needless."""
-        facts = without_times(explanation.blockers, dates=False)
+        facts = without_times(explanation.blockers, reservations=False)
         known = self._known.get(explanation.workload)
         if known is not None and not any(isinstance(fact, Planned) for fact in facts):
             facts = (*facts, known)
@@ -101,27 +101,27 @@ class Estimates:
 
 
 def _on_nodes(fact: Blocker, known: Expected) -> Blocker:
-    """Return a date with the nodes of the estimate, if both mean the same start."""
+    """Return a reservation with the nodes of the estimate, if both mean the same start."""
     if not isinstance(fact, Planned) or abs(fact.start - known.start) > PAUSE_MS:
         return fact
     return msgspec.structs.replace(fact, nodes=known.nodes)
 
 
-def without_times(facts: tuple[Blocker, ...], *, dates: bool = True) -> tuple[Blocker, ...]:
-    """Return the facts that are not about when it starts: no estimates, and no dates either."""
-    left_out = (Expected, Planned) if dates else Expected
+def without_times(facts: tuple[Blocker, ...], *, reservations: bool = True) -> tuple[Blocker, ...]:
+    """Return the facts that are not about when it starts: neither estimates nor reservations."""
+    left_out = (Expected, Planned) if reservations else Expected
     return tuple(fact for fact in facts if not isinstance(fact, left_out))
 
 
 def start_of(explanation: Explanation) -> Planned | Expected | None:
-    """Return the date or the estimate in an explanation."""
+    """Return the reservation or the estimate in an explanation."""
     for fact in explanation.blockers:
         if isinstance(fact, Planned | Expected):
             return fact
     return None
 
 
-def has_date(explanation: Explanation | None) -> bool:
+def has_reservation(explanation: Explanation | None) -> bool:
     """Say whether an explanation promises a start."""
     return explanation is not None and isinstance(start_of(explanation), Planned)
 

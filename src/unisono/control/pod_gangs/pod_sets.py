@@ -1,4 +1,4 @@
-"""What a gang of pods asks for: equal pods make a pod set, a group's rules say how many must start.
+"""The pod sets of a gang of pods: equal pods make one, a group's rules say how many must start.
 
 Spec placement §7; the rules of each kind of group are read by `kinds`.
 """
