@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from unisono.kinds.digits import whole_number
-from unisono.kinds.snapshot.local_queues import UNLIMITED_DOOR
+from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kinds.views.workloads import Workload
 from unisono.slurm.labels import KIND as SLURM_JOB
 
@@ -70,7 +70,7 @@ def subject_of(obj: Mapping[str, Any], slurm_job: Mapping[str, Any] | None = Non
         namespace=metadata.namespace,
         kind=owner.kind if owner is not None else "Workload",
         name=owner.name if owner is not None else metadata.name,
-        queue="" if queue == UNLIMITED_DOOR else queue,
+        queue="" if queue == UNLIMITED_LOCAL_QUEUE else queue,
         user=str(metadata.annotations.get(_USER) or ""),
         slurm_id=identity,
         slurm_number=number if task else "",
