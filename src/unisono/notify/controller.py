@@ -27,9 +27,8 @@ from unisono.kinds.decode import decode
 from unisono.kinds.notifying import NOTIFIED, NOTIFY, NOTIFY_TO, Event, tells_each_task
 from unisono.kinds.policy.notifications import Notifications
 from unisono.kinds.policy.schema import Policy
-from unisono.kinds.policy.settings import Settings
+from unisono.kinds.policy.settings import Settings, counting_policy
 from unisono.kinds.slurm import ENDED
-from unisono.kinds.submission import counting_policy
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.notify.events import (

@@ -27,7 +27,7 @@ from unisono.engine.state.changes import (
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import known_nodes
 from unisono.kinds.digits import whole_number
-from unisono.kinds.submission import counting_policy
+from unisono.kinds.policy.settings import counting_policy
 from unisono.kube.errors import NotFound, UnknownKind
 from unisono.slurm.commands.scontrol import node_changes
 from unisono.web.actions.action import (
