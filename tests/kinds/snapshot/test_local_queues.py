@@ -204,7 +204,7 @@ def test_without_nodes_it_is_not_managed(name: str) -> None:
     assert not made.snapshot.local_queues
 
 
-def test_there_is_a_door_for_every_namespace_in_use() -> None:
+def test_there_is_an_implicit_queue_for_every_namespace_in_use() -> None:
     texts = [text.replace("namespace: team", "namespace: b") for text in GROUPS["volcano"]]
     made = sound(NODE, *GROUPS["volcano"], *texts).snapshot
     assert [one.key for one in made.local_queues] == [

@@ -51,9 +51,9 @@ from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import AdmittedWorkload, PodSetAssignment, Workload, first_of
 from unisono.engine.state import changes
 from unisono.kinds.core.gpu_parts import device_of
-from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.pod_groups import set_of_pods
+from unisono.kinds.core.pod_rules import pod_rules
 from unisono.kinds.core.pod_sets import costing_of, pod_sets
 from unisono.kinds.core.requests import pod_cost
 from unisono.kinds.core.selection import labels_of
@@ -274,7 +274,7 @@ class Translator:
             return
         context = self.context(metadata["namespace"])
         ends = made.metadata.deletion_timestamp
-        near = neighbourhood(made.spec, made.metadata.labels, context)
+        near = pod_rules(made.spec, made.metadata.labels, context)
         yield changes.PodOnNode(
             NodePod(
                 key=full,

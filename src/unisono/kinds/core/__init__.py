@@ -6,7 +6,7 @@
     gpu_parts     parts of a GPU, in the spellings in use
     selection     which nodes and flavors it accepts, and which it would like
     volumes       which nodes reach its volumes
-    neighbours    what it demands of the pods around it
+    pod_rules     what it demands of the pods around it
     topology      which pods must be close to each other
     validate      what Kubernetes would refuse, with field paths
     pod_sets      all of that together: templates and counts -> the pod sets of a workload

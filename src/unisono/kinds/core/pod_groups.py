@@ -33,7 +33,7 @@ from typing import NamedTuple
 import msgspec
 
 from unisono.engine.model.workload import PodSet
-from unisono.kinds.core.neighbours import host_ports, label_keys
+from unisono.kinds.core.pod_rules import host_ports, label_keys
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.core.schema import Pod, PodTemplateSpec
 from unisono.kinds.core.topology import GROUP, topology_request

@@ -1,8 +1,8 @@
 """From pod templates to the pod sets of a workload: the last step of every job kind.
 
 A job kind says which templates it has and how many pods of each; everything else about a pod set
-(requests, node selection, neighbours, topology) follows from the template in the same way for all
-kinds.
+(requests, node selection, rules about other pods, topology) follows from the template in the same
+way for all kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unisono.engine.model.resources import MAX_AMOUNT, MAX_COUNT, MAX_TOTAL, Amo
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.core.gpu_parts import with_models
 from unisono.kinds.core.limit_ranges import namespace_limits
-from unisono.kinds.core.neighbours import ignored, neighbourhood
+from unisono.kinds.core.pod_rules import ignored, pod_rules
 from unisono.kinds.core.requests import PLAIN_COSTING, PodCosting, pod_cost
 from unisono.kinds.core.schema import PodTemplateSpec, ResourceList
 from unisono.kinds.core.selection import (
@@ -119,7 +119,7 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
     spec, annotations = one.template.spec, one.template.metadata.annotations
     labels = {**one.template.metadata.labels, **one.labels}
     volumes = reaches(spec, context)
-    near = neighbourhood(spec, labels, context)
+    near = pod_rules(spec, labels, context)
     cost = pod_cost(spec, costing, annotations)
     if cost.misconfigured:
         context.notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")

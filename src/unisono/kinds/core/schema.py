@@ -158,7 +158,7 @@ class PodAffinity(Schema, frozen=True, kw_only=True):
 
 
 class Affinity(Schema, frozen=True, kw_only=True):
-    """Everything a pod says about its neighbourhood."""
+    """Everything a pod says about the nodes and pods around it."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None

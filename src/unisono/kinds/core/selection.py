@@ -1,6 +1,6 @@
 """Which nodes a pod accepts and would like: selector, affinity and tolerations as engine values.
 
-What it demands of other pods is in `neighbours`. Spec placement §5.3 and §5.4, quota §7.
+What it demands of other pods is in `pod_rules`. Spec placement §5.3 and §5.4, quota §7.
 """
 
 from __future__ import annotations

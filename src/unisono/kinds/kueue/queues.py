@@ -201,7 +201,7 @@ class LocalQueueSpec(Schema, frozen=True, kw_only=True):
 
 
 class LocalQueue(Schema, frozen=True, kw_only=True):
-    """A namespace's door to a ClusterQueue (v1beta1, v1beta2)."""
+    """The way of a namespace's jobs to a ClusterQueue (v1beta1, v1beta2)."""
 
     api_version: str = "kueue.x-k8s.io/v1beta2"
     kind: str = "LocalQueue"

@@ -32,8 +32,8 @@ from unisono.engine.model.workload import (
     Workload,
 )
 from unisono.kinds.core.gpu_parts import device_of
-from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.pod_groups import GROUP_NAME
+from unisono.kinds.core.pod_rules import pod_rules
 from unisono.kinds.core.pod_sets import costing_of
 from unisono.kinds.core.requests import pod_cost
 from unisono.kinds.core.schema import Pod
@@ -293,7 +293,7 @@ def pod_of_others(entry: Entry, context: Context) -> NodePod:
     """Return a bound pod that is none of a workload that holds quota here."""
     pod: Pod = entry.manifest
     ends = pod.metadata.deletion_timestamp
-    near = neighbourhood(pod.spec, pod.metadata.labels, context)
+    near = pod_rules(pod.spec, pod.metadata.labels, context)
     return NodePod(
         key=f"{entry.namespace}/{entry.name}",
         node=NodeName(pod.spec.node_name),

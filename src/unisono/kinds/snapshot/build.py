@@ -38,7 +38,7 @@ from unisono.kinds.policy.settings import Settings, settings_of
 from unisono.kinds.registry import Registry
 from unisono.kinds.snapshot.bound_pods import BoundPods, hosts_of
 from unisono.kinds.snapshot.cross_checks import check_cycles, check_pools, check_references
-from unisono.kinds.snapshot.local_queues import UNLIMITED, Doors
+from unisono.kinds.snapshot.local_queues import UNLIMITED, QueueChoice
 from unisono.kinds.snapshot.workloads import Surroundings, populate
 from unisono.kinds.times import default_limit_of
 from unisono.kinds.volcano.network_topology import hypernode_labels, hypernode_topology
@@ -156,8 +156,8 @@ def _snapshot(
         local_queue_of(entry.manifest, entry.namespace) for entry in objects.entries("LocalQueue")
     ]
     namespaces = _namespaces(objects)
-    doors = Doors(objects, settings, {one.name: one for one in namespaces})
-    if any(queue.groups for queue in doors.volcano.values()):
+    queue_choice = QueueChoice(objects, settings, {one.name: one for one in namespaces})
+    if any(queue.groups for queue in queue_choice.volcano.values()):
         flavors.append(ANY_NODE)
     population = populate(
         Surroundings(
@@ -165,8 +165,8 @@ def _snapshot(
             registry=registry,
             settings=settings,
             now=now,
-            doors=doors,
-            queues={one.name: one for one in (*queues, *doors.volcano.values(), UNLIMITED)},
+            queue_choice=queue_choice,
+            queues={one.name: one for one in (*queues, *queue_choice.volcano.values(), UNLIMITED)},
             local_queues={local_queue.key: local_queue for local_queue in local_queues},
             flavors={flavor.name: flavor for flavor in flavors},
             hosts=hosts_of(objects),
@@ -180,8 +180,11 @@ def _snapshot(
         policy=settings.policy,
         flavors=tuple(flavors),
         cohorts=tuple(cohort_of(entry.manifest) for entry in objects.entries("Cohort")),
-        queues=(*queues, *doors.implicit_queues()),
-        local_queues=(*local_queues, *sorted(doors.opened.values(), key=lambda one: one.key)),
+        queues=(*queues, *queue_choice.implicit_queues()),
+        local_queues=(
+            *local_queues,
+            *sorted(queue_choice.implicit.values(), key=lambda one: one.key),
+        ),
         namespaces=namespaces,
         checks=tuple(check_of(entry.manifest) for entry in objects.entries("AdmissionCheck")),
         topologies=_topologies(objects),

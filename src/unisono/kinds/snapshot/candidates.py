@@ -21,7 +21,7 @@ from unisono.kinds.core.pod_groups import GroupLink, group_link, group_of
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.registry import OUR_SCHEDULERS, Context, JobHooks, MemberHooks, Registry
 from unisono.kinds.snapshot.bound_pods import BoundPods
-from unisono.kinds.snapshot.pod_gangs import Asked, Gang, Part, read_gang
+from unisono.kinds.snapshot.pod_gangs import Gang, JobRequest, Part, read_gang
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_LABEL_PATH = f"metadata.labels[{QUEUE_LABEL}]"
@@ -41,11 +41,11 @@ class Candidate:
     pods: tuple[Entry, ...] = ()  # those it is made of
     named_queue: str = ""  # by its kind, besides the label
 
-    def read(self, context: Context) -> Asked:
+    def read(self, context: Context) -> JobRequest:
         """Return what it asks for."""
         if self.hooks is None:
             return read_gang(self.subject, context)
-        return Asked(
+        return JobRequest(
             pod_sets=self.hooks.pod_sets(self.subject, context),
             min_total=self.hooks.min_total(self.subject)
             if isinstance(self.hooks, JobHooks)

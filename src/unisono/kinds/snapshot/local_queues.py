@@ -10,7 +10,7 @@
     7. if there are nodes and the job is ours to place: `unisono.dev/unlimited`, a queue without
        quota, in which everything may start that fits on nodes
 
-A job that finds no door runs without us.
+A job that finds none is not managed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ UNLIMITED_LOCAL_QUEUE = "unisono.dev-unlimited"
 
 
 @dataclass(slots=True)
-class Doors:
-    """All ways into queues."""
+class QueueChoice:
+    """Chooses the local queue of every job, and keeps the implicit ones that were chosen."""
 
     objects: Objects
     settings: Settings
     namespaces: Mapping[str, Namespace]
     volcano: dict[str, ClusterQueue] = field(init=False)  # by the Queue's own name
-    opened: dict[LocalQueueKey, LocalQueue] = field(default_factory=dict)
+    implicit: dict[LocalQueueKey, LocalQueue] = field(default_factory=dict)
     has_nodes: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Doors:
             for entry in self.objects.entries("Queue.scheduling.volcano.sh")
         }
 
-    def door_for(self, candidate: Candidate) -> LocalQueueKey | None:
+    def local_queue_for(self, candidate: Candidate) -> LocalQueueKey | None:
         """Return the local queue of a job, or None if it is not managed; warn where that is odd."""
         namespace, notes = candidate.entry.namespace, candidate.entry.notes
         local = candidate.queue_label or self._local_queue(candidate.named_queue, namespace)
@@ -65,7 +65,7 @@ class Doors:
             return _key(namespace, local)
         volcano = self.volcano.get(candidate.named_queue)
         if volcano is not None and (self.has_nodes or volcano.groups):
-            return self._open(_key(namespace, volcano.name), volcano)
+            return self._implicit(_key(namespace, volcano.name), volcano)
         given = self.settings.default_queue(label_map(self.namespaces[namespace].labels))
         if given:
             return _key(namespace, given)
@@ -77,7 +77,7 @@ class Doors:
             if candidate.named_queue not in ("", DEFAULT_QUEUE):
                 message = f'there is no Queue "{candidate.named_queue}"; taken as without limits'
                 notes.warn("VolcanoQueueNotFound", "spec.queue", message)
-            return self._open(_key(namespace, UNLIMITED_LOCAL_QUEUE), UNLIMITED)
+            return self._implicit(_key(namespace, UNLIMITED_LOCAL_QUEUE), UNLIMITED)
         if not candidate.is_plain_pod:
             message = "names no queue, so it is not managed and no part of the decision"
             notes.warn("NotManaged", QUEUE_LABEL_PATH, message)
@@ -85,7 +85,7 @@ class Doors:
 
     def implicit_queues(self) -> list[ClusterQueue]:
         """Return the implicit cluster queues."""
-        behind = {door.queue for door in self.opened.values()}
+        behind = {one.queue for one in self.implicit.values()}
         return [*self.volcano.values(), *([UNLIMITED] if UNLIMITED.name in behind else [])]
 
     def _is_managed(self, namespace: str) -> bool:
@@ -96,8 +96,8 @@ class Doors:
         exists = name and self.objects.exists("LocalQueue", name, namespace=namespace)
         return name if exists else ""
 
-    def _open(self, key: LocalQueueKey, queue: ClusterQueue) -> LocalQueueKey:
-        self.opened.setdefault(key, LocalQueue(key=key, queue=queue.name))
+    def _implicit(self, key: LocalQueueKey, queue: ClusterQueue) -> LocalQueueKey:
+        self.implicit.setdefault(key, LocalQueue(key=key, queue=queue.name))
         return key
 
 

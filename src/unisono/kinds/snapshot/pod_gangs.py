@@ -74,7 +74,7 @@ class _Role:
         return sum(pod.status.phase == "Succeeded" for pod in self.pods)
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A gang, and how important it is; no pod sets means that there is nothing to run."""
 
     pod_sets: tuple[PodSet, ...] = ()
@@ -84,7 +84,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None  # worked out already
 
 
-def read_gang(gang: Gang, context: Context) -> Asked:
+def read_gang(gang: Gang, context: Context) -> JobRequest:
     """Return what a gang asks for; note why it could never start."""
     read = [_read_part(part, context) for part in gang.parts]
     above = _composite_rules(gang, context)
@@ -94,7 +94,7 @@ def read_gang(gang: Gang, context: Context) -> Asked:
     for part, (wanted, roles) in zip(gang.parts, read, strict=True):
         own = names[len(made) : len(made) + len(roles)]
         made.extend(_part_sets(part, wanted, roles, own, context))
-    return Asked(
+    return JobRequest(
         pod_sets=tuple(made),
         min_total=_min_total(read),
         reclaimable=tuple(_reclaimable(names, [role for _, roles in read for role in roles])),

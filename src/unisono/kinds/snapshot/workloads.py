@@ -53,7 +53,7 @@ from unisono.kinds.snapshot.candidates import (
     Candidate,
     candidates,
 )
-from unisono.kinds.snapshot.local_queues import Doors
+from unisono.kinds.snapshot.local_queues import QueueChoice
 from unisono.kinds.times import active_seconds
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
@@ -68,7 +68,7 @@ class Surroundings:
     registry: Registry
     settings: Settings
     now: Instant
-    doors: Doors
+    queue_choice: QueueChoice
     queues: Mapping[QueueName, ClusterQueue]
     local_queues: Mapping[LocalQueueKey, LocalQueue]
     flavors: Mapping[FlavorName, Flavor]
@@ -120,11 +120,11 @@ def populate(around: Surroundings) -> Population:
     for candidate in candidates(around.objects, around.registry, around.bound):
         # Without nodes there is nothing to decide about a pod that is in no queue.
         is_plain = candidate.is_plain_pod and not candidate.queue_label
-        if is_plain and not around.doors.has_nodes:
+        if is_plain and not around.queue_choice.has_nodes:
             continue
-        door = around.doors.door_for(candidate)
-        if door is not None:
-            made = _from_candidate(candidate, door, around)
+        local_queue = around.queue_choice.local_queue_for(candidate)
+        if local_queue is not None:
+            made = _from_candidate(candidate, local_queue, around)
             if made is not None:
                 found.append((candidate.entry.index, made))
         elif not is_plain:
@@ -227,7 +227,7 @@ def _priority(entry: Entry, objects: Objects) -> int:
 
 
 def _from_candidate(
-    candidate: Candidate, door: LocalQueueKey, around: Surroundings
+    candidate: Candidate, local_queue: LocalQueueKey, around: Surroundings
 ) -> Workload | AdmittedWorkload | None:
     """Return the workload of a managed job; None if there is nothing to run."""
     entry, context = candidate.entry, _reading(candidate.entry, around)
@@ -247,7 +247,7 @@ def _from_candidate(
     made = Workload(
         key=_key(candidate),
         uid=_uid(entry) + candidate.part,
-        queue=door,
+        queue=local_queue,
         pod_sets=asked.pod_sets,
         priority=job_priority(entry, asked.priority_class, asked.priority, around.objects),
         created_at=_created_at(entry, around),
@@ -260,7 +260,7 @@ def _from_candidate(
         job=f"{entry.namespace}/{entry.name}",
     )
     made = _limited(from_annotations.applied_to(made), entry.name, around)
-    behind = _queue_behind(door, around)
+    behind = _queue_behind(local_queue, around)
     bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]
     if not bound or behind is None:
         return made
@@ -283,5 +283,5 @@ def _max_execution_ms(entry: Entry) -> int | None:
 
 
 def _queue_behind(key: LocalQueueKey, around: Surroundings) -> ClusterQueue | None:
-    door = around.doors.opened.get(key) or around.local_queues.get(key)
-    return around.queues.get(door.queue) if door is not None else None
+    local_queue = around.queue_choice.implicit.get(key) or around.local_queues.get(key)
+    return around.queues.get(local_queue.queue) if local_queue is not None else None

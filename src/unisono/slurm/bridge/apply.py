@@ -62,10 +62,10 @@ class ActionExecutor:
                 await self._make(job, slurm_view, only, tries)
             case actions.DropGang(dropped, _):
                 await self._drop(dropped)
-            case actions.Deactivate(parked, until, _):
-                await self._park(parked, until)
-            case actions.Reactivate(parked):
-                await self._activate(parked, is_active=True)
+            case actions.Deactivate(one, until, _):
+                await self._deactivate(one, until)
+            case actions.Reactivate(one):
+                await self._activate(one, is_active=True)
             case actions.Start(job, reserved):
                 await self._start(job, reserved)
             case actions.StartNow(job):
@@ -194,14 +194,14 @@ class ActionExecutor:
         except (NotFound, Conflict):
             return  # gone, or recreated: the next reconciliation shows it
 
-    async def _park(self, parked: Gang, until: float) -> None:
+    async def _deactivate(self, one: Gang, until: float) -> None:
         annotations = {
-            gang.TRIES: str(parked.tries + 1),
+            gang.TRIES: str(one.tries + 1),
             gang.RETRY_AT: f"{until:.3f}",
             gang.RELEASED_AT: None,
         }
-        await self._annotate(parked, annotations)
-        await self._activate(parked, is_active=False)
+        await self._annotate(one, annotations)
+        await self._activate(one, is_active=False)
 
     async def _activate(self, one: Gang, *, is_active: bool) -> None:
         if not one.workload:

@@ -6,7 +6,7 @@
 
 `matchLabelKeys` means "like me in these labels" and becomes part of the selector. A selector that
 is absent speaks of no pod, an empty one of all. Preferred terms and ScheduleAnyway only ever
-express a wish; they have no effect. Spec placement §5.2, §5.5 and §5.6.
+express a preference; they have no effect. Spec placement §5.2, §5.5 and §5.6.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unisono.kinds.meta import LabelSelector as LabelSelectorManifest
 from unisono.kinds.registry import Context
 
 
-class Neighbourhood(msgspec.Struct, frozen=True, kw_only=True):
+class PodRules(msgspec.Struct, frozen=True, kw_only=True):
     """All rules of a pod about other pods, as engine values."""
 
     host_ports: tuple[HostPort, ...] = ()
@@ -33,15 +33,15 @@ class Neighbourhood(msgspec.Struct, frozen=True, kw_only=True):
     spread: tuple[SpreadRule, ...] = ()
 
 
-def neighbourhood(spec: PodSpec, labels: Mapping[str, str], context: Context) -> Neighbourhood:
+def pod_rules(spec: PodSpec, labels: Mapping[str, str], context: Context) -> PodRules:
     """Return the rules of a pod with these labels; selectors of namespaces are looked up."""
     affinity = spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
     away = affinity.pod_anti_affinity if affinity is not None else None
-    return Neighbourhood(
+    return PodRules(
         host_ports=host_ports(spec),
-        affinity_to=_pod_rules(near, labels, context),
-        anti_affinity=_pod_rules(away, labels, context),
+        affinity_to=_affinity_rules(near, labels, context),
+        anti_affinity=_affinity_rules(away, labels, context),
         spread=_spread_rules(spec, labels),
     )
 
@@ -92,7 +92,7 @@ def ignored(spec: PodSpec) -> Iterator[Problem]:
             yield Problem(f"{at}.nodeTaintsPolicy", message)
 
 
-def _pod_rules(
+def _affinity_rules(
     affinity: PodAffinity | None, labels: Mapping[str, str], context: Context
 ) -> tuple[PodRule, ...]:
     if affinity is None:

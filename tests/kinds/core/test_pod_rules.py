@@ -9,12 +9,12 @@ import pytest
 from tests.support.manifests import FakeContext, read
 from unisono.engine.model.node import HostPort, PodRule, PodSelector, SpreadRule
 from unisono.engine.model.selection import LabelSelector, Requirement, selects
-from unisono.kinds.core.neighbours import (
-    Neighbourhood,
+from unisono.kinds.core.pod_rules import (
+    PodRules,
     host_ports,
     ignored,
     label_keys,
-    neighbourhood,
+    pod_rules,
 )
 from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
@@ -31,13 +31,13 @@ def spec_of(raw: dict[str, Any]) -> PodSpec:
     return spec
 
 
-def near(raw: dict[str, Any], *namespaces: str, namespace: str = "own") -> Neighbourhood:
+def near(raw: dict[str, Any], *namespaces: str, namespace: str = "own") -> PodRules:
     others = tuple(
         read(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}, labels: {{t: {name}}}}}")
         for name in namespaces
     )
     context = FakeContext(namespace=namespace, others=others)
-    return neighbourhood(spec_of(raw), LABELS, context)
+    return pod_rules(spec_of(raw), LABELS, context)
 
 
 def away(**term: Any) -> dict[str, Any]:
@@ -51,8 +51,8 @@ def rule(raw: dict[str, Any], *namespaces: str) -> PodRule:
 
 
 def test_a_plain_pod_demands_nothing() -> None:
-    assert near({}) == Neighbourhood()
-    assert near({"affinity": {}}) == Neighbourhood()
+    assert near({}) == PodRules()
+    assert near({"affinity": {}}) == PodRules()
 
 
 # ---- ports ---------------------------------------------------------------------------------------
@@ -102,14 +102,14 @@ def test_of_init_containers_only_sidecars_keep_their_ports() -> None:
 def test_terms_become_rules() -> None:
     term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "x"}}}
     made = near({"affinity": {"podAffinity": {REQUIRED: [term]}}})
-    assert made == Neighbourhood(affinity_to=(PodRule(PodSelector(APP), "rack"),))
-    assert near(away()) == Neighbourhood(anti_affinity=(PodRule(PodSelector(APP), "rack"),))
+    assert made == PodRules(affinity_to=(PodRule(PodSelector(APP), "rack"),))
+    assert near(away()) == PodRules(anti_affinity=(PodRule(PodSelector(APP), "rack"),))
 
 
 def test_preferred_terms_have_no_effect() -> None:
     term = {"weight": 1, "podAffinityTerm": {"topologyKey": "rack"}}
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
-    assert near({"affinity": {"podAffinity": preferred}}) == Neighbourhood()
+    assert near({"affinity": {"podAffinity": preferred}}) == PodRules()
 
 
 def test_namespaces_can_be_listed() -> None:
@@ -174,7 +174,7 @@ def test_spread_constraints_become_rules() -> None:
     (made,) = near(spread(minDomains=3, matchLabelKeys=["shard"])).spread
     assert made.min_domains == 3
     assert made.selector.labels.requirements[-1] == Requirement("shard", "In", ("7",))
-    assert near(spread(whenUnsatisfiable="ScheduleAnyway")) == Neighbourhood()
+    assert near(spread(whenUnsatisfiable="ScheduleAnyway")) == PodRules()
 
 
 def test_policies_about_nodes_are_ignored_aloud() -> None:
