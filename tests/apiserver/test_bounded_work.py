@@ -26,7 +26,7 @@ from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
 from unisono.apiserver.http_entry import MAX_HELD_BYTES, MAX_LARGE_WAITING, HttpEntry
 from unisono.apiserver.request import Request
-from unisono.apiserver.rest.size_limits import (
+from unisono.apiserver.rest.body import (
     LARGE_BODY_BYTES,
     MAX_OBJECT_BYTES,
     MAX_READ_VALUES,

@@ -10,7 +10,7 @@ import orjson
 
 from tests.hostile.bases import least_of
 from tests.hostile.fields import Field, JobKind
-from unisono.apiserver.rest.size_limits import MAX_READ_OBJECT_BYTES
+from unisono.apiserver.rest.body import MAX_READ_OBJECT_BYTES
 from unisono.net.http.messages import MAX_BODY_BYTES
 
 MANY = 100_000  # entries of a list or a map

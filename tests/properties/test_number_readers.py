@@ -25,8 +25,7 @@ from unisono.apiserver.rest.read import check_version
 from unisono.apiserver.rest.selectors import number as query_number
 from unisono.apiserver.rest.selectors import parse_labels
 from unisono.apiserver.schema.fill import canonical
-from unisono.apiserver.schema.formats import duration_seconds
-from unisono.apiserver.schema.patterns import pattern_problem
+from unisono.apiserver.schema.formats import duration_seconds, pattern_problem
 from unisono.cli import start_times
 from unisono.control import names
 from unisono.control.admission import placement, record

@@ -22,22 +22,20 @@ from unisono.apiserver.controllers.garbage_collector import (
     expire_events,
     remove_ended_pods,
 )
-from unisono.apiserver.discovery.endpoints import NonResourceEndpoints
-from unisono.apiserver.discovery.groups import verbs_of
+from unisono.apiserver.discovery import verbs_of
+from unisono.apiserver.endpoints import NonResourceEndpoints
 from unisono.apiserver.errors import ApiError, method_not_allowed
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
-from unisono.apiserver.rest.body import parse_object
+from unisono.apiserver.rest.body import check_size, parse_object
 from unisono.apiserver.rest.context import AccessControl, ServerContext, WriteOptions
 from unisono.apiserver.rest.delete import Deleter
 from unisono.apiserver.rest.direct_writes import DirectWrites
 from unisono.apiserver.rest.exec_session import ExecStarter, enter, instead_of, no_command
 from unisono.apiserver.rest.patching import Patcher
 from unisono.apiserver.rest.pod_logs import LogFiles, LogOptions
-from unisono.apiserver.rest.read import Reader
-from unisono.apiserver.rest.responses import ResponseRenderer
+from unisono.apiserver.rest.read import Reader, ResponseRenderer
 from unisono.apiserver.rest.route import Route, Routes, UnknownPath
-from unisono.apiserver.rest.size_limits import check_size
 from unisono.apiserver.rest.subresources import Subresources
 from unisono.apiserver.rest.watch import Watches
 from unisono.apiserver.rest.writer import Writer, WriteResult, apart_if_large

@@ -19,7 +19,7 @@ from unisono.apiserver.access.filters import ANONYMOUS, InFlightLimit
 from unisono.apiserver.api import Api, refusal
 from unisono.apiserver.errors import ApiError, bad_request, too_large
 from unisono.apiserver.request import Request, User
-from unisono.apiserver.rest.size_limits import LARGE_BODY_BYTES
+from unisono.apiserver.rest.body import LARGE_BODY_BYTES
 from unisono.net.http.messages import Call, Limits, Response, UnreadableAddress, address_of
 
 # Returns the user that sent these headers; raises ApiError if it is unknown, or from elsewhere.

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.apiserver.patch.gadgets import API_VERSION, GADGET, filled
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.apply import apply
-from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.patch.managed_fields import record_update
 from unisono.apiserver.patch.strategic import strategic_merge

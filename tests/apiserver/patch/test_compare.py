@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.effort import effort
+from unisono.apiserver.objects import equal, same
 from unisono.apiserver.patch.compare import differences
-from unisono.apiserver.patch.copying import equal, same
 from unisono.apiserver.patch.merge_schema import DEDUCED
 from unisono.apiserver.schema.body_checks import MAX_DEPTH
 from unisono.kinds.overriding import override

@@ -10,7 +10,7 @@ from hypothesis import given
 from tests.apiserver.patch.gadgets import GADGET
 from tests.apiserver.patch.strategies import field_sets, json_values
 from tests.support.effort import effort
-from unisono.apiserver.patch.copying import copied
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.field_set import (
     Tree,
     collapsed,

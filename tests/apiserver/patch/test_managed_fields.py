@@ -8,7 +8,7 @@ import pytest
 
 from tests.apiserver.patch.gadgets import API_VERSION, GADGET, gadget
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.patch.copying import copied
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.kinds.shapes.shape import Shape
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from tests.apiserver.patch.strategies import json_objects
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.patch.copying import copied
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.json_patch import merge_patch
 
 Json = dict[str, Any]

@@ -13,9 +13,9 @@ from tests.apiserver.patch.gadgets import API_VERSION, GADGET, gadget
 from tests.apiserver.patch.strategies import gadgets, json_objects, json_values
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.compare import object_claims, object_differences
-from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.field_set import Tree, difference, intersection, read_fields
 from unisono.apiserver.patch.managed_fields import record_update
 from unisono.apiserver.patch.merge_schema import merge_schema_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.apply import apply
-from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.apiserver.patch.strategic import strategic_merge

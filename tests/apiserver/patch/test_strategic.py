@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.apiserver.patch.strategies import json_objects
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.patch.copying import copied
+from unisono.apiserver.objects import copied
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.kinds.shapes.shape import Shape

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.manifests import kind
-from unisono.apiserver.discovery import groups
+from unisono.apiserver import discovery
 from unisono.kinds.overriding import override
 
 BODIES = Path(__file__).resolve().parent / "bodies"
@@ -114,17 +114,17 @@ class Recorder(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         accept = self.headers.get("Accept", "")
-        form = groups.asked_version(accept)
+        form = discovery.asked_version(accept)
         if path in ("/api", "/apis") and form:
-            answer = groups.aggregated(SERVED, core=path == "/api", version=form)
-            self._send(200, answer, groups.content_type(form))
+            answer = discovery.aggregated(SERVED, core=path == "/api", version=form)
+            self._send(200, answer, discovery.content_type(form))
         elif path == "/version":
             self._send(200, {"major": "1", "minor": "32", "gitVersion": "v1.32.0"})
         elif path == "/api/v1":
-            self._send(200, groups.resource_list(SERVED, "", "v1"))
+            self._send(200, discovery.resource_list(SERVED, "", "v1"))
         elif path.startswith("/apis/") and path.count("/") == 3:
             group, version = path.split("/")[2:]
-            self._send(200, groups.resource_list(SERVED, group, version))
+            self._send(200, discovery.resource_list(SERVED, group, version))
         elif path in STORED:
             self._send(200, STORED[path])
         else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unisono.apiserver.protobuf.messages import kinds, message, message_of, texts
+from unisono.apiserver.protobuf.fields import KINDS
+from unisono.apiserver.protobuf.messages import message, message_of, texts
 
 PLAIN = {
     "bool",
@@ -49,11 +50,11 @@ def test_no_number_and_no_name_is_given_twice(name: str) -> None:
 
 
 def test_nesting_is_bounded() -> None:
-    assert max(_depth(name) for name in kinds().values()) <= MOST_LEVELS
+    assert max(_depth(name) for name in KINDS.values()) <= MOST_LEVELS
 
 
 def test_every_message_is_used() -> None:
-    used = {"DeleteOptions", *kinds().values()}
+    used = {"DeleteOptions", *KINDS.values()}
     waiting = sorted(used)
     while waiting:
         for field in (message(waiting.pop()) or {}).values():

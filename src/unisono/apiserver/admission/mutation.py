@@ -12,8 +12,7 @@ warning comes from the rules of the kind, which see whether it makes sense.
 from __future__ import annotations
 
 from unisono.apiserver.admission.suspend import PODS, controlling_owner, job_kind
-from unisono.apiserver.builtin.fields import annotations_of, at, child, items
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, annotations_of, at, child, items
 from unisono.apiserver.request import MASTERS
 from unisono.apiserver.strategy import Context
 from unisono.kinds.shapes.served import Served

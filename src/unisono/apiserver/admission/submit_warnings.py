@@ -32,11 +32,10 @@ from unisono.apiserver.admission.suspend import (
     namespace_labels,
     read_settings,
 )
-from unisono.apiserver.builtin.fields import at, items, labels_of
 from unisono.apiserver.builtin.jobs import shape_of
 from unisono.apiserver.builtin.typed_validation import known_kind
-from unisono.apiserver.builtin.verdict_cache import VerdictCache
-from unisono.apiserver.objects import Json
+from unisono.apiserver.caches import VerdictCache
+from unisono.apiserver.objects import Json, at, items, labels_of
 from unisono.apiserver.strategy import Context
 from unisono.kinds.decode import decode
 from unisono.kinds.job_annotations import wrong_with_annotations

@@ -19,10 +19,9 @@ from functools import cache
 from typing import Any
 
 from unisono.apiserver.builtin.field_errors import invalid as wrong_value
-from unisono.apiserver.builtin.fields import at, child, items, labels_of
 from unisono.apiserver.builtin.pods.strategy import note_gates
 from unisono.apiserver.errors import invalid
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, items, labels_of
 from unisono.apiserver.strategy import Context
 from unisono.apiserver.times import timestamp
 from unisono.kinds.core.pod_groups import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS

@@ -1,9 +1,8 @@
 """What Kubernetes' own kinds do beyond their schema, one file per API group or kind.
 
-field_errors, fields   the wording of field errors; safe access to fields of unvalidated objects
+field_errors           the wording of field errors
 metadata               the rules for metadata, which hold for every kind
 typed_validation       validation by our typed manifests, of custom kinds too
-verdict_cache          verdicts on specs that were validated before
 pods/, jobs, …         one strategy per kind, found here by `group/plural`
 """
 

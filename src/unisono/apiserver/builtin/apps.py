@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
-from unisono.apiserver.builtin.fields import (
+from unisono.apiserver.builtin.pods.defaults import fill_template
+from unisono.apiserver.builtin.pods.validation import check_template
+from unisono.apiserver.builtin.typed_validation import causes_of
+from unisono.apiserver.errors import Cause
+from unisono.apiserver.objects import (
+    Json,
     annotations_of,
     at,
     child,
@@ -17,11 +22,6 @@ from unisono.apiserver.builtin.fields import (
     items,
     labels_of,
 )
-from unisono.apiserver.builtin.pods.defaults import fill_template
-from unisono.apiserver.builtin.pods.validation import check_template
-from unisono.apiserver.builtin.typed_validation import causes_of
-from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
 from unisono.kinds.meta import LabelSelector, check_selector

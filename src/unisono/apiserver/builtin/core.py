@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from unisono.apiserver.builtin.field_errors import forbidden, immutable, invalid, required, too_long
-from unisono.apiserver.builtin.fields import annotations_of, at, child, fill, fill_text, items
 from unisono.apiserver.builtin.pods.defaults import NOT_READY
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
 from unisono.apiserver.errors import Cause, bad_request
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, annotations_of, at, child, fill, fill_text, items
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.times import micro_timestamp, seconds
 from unisono.kinds.meta import NAMESPACE_LABEL

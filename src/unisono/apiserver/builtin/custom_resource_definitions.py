@@ -22,12 +22,11 @@ from unisono.apiserver.builtin.field_errors import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.fields import at, child, fill, fill_text, items, numbered
 from unisono.apiserver.builtin.metadata import wrong_with_service_name
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.schema.checker import Checker
-from unisono.apiserver.schema.patterns import pattern_problem
+from unisono.apiserver.schema.formats import pattern_problem
 from unisono.apiserver.schema.rules import rule_problem
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.tables.jsonpath import compile_path

@@ -18,14 +18,13 @@ from unisono.apiserver.builtin.field_errors import (
     required,
     too_many,
 )
-from unisono.apiserver.builtin.fields import at, child, fill, fill_text, items, numbered
 from unisono.apiserver.builtin.metadata import check_labels
 from unisono.apiserver.builtin.pods.defaults import fill_template
 from unisono.apiserver.builtin.pods.validation import check_template
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
-from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.digits import is_digits, whole_number
 from unisono.kinds.meta import wrong_with_label_key

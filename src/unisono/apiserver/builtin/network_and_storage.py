@@ -18,10 +18,9 @@ from unisono.apiserver.builtin.field_errors import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.fields import at, child, fill, fill_text, items, numbered
 from unisono.apiserver.builtin.metadata import check_labels
 from unisono.apiserver.errors import ApiError, Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 

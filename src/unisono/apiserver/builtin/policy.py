@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unisono.apiserver.builtin.field_errors import invalid, not_supported, required
-from unisono.apiserver.builtin.fields import at, child, fill, items
 from unisono.apiserver.builtin.typed_validation import causes_of, judge, known_kind
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, fill, items
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.decode import decode
 from unisono.kinds.meta import LabelSelector, check_selector

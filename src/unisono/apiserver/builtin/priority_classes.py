@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import forbidden, not_supported
-from unisono.apiserver.builtin.fields import at, fill_text
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.errors import forbidden as refuse
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, fill_text
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
-from unisono.apiserver.builtin.fields import at, child, fill_text, items, numbered
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, fill_text, items, numbered
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.kinds.overriding import override
 

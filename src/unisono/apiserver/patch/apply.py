@@ -19,9 +19,8 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import ApiError, Cause, bad_request
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, bounded, copied, equal
 from unisono.apiserver.patch.compare import claims, differences, object_claims, object_differences
-from unisono.apiserver.patch.copying import bounded, copied, equal
 from unisono.apiserver.patch.field_set import (
     Tree,
     collapsed,

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from unisono.apiserver.objects import Json
-from unisono.apiserver.patch.copying import equal
+from unisono.apiserver.objects import Json, equal
 from unisono.apiserver.patch.field_set import SELF, Tree
 from unisono.apiserver.patch.merge_schema import FIELDS, LEAF, UNOWNED, MergeSchema
 from unisono.apiserver.patch.tracked_fields import Tracked

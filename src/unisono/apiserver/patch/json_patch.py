@@ -19,8 +19,7 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import ApiError, bad_request
-from unisono.apiserver.objects import Json
-from unisono.apiserver.patch.copying import bounded, copied, same
+from unisono.apiserver.objects import Json, bounded, copied, same
 
 # The real server stops here as well; a patch of that length is a mistake or an attack.
 MAX_OPERATIONS = 10_000

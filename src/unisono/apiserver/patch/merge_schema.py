@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from unisono.apiserver.text_cache import cached_if_short
+from unisono.apiserver.caches import cached_if_short
 from unisono.kinds.shapes.shape import Shape
 
 LEAF: Final = 0

@@ -18,8 +18,7 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.errors import ApiError, bad_request
-from unisono.apiserver.objects import Json
-from unisono.apiserver.patch.copying import bounded, copied
+from unisono.apiserver.objects import Json, bounded, copied
 from unisono.apiserver.patch.merge_schema import METADATA
 from unisono.kinds.shapes.shape import Shape
 

@@ -1,4 +1,4 @@
-"""What the numbers of each message mean, read from `core_fields` and `group_fields`.
+"""What the numbers of each message mean, read from `fields`.
 
     EnvVar  1 name*, 2 value, 3 valueFrom*: EnvVarSource
     Probe  1 .: ProbeHandler, 2 initialDelaySeconds: int
@@ -18,9 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from unisono.apiserver.protobuf import core_fields, group_fields
-
-_AREAS = (core_fields, group_fields)
+from unisono.apiserver.protobuf.fields import KINDS, MESSAGES
 
 # What clients send beside a request to delete, under the version of whatever they delete.
 _DELETE_OPTIONS = "DeleteOptions"
@@ -50,28 +48,21 @@ def message_of(api_version: str, kind: str) -> str:
     """Return the message of a kind; empty if its form is not known here."""
     if kind == _DELETE_OPTIONS:
         return _DELETE_OPTIONS
-    return kinds().get(f"{api_version} {kind}", "")
-
-
-@cache
-def kinds() -> dict[str, str]:
-    """Return the message of each kind, by `apiVersion kind`."""
-    return {kind: name for area in _AREAS for kind, name in area.KINDS.items()}
+    return KINDS.get(f"{api_version} {kind}", "")
 
 
 @cache
 def texts() -> dict[str, str]:
     """Return every message in its notation, by name."""
     found: dict[str, str] = {}
-    for area in _AREAS:
-        name = ""
-        for line in area.MESSAGES.strip().splitlines():
-            if line[0] == " ":
-                found[name] += line
-                continue
-            name, _, fields = line.partition("  ")
-            assert name not in found, f"two messages are named {name}"
-            found[name] = fields
+    name = ""
+    for line in MESSAGES.strip().splitlines():
+        if line[0] == " ":
+            found[name] += line
+            continue
+        name, _, fields = line.partition("  ")
+        assert name not in found, f"two messages are named {name}"
+        found[name] = fields
     return found
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
+from unisono.apiserver.builtin.metadata import is_over
 from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, invalid
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse
 from unisono.apiserver.rest.context import ServerContext, is_dry_run
-from unisono.apiserver.rest.object_state import is_over
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown

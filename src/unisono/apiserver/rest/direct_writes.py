@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import Json
-from unisono.apiserver.patch.copying import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.request import Origin, Request, User
 from unisono.apiserver.rest.context import ServerContext, WriteOptions

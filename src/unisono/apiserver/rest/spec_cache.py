@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.field_set import Tree

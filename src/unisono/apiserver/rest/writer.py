@@ -28,7 +28,14 @@ from typing import TypeVar
 import orjson
 
 from unisono.apiserver import admission
-from unisono.apiserver.builtin.metadata import check_counts, check_metadata
+from unisono.apiserver.builtin.metadata import (
+    check_counts,
+    check_metadata,
+    check_metadata_types,
+    check_parts,
+    drop_empty,
+    is_over,
+)
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import (
     ApiError,
@@ -43,21 +50,15 @@ from unisono.apiserver.errors import (
 from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.apiserver.request import Origin, Request
-from unisono.apiserver.rest.body import report_fields
-from unisono.apiserver.rest.context import RequestContext, ServerContext, WriteOptions
-from unisono.apiserver.rest.object_state import (
-    check_metadata_types,
-    check_parts,
-    drop_empty,
-    is_over,
-)
-from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.size_limits import (
+from unisono.apiserver.rest.body import (
     LARGE_BODY_BYTES,
     advice_for,
     most_bytes_of,
     refuse_large,
+    report_fields,
 )
+from unisono.apiserver.rest.context import RequestContext, ServerContext, WriteOptions
+from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.spec_cache import CachedSpec, SpecCache
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored, translator, unowned
 from unisono.apiserver.storage.record import Key, Record

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import orjson
 
+from unisono.apiserver.caches import cached_if_short
 from unisono.apiserver.schema.node import Compile, Node, Pass, later
-from unisono.apiserver.text_cache import cached_if_short
 from unisono.kinds.quantity import MILLI, NANO, Quantity
 
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}

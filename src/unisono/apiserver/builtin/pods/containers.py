@@ -1,4 +1,4 @@
-"""What Kubernetes refuses in probes and lifecycle hooks: what to do, and how often."""
+"""What Kubernetes refuses in containers (probes, lifecycle hooks, variables) and in volumes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from unisono.apiserver.builtin.field_errors import (
     not_supported,
     required,
 )
-from unisono.apiserver.builtin.fields import at, numbered
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, numbered
 from unisono.kinds.meta import wrong_with_dns_label, wrong_with_label_key, wrong_with_subdomain
 from unisono.kinds.quantity import Quantity
 

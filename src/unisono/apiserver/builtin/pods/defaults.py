@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.apiserver.builtin.fields import at, child, fill, fill_text, items
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, fill, fill_text, items
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

@@ -8,16 +8,14 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.builtin.field_errors import forbidden, invalid
-from unisono.apiserver.builtin.fields import at, child, items
 from unisono.apiserver.builtin.pods.defaults import add_default_tolerations, fill_pod
 from unisono.apiserver.builtin.pods.validation import check_pod_spec
 from unisono.apiserver.builtin.priority_classes import set_priority
 from unisono.apiserver.builtin.typed_validation import judge, known_kind
-from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.caches import VerdictCache, cached_if_short
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json
+from unisono.apiserver.objects import Json, at, child, items
 from unisono.apiserver.strategy import Context, Strategy
-from unisono.apiserver.text_cache import cached_if_short
 from unisono.apiserver.times import timestamp
 from unisono.kinds.overriding import override
 from unisono.kinds.quantity import Quantity

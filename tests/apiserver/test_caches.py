@@ -6,7 +6,7 @@ from copy import deepcopy
 
 from tests.apiserver.builtin.test_jobs import job
 from tests.apiserver.surroundings import refusals
-from unisono.apiserver.builtin.verdict_cache import VerdictCache
+from unisono.apiserver.caches import VerdictCache
 
 
 def test_the_same_parts_have_the_same_key() -> None:

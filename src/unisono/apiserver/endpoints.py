@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.discovery import groups, openapi
+from unisono.apiserver import discovery
 from unisono.apiserver.errors import ApiError, method_not_allowed, not_found
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
@@ -49,7 +49,7 @@ class NonResourceEndpoints:
             case ["metrics"]:
                 return Response(body=self._metrics().encode(), content_type="text/plain")
             case ["openapi", "v2"]:
-                return Response(body=openapi.V2_STUB, content_type=_V2_TYPE)
+                return Response(body=discovery.V2_STUB, content_type=_V2_TYPE)
             case ["openapi", "v3", *rest]:
                 return self._openapi(request, "/".join(rest))
             case ["api"] | ["apis"]:
@@ -84,19 +84,19 @@ class NonResourceEndpoints:
         if found is None:
             document = make()
             body = document if isinstance(document, bytes) else orjson.dumps(document)
-            tag = groups.etag(body)
+            tag = discovery.etag(body)
             found = self._documents[full] = (body, tag)
         return found
 
     def _groups(self, request: Request, *, is_core: bool) -> Response:
-        version = groups.asked_version(request.headers.get("accept", ""))
+        version = discovery.asked_version(request.headers.get("accept", ""))
         if version:
             body, tag = self._made(
                 ("aggregated", is_core, version),
-                lambda: groups.aggregated(self._served(), core=is_core, version=version),
+                lambda: discovery.aggregated(self._served(), core=is_core, version=version),
             )
-            return self._cached(request, body, tag, groups.content_type(version))
-        make = groups.core_versions if is_core else groups.group_list
+            return self._cached(request, body, tag, discovery.content_type(version))
+        make = discovery.core_versions if is_core else discovery.group_list
         body, _ = self._made(("groups", is_core), lambda: make(self._served()))
         return Response(body=body)
 
@@ -109,19 +109,19 @@ class NonResourceEndpoints:
     def _group(self, group: str) -> Response:
         if not any(one.group == group for one in self._served()):
             raise UnknownPath(group)
-        return Response(body=orjson.dumps(groups.api_group(self._served(), group)))
+        return Response(body=orjson.dumps(discovery.api_group(self._served(), group)))
 
     def _resources(self, group: str, version: str) -> Response:
         if not any(one.group == group and one.version == version for one in self._served()):
             raise UnknownPath(f"{group}/{version}")
         body, _ = self._made(
             ("resources", group, version),
-            lambda: groups.resource_list(self._served(), group, version),
+            lambda: discovery.resource_list(self._served(), group, version),
         )
         return Response(body=body)
 
     def _paths(self) -> Response:
-        listed = groups.group_list(self._served())["groups"]
+        listed = discovery.group_list(self._served())["groups"]
         paths = ["/api", "/api/v1", "/apis"]
         for group in listed:
             paths.append(f"/apis/{group['name']}")
@@ -140,7 +140,9 @@ class NonResourceEndpoints:
     # ---- OpenAPI -----------------------------------------------------------------------------
 
     def _openapi(self, request: Request, path: str) -> Response:
-        hashes, _ = self._made(("openapi",), lambda: orjson.dumps(openapi.index(self._served())))
+        hashes, _ = self._made(
+            ("openapi",), lambda: orjson.dumps(discovery.openapi_index(self._served()))
+        )
         index: Mapping[str, str] = orjson.loads(hashes)
         if not path:
             listed = {
@@ -148,13 +150,14 @@ class NonResourceEndpoints:
                 for one, mark in index.items()
             }
             body = orjson.dumps({"paths": listed})
-            return self._cached(request, body, groups.etag(body), "application/json")
+            return self._cached(request, body, discovery.etag(body), "application/json")
         if path not in index:
             raise UnknownPath(path)
         parts = path.split("/")
         group, version = ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2])
         body, _ = self._made(
-            ("openapi", group, version), lambda: openapi.document(self._served(), group, version)
+            ("openapi", group, version),
+            lambda: discovery.openapi_document(self._served(), group, version),
         )
         response = self._cached(request, body, f'"{index[path]}"', "application/json")
         if request.query.get("hash") == index[path]:

@@ -1,0 +1,83 @@
+"""Answers and verdicts that come again and again, kept within bounds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import lru_cache, wraps
+from hashlib import blake2b
+from typing import Any, Generic, TypeVar
+
+import orjson
+
+# ---- texts ---------------------------------------------------------------------------------------
+#
+# Answers about short texts, kept; those about long ones are worked out each time.
+#
+# Names, amounts and keys repeat thousands of times and are short. What a client sends may as well
+# be megabytes long, and a cache that counts entries and not bytes would keep thousands of those.
+
+Answer = TypeVar("Answer")
+
+# The longest name that Kubernetes allows has 253 characters, a label's key with its prefix 317.
+LONGEST_KEPT = 320
+
+
+def cached_if_short(
+    most: int, *, typed: bool = False
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Keep the newest answers of a function, as long as none of its texts is a long one."""
+
+    def decorate(function: Callable[..., Answer]) -> Callable[..., Answer]:
+        kept = lru_cache(maxsize=most, typed=typed)(function)
+
+        @wraps(function)
+        def ask(*given: Hashable, **named: Hashable) -> Answer:
+            for one in given:
+                if type(one) is str and len(one) > LONGEST_KEPT:
+                    return function(*given, **named)
+            return kept(*given, **named)
+
+        return ask
+
+    return decorate
+
+
+# ---- verdicts ------------------------------------------------------------------------------------
+#
+# Verdicts on what was seen before: jobs and pods come in thousands of the same shape.
+#
+# A verdict may be kept if it depends on nothing but the parts it is filed under; then the same
+# parts get the same verdict, with or without the cache. Parts are known by a digest, so a large
+# template costs no memory.
+
+T = TypeVar("T")
+
+# More shapes than are in use at the same time; a verdict takes about 200 bytes.
+_MOST_KEPT = 2048
+_DIGEST_BYTES = 16
+
+
+class VerdictCache(Generic[T]):
+    """Verdicts by what they are about; the oldest are forgotten."""
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        """Begin with nothing."""
+        self._kept: OrderedDict[bytes, T] = OrderedDict()
+        self._most = most
+
+    @staticmethod
+    def key(*parts: Any) -> bytes:
+        """Return what parts of objects are known by."""
+        written = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+        return blake2b(written, digest_size=_DIGEST_BYTES).digest()
+
+    def get(self, key: bytes) -> T | None:
+        """Return a verdict that was kept, or None."""
+        return self._kept.get(key)
+
+    def keep(self, key: bytes, verdict: T) -> None:
+        """Remember a verdict."""
+        if len(self._kept) >= self._most:
+            self._kept.popitem(last=False)
+        self._kept[key] = verdict

@@ -1,1 +1,0 @@
-"""Addresses that are about the API and not about objects: discovery, OpenAPI, health, metrics."""
