@@ -36,6 +36,7 @@ RBAC = "rbac.authorization.k8s.io"
 JOB = Kind("batch/v1", "Job")
 WORKLOAD = Kind(KUEUE, "Workload")
 NODE = Kind("v1", "Node")
+POD = Kind("v1", "Pod")
 _PATIENCE_S = 30.0
 
 
@@ -103,6 +104,11 @@ class Acting:
         assert self.loop is not None
         assert self.api is not None
         return asyncio.run_coroutine_threadsafe(work(self.api), self.loop).result(_PATIENCE_S)
+
+    def pods(self) -> list[Json]:
+        """Return the pods of the default namespace."""
+        found: list[Json] = self.run(lambda api: api.list(POD, "default")).items
+        return found
 
     def workload_of(self, job: str) -> Json:
         """Return the Workload of a job, once there is one."""

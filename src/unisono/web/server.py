@@ -6,6 +6,7 @@
     GET /session          the user, and how to sign in here
     POST /session         sign in, with the token in a header; sets a cookie where one is used
     DELETE /session       sign out
+    GET /details/…        events, manifest and logs of a gang, read as the user (`details`)
     …    /actions         what people do with the page, as themselves (`actions.requests`)
 
 Nothing else is answered. A line on `/live` is sent when the page
@@ -34,6 +35,7 @@ from unisono.web import http, static_files
 from unisono.web.actions import requests
 from unisono.web.actions.desk import Desk
 from unisono.web.auth import COOKIE, AuthenticationError, Authenticator, Permissions, token_of
+from unisono.web.details import Details, is_detail
 from unisono.web.pages import Pages
 from unisono.web.view_models import Json, PageUpdates
 
@@ -74,6 +76,7 @@ class Site:
         ticks: Callable[[], float],
         hosts: Hosts | None = None,
         desk: Desk | None = None,
+        details: Details | None = None,
     ) -> None:
         """Show pages to users that the authenticator lets in; `ticks` measures how long that takes.
 
@@ -86,6 +89,7 @@ class Site:
         self._now = now
         self._ticks = ticks
         self._desk = desk
+        self._details = details
         self._visitors = 0
         self._closing = asyncio.Event()
 
@@ -109,6 +113,8 @@ class Site:
             return await self._act(request)
         if request.method not in ("GET", "HEAD"):
             return http.refusal(405, "only GET")
+        if is_detail(request.path):
+            return await self._detail(request)
         if (file := static_files.answer(request)) is not None:
             return file
         if request.path == "/live" and request.method == "GET":
@@ -154,6 +160,7 @@ class Site:
             and permissions.reports
             and self._pages.report is not None,
             "acts": self._desk is not None,
+            "details": self._details is not None,
             "everything": permissions is not None and permissions.workloads is None,
             "now": round(self._now(), 3),
         }
@@ -167,6 +174,13 @@ class Site:
         if permissions is None:
             return http.refusal(401, "the token is missing or wrong")
         return await requests.answer(self._desk, request, permissions)
+
+    async def _detail(self, request: PageRequest) -> Response:
+        if self._details is None:
+            return http.refusal(404, "this page shows no events, manifests and logs")
+        if await self._authenticator.admit(request.headers) is None:
+            return http.refusal(401, "the token is missing or wrong")
+        return await self._details.answer(request)
 
     # ---- pages -----------------------------------------------------------------------------------
 

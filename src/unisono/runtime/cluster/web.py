@@ -36,6 +36,7 @@ from unisono.web.actions.what_if import WhatIf
 from unisono.web.auth import AuthenticationError, token_of
 from unisono.web.cluster_auth import ClusterAuthenticator
 from unisono.web.dashboard import Dashboard
+from unisono.web.details import Details
 from unisono.web.pages import Pages
 from unisono.web.server import Site, serving
 
@@ -129,16 +130,24 @@ class ClusterWeb:
         )
         host, port = choices.listen
         hosts = Hosts(host, names)
-        desk = None
+        desk = details = None
         if self._access is not None:
+            users = AsUsers(self._access, clock)
+            details = Details(users)
             desk = Desk(
-                AsUsers(self._access, clock),
+                users,
                 WhatIf(self._state, seconds_now),
                 now=seconds_now,
                 job_of=dashboard.job_of,
             )
         site = Site(
-            pages, authenticator, now=seconds_now, ticks=cpu_seconds, hosts=hosts, desk=desk
+            pages,
+            authenticator,
+            now=seconds_now,
+            ticks=cpu_seconds,
+            hosts=hosts,
+            desk=desk,
+            details=details,
         )
         certificate = choices.certificate
         context = None if certificate is None else certificate.context

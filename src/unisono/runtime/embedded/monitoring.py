@@ -30,6 +30,7 @@ from unisono.runtime.usage_reports import LedgerPast, weekly_reports
 from unisono.web.actions.desk import Desk
 from unisono.web.actions.what_if import WhatIf
 from unisono.web.dashboard import Dashboard
+from unisono.web.details import Details
 from unisono.web.pages import Pages as WebPages
 from unisono.web.server import Site, serving
 
@@ -141,7 +142,7 @@ async def _web(
         job_of=dashboard.job_of,
         may_create_policy=True,  # what counts without one is in no file
     )
-    site = Site(pages, users, now=seconds_now, ticks=cpu_seconds, desk=desk)
+    site = Site(pages, users, now=seconds_now, ticks=cpu_seconds, desk=desk, details=Details(users))
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:
         try:

@@ -27,6 +27,7 @@ from unisono.engine.model.errors import UnisonoError
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, KubeError, StatusError
 from unisono.kube.mapping import Kind
+from unisono.kube.pods import evict
 from unisono.web.actions import gangs, nodes, queues
 from unisono.web.actions.action import Action, Asked, CannotAct, Here, Json, Prepared, Right, Write
 from unisono.web.actions.what_if import Outcome, WhatIf, sentences
@@ -285,8 +286,7 @@ async def _write(api: Client, one: Write) -> None:
         case "delete":
             await api.delete(one.kind, one.name, one.namespace, uid=one.uid)
         case "evict":
-            assert isinstance(changes, dict), "an eviction has a body"
-            await api.submit(one.kind, one.name, one.namespace, "eviction", changes)
+            await evict(api, one.name, one.namespace, uid=one.uid)
         case "create":
             assert isinstance(changes, dict), "an object is created"
             await api.create(changes)

@@ -178,14 +178,7 @@ async def _pods_on(here: Here, node: str) -> list[Json]:
 
 def _eviction(pod: Json) -> Write:
     metadata = pod["metadata"]
-    place = {"name": metadata["name"], "namespace": metadata["namespace"]}
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": place,
-        "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
-    }
-    return Write("evict", POD, **place, changes=body, uid=metadata["uid"])
+    return Write("evict", POD, metadata["name"], metadata["namespace"], uid=metadata["uid"])
 
 
 def _gang_of(pod: Json) -> str:

@@ -27,17 +27,17 @@ from unisono.web import http
 from unisono.web.actions.action import Asked, CannotAct
 from unisono.web.actions.desk import Desk, NotAllowed, NotConfirmed
 from unisono.web.auth import Permissions
+from unisono.web.names import LONGEST, is_name
 
 MOST_BYTES = 8192
 _JSON = "application/json"
-_LONGEST_NAME = 253
-_Name = Annotated[str, Meta(max_length=_LONGEST_NAME)]
+_Name = Annotated[str, Meta(max_length=LONGEST)]
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
     target: Annotated[str, Meta(max_length=20)]
     action: Annotated[str, Meta(max_length=40)]
-    name: Annotated[str, Meta(min_length=1, max_length=_LONGEST_NAME)]
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
     namespace: _Name = ""
     fields: Annotated[
         dict[Annotated[str, Meta(max_length=40)], Annotated[str, Meta(max_length=500)]],
@@ -105,17 +105,7 @@ _ADDRESS = ("target", "namespace", "name")
 
 def _are_names(namespace: str, name: str) -> bool:
     """Say whether these can be names of objects: nothing else may become a part of an address."""
-    return _is_name(name) and (not namespace or _is_name(namespace))
-
-
-def _is_name(text: str) -> bool:
-    is_short = 0 < len(text) <= _LONGEST_NAME
-    return (
-        is_short
-        and text.isascii()
-        and all(one.isalnum() or one in "-.:" for one in text)
-        and (text not in (".", ".."))
-    )
+    return is_name(name) and (not namespace or is_name(namespace))
 
 
 def _json(value: Mapping[str, object]) -> Response:

@@ -1,6 +1,7 @@
 // One workload: its progress, why it waits and what would change that, its pods and their nodes.
 
 import { actions } from "./actions.js";
+import { details } from "./details.js";
 import { h } from "./dom.js";
 import { card, chip, command, empty, heading, nodeLink, queueLink, table } from "./parts.js";
 import { ago, clock, count, lasting, money, now, plain, plural, starts } from "./words.js";
@@ -25,6 +26,7 @@ export function draw(model, context) {
     one.purchase ? purchase(one.purchase) : null,
     h("div", { class: "two" }, card("About", about(one)), card("History", history(one))),
     card("Pods", members(model)),
+    details({ namespace: rest[0], name: rest[1], pods: model.order }, context),
   ];
 }
 
