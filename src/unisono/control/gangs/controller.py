@@ -4,7 +4,7 @@
        │                                  │
        └──── too late, a node is gone ────┴──▶ evicted, back in the queue
 
-A gang that has begun and loses a node is repaired (`repairing.py`), not sent back.
+A gang that has begun and loses a node is repaired (`repair.py`), not sent back.
 
 The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored and
 every slot has a pod; from then on everything follows from what is stored, so that a restarted

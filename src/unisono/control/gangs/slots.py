@@ -138,7 +138,7 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
 def places_of(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[str, int]]:
     """Return the nodes of each set, a place each; and how many pods that are done gave back."""
     found: dict[str, list[str]] = {}
-    given_back: dict[str, int] = {}  # (`done_pods.py`)
+    given_back: dict[str, int] = {}  # see below, pods that are done
     for one in workload["status"]["admission"].get("podSetAssignments") or ():
         places: list[str] = []
         for host, count in pods_per_host(one.get("topologyAssignment")):

@@ -1,4 +1,4 @@
-"""Explanations as text: as many facts as fit, each of which is written once."""
+"""Explanations as conditions of Workloads, and how many of them are written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import pytest
 
 from unisono.control.scheduler.explainer import (
     _MOST_CHARACTERS,
+    BUSY_PER_SECOND,
+    MOST_AT_ONCE,
+    QUIET_PER_SECOND,
+    ExplanationRate,
     facts_of,
     waiting_status,
     written_facts,
 )
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit, Quarantined
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.kube.form import Key
 
 
 def _explanation(*lengths: int) -> Explanation:
@@ -80,3 +85,47 @@ def test_only_a_topology_request_fails_as_one(annotations: dict[str, str], reaso
     assert patch is not None
     assert patch["status"]["conditions"][0]["reason"] == reason
     assert waiting_status({**workload, **patch}, _does_not_fit(), now=9.0) is None
+
+
+# ---- how many explanations are written while there is better to do -------------------------------
+
+_LONG_AGO = -1e9
+
+
+def told(rate: ExplanationRate, count: int, now: float, admitted_at: float) -> int:
+    """Have so many ask at once; return how many are told."""
+    keys = [Key("default", str(number)) for number in range(count)]
+    for key in keys:
+        list(rate.put_off(key, now, admitted_at))
+    return sum(not rate.has_put_off(key) for key in keys)
+
+
+def test_some_are_told_at_once_and_the_others_as_time_passes() -> None:
+    rate = ExplanationRate()
+    assert told(rate, 200, 1000.0, _LONG_AGO) == MOST_AT_ONCE
+    assert told(rate, 200, 1000.1, _LONG_AGO) == QUIET_PER_SECOND / 10
+    assert told(rate, 200, 1001.1, 1001.0) == BUSY_PER_SECOND
+
+
+def test_updates_that_are_put_off_are_written_once_it_is_quiet() -> None:
+    rate = ExplanationRate()
+    told(rate, 50, 1000.0, 1000.0)
+    key = Key("default", "late")
+    (again,) = rate.put_off(key, 1000.0, 1000.0)
+    assert rate.has_put_off(key)
+    assert list(rate.put_off(key, again.at, 1000.0)) == []  # type: ignore[union-attr]  # an Again
+    assert not rate.has_put_off(key)
+
+
+def test_a_late_admission_keeps_it_busy() -> None:
+    rate = ExplanationRate()
+    told(rate, 50, 1000.0, 1000.0)
+    told(rate, 200, 1005.0, 1005.0)  # a long step admits still, and began at 1000
+    assert told(rate, 200, 1006.0, 1000.0) == BUSY_PER_SECOND
+
+
+def test_an_unchanged_explanation_uses_no_token() -> None:
+    rate = ExplanationRate()
+    assert told(rate, 50, 1000.0, 1000.0) == MOST_AT_ONCE
+    rate.give_back()
+    assert told(rate, 2, 1000.0, 1000.0) == 1
