@@ -29,8 +29,9 @@ from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
+from unisono.engine.state.node_table import Rows
 from unisono.engine.state.nodes import placed_pods_of
-from unisono.engine.state.occupancy import PlacedPods
+from unisono.engine.state.occupancy import NO_ROWS, PlacedPods
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.timeline import Group
@@ -50,6 +51,7 @@ class ConservativeTable(ReservationTable):
     def __init__(self, view: CycleView, rules: Backfill) -> None:
         super().__init__(view, is_reused=False)
         self._rules = rules
+        self._placement = placement_of(self._state)
         self._intervals: Intervals | None = None  # made with the first reservation, and with it ...
         self._capacity: NodeCapacity | SlotCapacity | None = None
         self._is_shared = False  # set: intervals, capacity and the rest are the last cycle's
@@ -272,13 +274,14 @@ class ConservativeTable(ReservationTable):
             assert isinstance(capacity, NodeCapacity), "where pods are counted all of them are"
             wanted = waiting.shape.least_in_total if self._state.nodes.has_nodes else ()
             starts = capacity.starts_by_total(wanted, limit_ms, first)
+        order = NO_ROWS if counted is None else self._placement.in_order(counted.levels)
         for tried, low in enumerate(islice(starts, MOST_TRIED)):
             start = intervals.cuts[low]
             if furthest is not None and start > furthest:
                 break
             end = Instant(start + limit_ms)
             if counted is not None:
-                found = self._place_counted(counted, capacity, low, end, again=tried > 0)
+                found = self._place_counted(counted, capacity, order, low, end, again=tried > 0)
             else:
                 found = self._place(waiting, group.cq, start, end)
             if found is not None:
@@ -295,6 +298,7 @@ class ConservativeTable(ReservationTable):
         self,
         counted: CountedGang,
         capacity: NodeCapacity | SlotCapacity,
+        order: Rows,
         low: int,
         end: Instant,
         *,
@@ -305,11 +309,7 @@ class ConservativeTable(ReservationTable):
         if isinstance(capacity, SlotCapacity):
             return Starting(counted.cells, (capacity.find(counted),))
         high = max(low + 1, self._intervals.interval_at(end))
-        if again and capacity.is_hopeless(counted, low, high):
-            return None
-        placed = capacity.find(
-            counted, placement_of(self._state).in_order(counted.levels), low, high
-        )
+        placed = capacity.find(counted, order, low, high, again=again)
         return None if placed is None else Starting(counted.cells, (placed,))
 
     def _record_nodes(
@@ -370,7 +370,7 @@ class ConservativeTable(ReservationTable):
             return Starting(charges, ())
         free = self._capacity.least_free(low, high)
         excluded = self._state.reserved.excluded_nodes(waiting.workload, start)
-        gang = NodeSearch(placement_of(self._state), waiting, excluded=excluded).gang(assignment)
+        gang = NodeSearch(self._placement, waiting, excluded=excluded).gang(assignment)
         answer = future_placement_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None

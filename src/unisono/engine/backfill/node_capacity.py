@@ -182,35 +182,27 @@ class NodeCapacity:
 
     # --- where -----------------------------------------------------------------------------------
 
-    def find(self, counted: CountedGang, order: Rows, low: int, high: int) -> PlacedPods | None:
+    def find(
+        self, counted: CountedGang, order: Rows, low: int, high: int, *, again: bool = False
+    ) -> PlacedPods | None:
         """Find nodes that stay free for a gang in all of the intervals [low, high).
 
-        As few as possible: a gang alone on its nodes leaves no holes in time behind.
+        As few as possible: a gang alone on its nodes leaves no holes in time behind. `again`:
+        another start was tried in vain, so that a sample of the intervals is worth a look first.
         """
-        caps = self._pods_per_node(counted, self._least(low, high))
+        kind = self._kind(counted)
+        if again and high - low >= 2 * SAMPLE_STEP:
+            rows = self._rows(low, high)
+            some = slice(low, high, SAMPLE_STEP) if isinstance(rows, slice) else rows[::SAMPLE_STEP]
+            sample = _pods_per_node(kind, np.minimum.reduce(self._free[some]))
+            if not _is_enough(sample, counted.pods):
+                return None
+        caps = _pods_per_node(kind, self._least(low, high))
         if not _is_enough(caps, counted.pods):
             return None
         caps = caps[order]
         positions, counts = pack(caps, counted.pods)
         return PlacedPods((), counted.requests, rows=order[positions], counts=counts)
-
-    def is_hopeless(self, counted: CountedGang, low: int, high: int) -> bool:
-        """Say whether a sample of the intervals already shows that there are too few nodes."""
-        if high - low < 2 * SAMPLE_STEP:
-            return False
-        rows = self._rows(low, high)
-        some = slice(low, high, SAMPLE_STEP) if isinstance(rows, slice) else rows[::SAMPLE_STEP]
-        return not _is_enough(
-            self._pods_per_node(counted, np.minimum.reduce(self._free[some])), counted.pods
-        )
-
-    def _pods_per_node(self, counted: CountedGang, free: Integers) -> Integers:
-        """Return how many pods of a gang's kind each node takes, given what is free."""
-        kind = self._kind(counted)
-        caps = pods_per_node(free[:, : counted.allowed.shape[0]], kind.columns)
-        if not kind.is_everywhere:
-            caps *= counted.allowed
-        return caps
 
     def _least(self, low: int, high: int) -> Integers:
         """Return what stays free on every node; not to be changed."""
@@ -342,6 +334,14 @@ def _as_slice(series: list[int]) -> Rows | slice:
     if series[-1] - series[0] == len(series) - 1:
         return slice(series[0], series[-1] + 1)
     return np.array(series, np.intp)
+
+
+def _pods_per_node(kind: _Kind, free: Integers) -> Integers:
+    """Return how many pods of a kind each node takes, given what is free."""
+    caps = pods_per_node(free[:, : kind.allowed.shape[0]], kind.columns)
+    if not kind.is_everywhere:
+        caps *= kind.allowed
+    return caps
 
 
 def _is_enough(caps: Integers, pods: int) -> bool:

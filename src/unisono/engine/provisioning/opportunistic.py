@@ -7,7 +7,7 @@ lends its nodes: plans record it as `lentBy`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from unisono.engine.model.explanation import WouldDelay
@@ -83,8 +83,10 @@ def set_aside(transaction: Transaction, lenders: Iterable[Running]) -> None:
             transaction.vacate(placed)
 
 
-def lent_by(lenders: Iterable[Running], admission: Admission) -> tuple[WorkloadKey, ...]:
+def lent_by(lenders: Sequence[Running], admission: Admission) -> tuple[WorkloadKey, ...]:
     """Return those of the lenders whose nodes an admission uses."""
+    if not lenders:  # as for nearly all admissions
+        return ()
     nodes = {name for one in admission.pod_sets for name, _ in one.nodes}
     return tuple(sorted(one.admitted.workload.key for one in lenders if nodes & _nodes_of(one)))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from unisono.engine.model.explanation import Blocker, FlavorMismatch, ResourceNotCovered
 from unisono.engine.model.names import PODS, FlavorName, ResourceName
@@ -59,11 +58,10 @@ class EligibleFlavors:
 
 def eligible_flavors_of(cq: ClusterQueueState, shape: Shape, config: Config) -> EligibleFlavors:
     """Return the flavors that are eligible for an equivalence class, worked out on first use."""
-    known = cast("dict[int, EligibleFlavors] | None", cq.derived.get(EligibleFlavors))
-    if known is None:
-        known = {}
-        cq.derived[EligibleFlavors] = known
-    eligible = known.get(shape.number)
+    known = cq.derived.get(EligibleFlavors)
+    if not isinstance(known, dict):  # not there yet
+        known = cq.derived[EligibleFlavors] = {}
+    eligible: EligibleFlavors | None = known.get(shape.number)
     if eligible is None:
         if len(known) >= ELIGIBLE_KEPT:
             known.clear()
