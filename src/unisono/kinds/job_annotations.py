@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
@@ -103,7 +103,7 @@ def read_job_annotations(
     )
 
 
-def wrong_with_annotations(annotations: Mapping[str, Any]) -> dict[str, str]:
+def wrong_with_annotations(annotations: Mapping[str, object]) -> dict[str, str]:
     """Return the annotations of ours that cannot be read, and why not."""
     found: dict[str, str] = {}
     for key in (TIME_LIMIT, TIME_MIN, DEFAULT_LIMIT, BEGIN, DEADLINE, ARRAY, DEPENDS_ON):
@@ -228,7 +228,7 @@ _PACKINGS: Mapping[str, Packing] = {
 }
 
 
-def buying_of(annotations: Mapping[str, Any], notes: Notes) -> ProvisioningOptions:
+def buying_of(annotations: Mapping[str, object], notes: Notes) -> ProvisioningOptions:
     """Return the wishes of a job; one that cannot be read is warned about and does not count."""
     if not any(key in annotations for key in BUYING):
         return ProvisioningOptions()
@@ -248,7 +248,7 @@ def buying_of(annotations: Mapping[str, Any], notes: Notes) -> ProvisioningOptio
     )
 
 
-def _restart(annotations: Mapping[str, Any], notes: Notes) -> int | None:
+def _restart(annotations: Mapping[str, object], notes: Notes) -> int | None:
     text = annotations.get(RESTART_COST)
     if text is None:
         return None

@@ -59,7 +59,7 @@ class Examined(NamedTuple):
     warnings: Sequence[Finding]
 
 
-def examine(kind: Kind, obj: Mapping[str, Any]) -> Examined:
+def examine(kind: Kind, obj: Mapping[str, object]) -> Examined:
     """Read an object by all rules of its kind."""
     manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
     if manifest is None:
@@ -71,7 +71,7 @@ def examine(kind: Kind, obj: Mapping[str, Any]) -> Examined:
     return Examined(None if wrong else manifest, wrong, notes.warnings)
 
 
-def taken_in(kind: Kind, obj: Mapping[str, Any]) -> Any:
+def taken_in(kind: Kind, obj: Mapping[str, object]) -> Any:
     """Return an object as the version that is stored has it; raise what is wrong with it first."""
     found = examine(kind, obj)
     refuse(found.problems)
@@ -85,7 +85,7 @@ def refuse(problems: Sequence[Problem]) -> None:
         raise InvalidManifest(problems[0].path, f"{problems[0].message}{more}")
 
 
-def wrong_with(obj: Mapping[str, Any]) -> str:
+def wrong_with(obj: Mapping[str, object]) -> str:
     """Return what is wrong with an object, in one line; empty if nothing is, or we do not know it.
 
     >>> wrong_with({"apiVersion": "v1", "kind": "Node", "metadata": {"labels": {"a": 1}}})

@@ -199,7 +199,7 @@ def selector_of(selector: LabelSelector) -> engine.LabelSelector:
     return engine.LabelSelector(from_labels + from_clauses)
 
 
-def is_selected(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def is_selected(selector: Mapping[str, object], labels: Mapping[str, str]) -> bool:
     """Say whether labels satisfy a selector; one that cannot be read refuses none."""
     manifest, _ = decode(LabelSelector, selector, ignore_unknown=True)
     return manifest is None or engine.selects(selector_of(manifest), dict(labels))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
@@ -79,7 +79,7 @@ def words_of(text: str) -> list[str]:
     return [one for one in _BETWEEN.split(text) if one]
 
 
-def events_of(annotations: Mapping[str, Any]) -> frozenset[Event]:
+def events_of(annotations: Mapping[str, object]) -> frozenset[Event]:
     """Return the events that a job asks for; words that are unknown count for none.
 
     >>> sorted(events_of({"unisono.dev/notify": "end,time-limit-80,supper"}))
@@ -99,7 +99,7 @@ def expanded(words: tuple[str, ...]) -> frozenset[Event]:
     return events_of({NOTIFY: " ".join(words)})
 
 
-def tells_each_task(annotations: Mapping[str, Any]) -> bool:
+def tells_each_task(annotations: Mapping[str, object]) -> bool:
     """Say whether each task of an array is told of, and not the array as a whole."""
     return EACH_TASK in words_of(str(annotations.get(NOTIFY) or "").lower())
 
@@ -123,7 +123,7 @@ def is_user_name(text: str) -> bool:
     return len(text) <= _MOST_LETTERS and _PLAIN_NAME.fullmatch(text) is not None
 
 
-def wrong_with_notifying(annotations: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def wrong_with_notifying(annotations: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield the annotations of which something has no effect, and why.
 
     >>> dict(wrong_with_notifying({"unisono.dev/notify": "ende"}))
@@ -145,7 +145,7 @@ def wrong_with_notifying(annotations: Mapping[str, Any]) -> Iterator[tuple[str, 
         yield path, f"has no effect without {NOTIFY}, which says of which events"
 
 
-def read_notifying(annotations: Mapping[str, Any], notes: Notes) -> None:
+def read_notifying(annotations: Mapping[str, object], notes: Notes) -> None:
     """Warn about what a job says of notifications and what has no effect."""
     if NOTIFY in annotations or NOTIFY_TO in annotations:
         for path, reason in wrong_with_notifying(annotations):

@@ -28,7 +28,7 @@ def total_requests(kind: Kind, manifest: Any, context: Context) -> dict[str, int
     return totals
 
 
-def why_never(documents: Sequence[Mapping[str, Any]], *, now: Instant) -> str:
+def why_never(documents: Sequence[Mapping[str, object]], *, now: Instant) -> str:
     """Return why the only job among the documents could not start in an empty cluster.
 
     Empty if it could, or if the documents do not say enough.

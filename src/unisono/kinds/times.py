@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -138,24 +137,24 @@ def default_limit_of(annotations: Mapping[str, str], notes: Notes) -> int | None
     return _limit_of(annotations, DEFAULT_LIMIT, notes)
 
 
-def active_seconds(job: Mapping[str, Any]) -> int | None:
+def active_seconds(job: Mapping[str, object]) -> int | None:
     """Return how long a job may be active by its own kind's rules; None if it does not say.
 
     A JobSet does not say so itself; if all of its jobs do, the longest of them counts.
     """
     spec = _part(job, "spec")
     told = spec.get("activeDeadlineSeconds", _part(spec, "runPolicy").get("activeDeadlineSeconds"))
-    if told is None and spec.get("replicatedJobs"):
+    replicated = spec.get("replicatedJobs")
+    if told is None and isinstance(replicated, list) and replicated:
         each = [
-            _part(_part(one, "template"), "spec").get("activeDeadlineSeconds")
-            for one in spec["replicatedJobs"]
+            _part(_part(one, "template"), "spec").get("activeDeadlineSeconds") for one in replicated
         ]
         known = [one for one in each if isinstance(one, int)]
         told = max(known) if len(known) == len(each) else None
     return told if isinstance(told, int) and told > 0 else None
 
 
-def _part(obj: object, name: str) -> Mapping[str, Any]:
+def _part(obj: object, name: str) -> Mapping[str, object]:
     found = obj.get(name) if isinstance(obj, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 

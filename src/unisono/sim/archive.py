@@ -75,7 +75,7 @@ def _pack(
             about[name] = part
 
 
-def _unpack(kind: type[Kind], prefix: str, arrays: Arrays, about: Mapping[str, Any]) -> Kind:
+def _unpack(kind: type[Kind], prefix: str, arrays: Arrays, about: Mapping[str, object]) -> Kind:
     hints = typing.get_type_hints(kind)
     found: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]  # the kinds of outcome.py, dataclasses all

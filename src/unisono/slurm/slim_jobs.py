@@ -1,4 +1,7 @@
-"""Jobs as squeue needs them, decoded without the rest: ten thousand take a tenth of a second."""
+"""Jobs as squeue needs them, decoded without the rest: ten thousand take a tenth of a second.
+
+Apart from `listing` because it loads msgspec, which only a long list is worth.
+"""
 
 from __future__ import annotations
 

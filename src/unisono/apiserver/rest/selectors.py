@@ -158,7 +158,7 @@ def number(request: Request, name: str) -> int:
 # labels   a=b,c!=d,e in (f,g),h notin (i),j,!k,l>5      all must hold
 #     fields   metadata.name=a,status.phase!=Running         a backslash protects a "," or "="
 #
-# A label that is absent satisfies `!=` and `notin`. `kinds.selectors` reads the selectors that
+# A label that is absent satisfies `!=` and `notin`. `kinds.meta` reads the selectors that
 # stand inside objects; the rules for keys and values are shared.
 
 

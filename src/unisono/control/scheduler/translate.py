@@ -1,6 +1,6 @@
 """Objects of the API to changes of the engine's state, one object at a time.
 
-An object that fails the intake (`kinds.intake`) raises InvalidManifest, and nothing of it reaches
+An object that fails the intake (`kinds.known`) raises InvalidManifest, and nothing of it reaches
 the state. The embedded API refuses such objects; a real one stores them.
 """
 

@@ -1,8 +1,8 @@
 """The pod of `v1`: every field name that Kubernetes knows, typed where a decision reads it.
 
 All field names are listed so that a misspelt one is found and a valid manifest is never refused.
-What no decision reads is `Any`: it is kept, not judged. Nodes, namespaces and limit ranges are in
-`cluster`; what a pod asks for is computed in `requests`, where it may run in `selection`.
+What no decision reads is `Any`: it is kept, not judged. What a pod asks for is computed in
+`requests`, where it may run in `selection`.
 """
 
 from __future__ import annotations

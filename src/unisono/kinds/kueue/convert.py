@@ -15,7 +15,7 @@
     MultiKueueCluster    spec.kubeConfig, .clusterProfileRef  the same under spec.clusterSource
 
 What one side does not know is dropped here; the caller keeps it elsewhere
-(`apiserver.rest.versions`). `versions` does the same on typed manifests, for decisions.
+(`apiserver.rest.versions`). `kinds` does the same on typed manifests, for decisions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Our own API and the definition that we bring refuse anything else. A cluster may have another
 definition, of an older version or another project, and a status is written by controllers that we
-do not know. The scheduler reads a status field by field (`kinds.intake`); what counts, explains or
+do not know. The scheduler reads a status field by field (`kinds.known`); what counts, explains or
 looks something up in it reads it as it is, for which this is enough. It is asked at every look, so
 it goes into nothing that may be long.
 """
@@ -20,7 +20,7 @@ _AN_OBJECT, _A_LIST, _A_TEXT = "must be an object", "must be a list", "must be a
 _A_COUNT = "must be a number that is not negative"
 
 
-def wrong_with_status(workload: Mapping[str, Any]) -> tuple[str, str]:
+def wrong_with_status(workload: Mapping[str, object]) -> tuple[str, str]:
     """Return the first field of a status that is not what it should be, and why; or nothing.
 
     >>> wrong_with_status({"status": {"admission": {"clusterQueue": "a"}}})

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -305,7 +305,7 @@ def _check_limits(limits: Limits, path: str, notes: Notes) -> None:
                     notes.problem(f"{path}.{written}[{tres}]", "cannot be negative")
 
 
-def _check_tres(amounts: Mapping[str, Any], path: str, notes: Notes) -> None:
+def _check_tres(amounts: Mapping[str, object], path: str, notes: Notes) -> None:
     for name in amounts:
         wrong = wrong_with_tres(name)
         if wrong:

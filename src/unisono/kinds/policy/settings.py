@@ -245,7 +245,7 @@ def counting_policy(policies: Iterable[Json]) -> Json | None:
     return min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
 
 
-def settings_from(policy: Mapping[str, Any] | None) -> Settings:
+def settings_from(policy: Mapping[str, object] | None) -> Settings:
     """Return the operator's choices; a policy that cannot be read counts as none."""
     if policy is None:
         return DEFAULTS

@@ -5,7 +5,7 @@ none. Only the kind and its first fields keep their descriptions, so that a defi
 the size that `kubectl apply` can remember of an object. Where pod templates alone would exceed
 that, the parts of a pod that no decision reads are left open.
 
-The rules of the intake (`kinds.intake`) that a schema can say stand in it, too: bounds of numbers
+The rules of the intake (`kinds.known`) that a schema can say stand in it, too: bounds of numbers
 as the typed manifests have them, and amounts that are not negative. So `kubectl apply` tells.
 
 Versions are listed if turning one into the other takes nothing but the new apiVersion: without a

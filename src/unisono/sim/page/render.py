@@ -10,7 +10,6 @@ import html
 import math
 import pkgutil
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,7 +34,8 @@ from unisono.sim.trace import BadTrace, FloatArray
 MOST_NODES = 2000  # nodes that are named at the side of a chart
 _MILLE = 1000
 
-Json = dict[str, Any]
+# What `page.js` draws from.
+PageData = dict[str, object]
 
 
 def page(outcomes: Sequence[Outcome], found: Comparison, title: str = "") -> str:
@@ -95,7 +95,7 @@ def _subtitle(shown: Sequence[Outcome], found: Comparison) -> str:
     return " · ".join(parts)
 
 
-def _content(shown: Sequence[Outcome]) -> Json:
+def _content(shown: Sequence[Outcome]) -> PageData:
     first, last = run_of(shown)
     edges = edges_of(first, last)
     longest = max((float(waits(one).max(initial=0.0)) for one in shown), default=0.0)
@@ -118,7 +118,7 @@ def _content(shown: Sequence[Outcome]) -> Json:
     }
 
 
-def _policy(outcome: Outcome, edges: FloatArray, grid: FloatArray) -> Json:
+def _policy(outcome: Outcome, edges: FloatArray, grid: FloatArray) -> PageData:
     depth = outcome.depth
     used = depth.gpu_milli if counts_gpus(outcome) else depth.cpu
     whole = max(1000 * capacity(outcome), 1.0)
@@ -135,7 +135,7 @@ def _policy(outcome: Outcome, edges: FloatArray, grid: FloatArray) -> Json:
     }
 
 
-def _money(outcome: Outcome, edges: FloatArray) -> Json:
+def _money(outcome: Outcome, edges: FloatArray) -> PageData:
     """Return what an hour of all machines cost over time, where prices are known."""
     if outcome.bill is None:
         return {}
@@ -151,14 +151,14 @@ def _rounded(values: FloatArray, digits: int) -> list[float]:
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 
-def _nodes(shown: Sequence[Outcome]) -> Json | None:
+def _nodes(shown: Sequence[Outcome]) -> PageData | None:
     spans = shown[0].spans
     if spans is None or len(spans.names) > MOST_NODES:
         return None
     return {"names": list(spans.names), "sizes": [size / 1000 for size in node_sizes(shown[0])]}
 
 
-def _window(window: Window, shown: Sequence[Outcome]) -> Json:
+def _window(window: Window, shown: Sequence[Outcome]) -> PageData:
     return {
         "title": window.title,
         "start": window.start,
@@ -167,7 +167,7 @@ def _window(window: Window, shown: Sequence[Outcome]) -> Json:
     }
 
 
-def _chart(outcome: Outcome, window: Window) -> Json:
+def _chart(outcome: Outcome, window: Window) -> PageData:
     """Return the bars of a window as one flat list, and the jobs they are about."""
     trace, size = outcome.trace, sizes(outcome)
     length = window.end - window.start

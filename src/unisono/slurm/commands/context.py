@@ -34,7 +34,7 @@ class PlannedStart(NamedTuple):
     why: str = ""
 
 
-def _no_estimate(api: ApiClient, job: Mapping[str, Any], now: float) -> PlannedStart:
+def _no_estimate(api: ApiClient, job: Mapping[str, object], now: float) -> PlannedStart:
     return PlannedStart(0.0, (), "start times cannot be estimated here")
 
 
