@@ -55,7 +55,7 @@ def test_workloads_are_listed_with_who_runs_first() -> None:
     assert found[1][-1] == "WaitingForQuota"
 
 
-@pytest.mark.parametrize(("asked", "count"), [("lq-cq", 2), ("cq", 2), ("other", 0)])
+@pytest.mark.parametrize(("asked", "count"), [("lq-cq", 2), ("cq", 2)])
 def test_workloads_of_one_queue(asked: str, count: int) -> None:
     (found,) = rows(workloads.read, queue=asked, everywhere=True)
     assert len(found) == count

@@ -106,7 +106,7 @@ async def _doomed(client: Client, arguments: argparse.Namespace) -> list[Doomed]
         return [Doomed(target, arguments.namespace) for target in targets]
     if not (arguments.selector or arguments.all):
         raise InvalidManifest("", "say which: a name, -l LABELS, or --all")
-    return [
+    found = [
         Doomed(
             Target(target.spoken, each["metadata"]["name"]), each["metadata"].get("namespace", "")
         )
@@ -119,6 +119,11 @@ async def _doomed(client: Client, arguments: argparse.Namespace) -> list[Doomed]
             )
         ).items
     ]
+    if not found and any(target.spoken.resource.namespaced for target in targets):
+        from unisono.cli.filters import refuse_unknown_namespace
+
+        await refuse_unknown_namespace(client, arguments.namespace)
+    return found
 
 
 async def _one(client: Client, doomed: Doomed, arguments: argparse.Namespace) -> None:

@@ -58,6 +58,10 @@ async def _describe(client: Client, arguments: argparse.Namespace) -> int:
             one = Target(target.spoken, each["metadata"]["name"])
             texts.append(await _text(client, one, each["metadata"].get("namespace", "")))
     if not texts:
+        if any(target.spoken.resource.namespaced for target in targets):
+            from unisono.cli.filters import refuse_unknown_namespace
+
+            await refuse_unknown_namespace(client, arguments.namespace)
         print("unisono: nothing found", file=sys.stderr)
     sys.stdout.write("\n\n".join(texts))
     return 0

@@ -106,6 +106,10 @@ async def _print_tables(
         if arguments.watch:
             await _follow(client, target, arguments, table, columns)
     if not printed:
+        if any(target.spoken.resource.namespaced for target in targets):
+            from unisono.cli.filters import refuse_unknown_namespace
+
+            await refuse_unknown_namespace(client, arguments.namespace)
         place = "" if arguments.everywhere else f" in {arguments.namespace or client.namespace}"
         is_namespaced = any(target.spoken.resource.namespaced for target in targets)
         print(f"unisono: nothing found{place if is_namespaced else ''}", file=sys.stderr)
@@ -136,9 +140,11 @@ async def _follow(
 async def _print_objects(
     client: Client, targets: list[Target], arguments: argparse.Namespace
 ) -> None:
+    from unisono.cli.filters import refuse_unknown_namespace
     from unisono.cli.objects import dump
 
     found: list[tuple[Target, dict[str, Any]]] = []
+    is_namespaced = any(target.spoken.resource.namespaced for target in targets)
     for target in targets:
         namespace = namespace_of(client, arguments, target.spoken)
         if target.name:
@@ -151,6 +157,8 @@ async def _print_objects(
             fields=arguments.field_selector,
         )
         found += ((Target(target.spoken, each["metadata"]["name"]), each) for each in listing.items)
+    if not found and is_namespaced:
+        await refuse_unknown_namespace(client, arguments.namespace)
     if arguments.output == "name":
         sys.stdout.write("".join(f"{target.label}\n" for target, _ in found))
         return

@@ -36,7 +36,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "verb", nargs="?", choices=("list", "inject", "heal"), default="list", help="default: list"
     )
-    made.add_argument("node", nargs="?", metavar="NODE", help="the node that has it")
+    made.add_argument(
+        "node", nargs="?", metavar="NODE", help="the node that has it; with list: only this one"
+    )
     made.add_argument("gpu", nargs="?", metavar="GPU", help="its index, or '*' for all of the node")
     made.add_argument("--xid", type=int, default=0, metavar="N", help="the driver reports XID N")
     made.add_argument(
@@ -130,6 +132,7 @@ def _fault(given: argparse.Namespace) -> Fault:
 
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
+    from unisono.cli.filters import refuse_unknown
     from unisono.control.names import NODE, POD
     from unisono.kinds import views
     from unisono.monitor.dcgm.assignments import DeviceAssignments
@@ -138,10 +141,13 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
 
     nodes = (await client.list(NODE)).items
     pods = [pod_record(views.Pod(one)) for one in (await client.list(POD)).items]
+    refuse_unknown("node", arguments.node or "", (one["metadata"]["name"] for one in nodes))
     holders = DeviceAssignments().give_out(one for one in pods if one.node and not one.is_over)
     found: list[Json] = []
     for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"])):
         metadata = node["metadata"]
+        if arguments.node not in (None, metadata["name"]):
+            continue
         faults = faults_of(metadata.get("annotations"))
         model = (metadata.get("labels") or {}).get("nvidia.com/gpu.product", "")
         for index in range(_count(node)):

@@ -41,11 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return a sheet of each kind of queue."""
+    from unisono.cli.filters import refuse_unknown_namespace
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
     cluster = [cluster_queue(one) for one in (await client.list(CLUSTER_QUEUE)).items]
     local = [local_queue(one) for one in (await client.list(LOCAL_QUEUE, place)).items]
+    if not local:
+        await refuse_unknown_namespace(client, arguments.namespace)
     return [
         Sheet(
             "clusterQueues",

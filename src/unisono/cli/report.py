@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.errors import InvalidManifest
+from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, default_directory
 from unisono.runtime.memory import calm_collector
 
@@ -99,7 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     period = _period(arguments)
     only = Only(arguments.queue, arguments.team, arguments.user)
-    made = read(_ledger(arguments), period, only)
+    ledger = _ledger(arguments)
+    made = read(ledger, period, only)
+    if only != Only() and not made.jobs and not made.waiting:
+        _refuse_empty(arguments, ledger, period)
     options = FormatOptions(
         arguments.mail_from, arguments.mail_to, arguments.sreport, arguments.is_parsable
     )
@@ -109,6 +113,28 @@ def run(arguments: argparse.Namespace) -> int:
     for path in write(made, arguments.out, formats, options):
         print(path)
     return 0
+
+
+def _refuse_empty(arguments: argparse.Namespace, ledger: Path, period: Period) -> None:
+    """Refuse names that the ledger does not have, and what would be a bill of nothing.
+
+    A queue without usage is no mistake: its quota was there.
+    """
+    from unisono.cli.filters import refuse_unknown
+    from unisono.runtime.usage_reports import known_names
+
+    known = known_names(ledger)
+    refuse_unknown("queue", arguments.queue, known.queues)
+    refuse_unknown("team", arguments.team, known.teams)
+    refuse_unknown("user", arguments.user, known.users)
+    told = [
+        f"{what} {name}"
+        for what, name in (("team", arguments.team), ("user", arguments.user))
+        if name
+    ]
+    if told:
+        since, until = (datetime.fromtimestamp(at, UTC).date() for at in period)
+        raise AnswerIsNo(f"{' and '.join(told)}: no usage from {since} to {until}; see --since")
 
 
 def _ledger(arguments: argparse.Namespace) -> Path:

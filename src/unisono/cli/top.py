@@ -67,11 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _once(client: Client, arguments: argparse.Namespace) -> int:
+    from unisono.cli.filters import refuse_unknown_namespace
     from unisono.cli.tables import is_colourful
     from unisono.cli.top_frame import frame
     from unisono.runtime.clock import RealClock
 
     width = shutil.get_terminal_size((WIDTH, _PIPE_LINES)).columns if sys.stdout.isatty() else WIDTH
+    await refuse_unknown_namespace(client, arguments.namespace)
     picture = await read(client, arguments.namespace, access_of(arguments).server)
     now = RealClock().now()
     print(frame(picture, now=now, width=width, height=_PIPE_LINES, colour=is_colourful()))
@@ -81,10 +83,12 @@ async def _once(client: Client, arguments: argparse.Namespace) -> int:
 async def _live(client: Client, arguments: argparse.Namespace) -> int:
     import asyncio
 
+    from unisono.cli.filters import refuse_unknown_namespace
     from unisono.cli.tables import is_colourful
     from unisono.cli.top_frame import frame
     from unisono.runtime.clock import RealClock
 
+    await refuse_unknown_namespace(client, arguments.namespace)
     leave, clock = asyncio.Event(), RealClock()
     with _keys(leave):
         while not leave.is_set():

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
     from unisono.apiserver.times import age
+    from unisono.cli.filters import refuse_unknown_namespace, refuse_unknown_queue
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.errors import Forbidden
@@ -91,6 +92,20 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
         if (not place or one["namespace"] == place)
         and arguments.queue in ("", one["queue"], one["clusterQueue"])
     ]
+    refuse_unknown_queue(
+        arguments.queue,
+        place,
+        [
+            *((one["metadata"]["namespace"], one["metadata"]["name"]) for one in local_queues),
+            *((one["namespace"], one["queue"]) for one in found),  # of a queue to come
+        ],
+        [
+            *(one["metadata"]["name"] for one in queues),
+            *(one["spec"]["clusterQueue"] for one in local_queues),
+        ],
+    )
+    if not found:
+        await refuse_unknown_namespace(client, arguments.namespace)
     now = RealClock().now()
     headings = ["NAME", "QUEUE", "PRIO", "PODS", "STATE", "POS", "FOR", "DETAIL"]
     rows = [_cells(one, age(one["since"], now)) for one in found]

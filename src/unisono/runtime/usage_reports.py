@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from unisono.monitor.report.model import Report
 
 
+_ALWAYS = (0, 1 << 62)
 _REPORTS_AT = timedelta(hours=7)
 
 SreportName = Literal["utilization", "AccountUtilizationByUser", "TopUsage", "SizesByAccount"]
@@ -63,6 +64,33 @@ def read(ledger: Path, period: Period, only: Only | None = None) -> Report:
         return report(rows, period, only=only or Only(), gpus=_catalogue())
     finally:
         store.close()
+
+
+class KnownNames(NamedTuple):
+    """The names by which a ledger can be filtered."""
+
+    queues: frozenset[str]
+    teams: frozenset[str]
+    users: frozenset[str]
+
+
+def known_names(ledger: Path) -> KnownNames:
+    """Return all names of a ledger, of whatever period."""
+    from unisono.monitor.ledger.rows import QueueRow
+    from unisono.monitor.report.build import UNKNOWN_USER, UNMANAGED
+
+    store = LedgerStore(ledger, is_read_only=True)
+    try:
+        workloads = list(store.within(WorkloadRow, *_ALWAYS))
+        alone = [one for one in store.within(PodRow, *_ALWAYS) if not one.workload]
+        queues = {one.queue for one in store.within(QueueRow, *_ALWAYS)}
+    finally:
+        store.close()
+    return KnownNames(
+        frozenset(queues | {one.queue for one in workloads} | ({UNMANAGED} if alone else set())),
+        frozenset({one.team for one in workloads} | {one.namespace for one in alone}),
+        frozenset({one.user for one in workloads} | ({UNKNOWN_USER} if alone else set())),
+    )
 
 
 def written(made: Report, form: str, options: FormatOptions = PLAIN) -> str:

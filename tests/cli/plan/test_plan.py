@@ -83,7 +83,7 @@ def test_manifests_are_planned_without_a_cluster(
     ]
     assert rows[0]["limit"] == {"seconds": 1800, "from": "queue"}
     assert rows[1]["behind"] == "default/job-b"
-    assert main(["plan", *files, "-q", "elsewhere"]) == 0
+    assert main(["plan", *files, "-n", "elsewhere"]) == 0
     assert capsys.readouterr().err == "unisono: no pending workloads\n"
 
 

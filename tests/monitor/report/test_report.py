@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from unisono.cli.main import main
+from unisono.cli.main import ANSWER_IS_NO, main
 from unisono.cli.report import _SREPORTS, whole
 from unisono.cli.sim.usage import write_ledger
 from unisono.engine.model.names import NodeName
@@ -223,6 +223,31 @@ def test_only_one_team(ledger: Path, report: Report, capsys: pytest.CaptureFixtu
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told["teams"]] == [team.name]
     assert told["headline"]["amounts"]["costCents"] == team.amounts.cost_cents
+
+
+@pytest.mark.parametrize("option", ["--team", "--user", "--queue"])
+def test_a_name_that_does_not_exist_is_refused(
+    ledger: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--ledger", str(ledger), "--until", "2026-01-05", option, "nope"]
+    assert main(["report", *asked]) == ANSWER_IS_NO
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f'there is no {option[2:]} "nope"; there are ' in said.err
+
+
+def test_a_name_that_is_nearly_right_is_suggested(
+    ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--ledger", str(ledger), "--until", "2026-01-05", "--team", "taem-1"]
+    assert main(["report", *asked]) == ANSWER_IS_NO
+    assert '; did you mean "team-1"?' in capsys.readouterr().err
+
+
+def test_no_bill_of_a_time_without_usage(ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--since", "2020-01-01", "--until", "2020-02-01", "--team", "team-1"]
+    assert main(["report", "--ledger", str(ledger), *asked]) == ANSWER_IS_NO
+    assert "team team-1: no usage from 2020-01-01 to 2020-02-01" in capsys.readouterr().err
 
 
 def test_advises_a_job_that_uses_two_of_eight_gpus() -> None:

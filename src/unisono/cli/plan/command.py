@@ -111,9 +111,17 @@ def _print_rehearsed(
     known: Collection[str] = (),
 ) -> None:
     """Admit what fits, and print what is pending and what is bought, without `known` workloads."""
+    from unisono.cli.filters import refuse_unknown_queue
     from unisono.cli.plan.rows import bought_by, rehearsed_rows
     from unisono.engine.cluster import restore
 
+    place = "" if everywhere else arguments.namespace
+    refuse_unknown_queue(
+        arguments.queue,
+        place,
+        [_namespaced(one.key) for one in snapshot.local_queues],
+        [one.name for one in snapshot.queues],
+    )
     rows, plans = rehearsed_rows(restore(snapshot), now)
     shown = [
         row
@@ -123,6 +131,11 @@ def _print_rehearsed(
     ]
     bought = [one for one in bought_by(plans) if one.workload not in known]
     _print(shown, arguments, now / 1000, bought)
+
+
+def _namespaced(key: str) -> tuple[str, str]:
+    namespace, _, name = key.partition("/")
+    return namespace, name
 
 
 async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
@@ -162,6 +175,7 @@ async def _living(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Json]:
+    from unisono.cli.filters import refuse_unknown_namespace, refuse_unknown_queue
     from unisono.cli.plan.rows import living_rows
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
@@ -181,7 +195,22 @@ async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Js
         {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in local_queues},
         {one["metadata"]["name"]: one for one in queues},
     )
-    return [row for row in rows if place in ("", row["namespace"])]
+    mine = [row for row in rows if place in ("", row["namespace"])]
+    refuse_unknown_queue(
+        arguments.queue,
+        place,
+        [
+            *((one["metadata"]["namespace"], one["metadata"]["name"]) for one in local_queues),
+            *((row["namespace"], row["queue"]) for row in mine),  # of a queue to come
+        ],
+        [
+            *(one["metadata"]["name"] for one in queues),
+            *(one["spec"]["clusterQueue"] for one in local_queues),
+        ],
+    )
+    if not mine:
+        await refuse_unknown_namespace(client, arguments.namespace)
+    return mine
 
 
 def _print(

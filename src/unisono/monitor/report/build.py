@@ -32,6 +32,7 @@ _MOST_WASTE = 10
 _MOST_DOWN = 10
 _MOST_DAYS = 400
 UNMANAGED = "-"
+UNKNOWN_USER = "unknown"
 _IDLE, _LOST = CLASSES.index("idle"), CLASSES.index("lost")
 
 
@@ -135,7 +136,7 @@ class _Settled:
             kind=last.kind if last is not None else "Pod",
             queue=last.queue if last is not None else UNMANAGED,
             team=last.team if last is not None else used.pod.namespace,
-            user=last.user if last is not None else "unknown",
+            user=last.user if last is not None else UNKNOWN_USER,
             gpus=last.gpus if last is not None else used.pod.gpus,
             model=used.model,
             capacity_type=used.capacity_type,
@@ -158,7 +159,7 @@ class _Settled:
             overhead_cents=sum(one.overhead_cents for one in capacity),
             coverage=round(measured / running, 4) if running > 0 else None,
             unknown_owner=_rounded(
-                sum(one.amounts.allocated for one in jobs if one.user == "unknown")
+                sum(one.amounts.allocated for one in jobs if one.user == UNKNOWN_USER)
             ),
             unpriced=_rounded(
                 sum(
