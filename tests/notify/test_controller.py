@@ -8,7 +8,7 @@ from typing import Any
 from tests.notify.worlds import MAIL, Postman, play, record, section
 from tests.slurm.fake_api import FakeApi, context
 from tests.support.control_objects import job, priority, queue
-from tests.support.control_world import World
+from tests.support.control_world import START, World
 from unisono.control import names
 from unisono.control.job_kinds import slurm
 from unisono.notify.controller import REFUSED
@@ -133,6 +133,28 @@ def test_shares_of_a_time_limit_are_told_when_they_have_passed() -> None:
         await world.pass_time(200)
         ((_, said),) = await postman.deliver(world)
         assert said.endswith("80% of its time limit")
+
+    play(story, section(mail=MAIL))
+
+
+def test_a_start_that_slips_is_told_with_the_new_one() -> None:
+    async def story(world: World, postman: Postman) -> None:
+        long = job("long", seconds=5000)
+        long["metadata"]["annotations"] = {"unisono.dev/time-limit": "10:00"}
+        await world.create(long)
+        await world.create(asking(job("next", seconds=30), "delay,begin", time_limit="10:00"))
+        await world.pass_time(300)
+        assert await postman.deliver(world) == []
+        assert record(world, 1)["promise"]
+        await world.pass_time(1200)
+        ((to, said),) = await postman.deliver(world)
+        assert (to, said) == (ADA, "Job default/next starts later than promised")
+        happened = postman.letters[-1].notice.happened
+        assert 500 < happened.promised - START < 700
+        await world.pass_time(5000)
+        told = await postman.deliver(world)
+        assert told[-1] == (ADA, "Job default/next has begun")
+        assert len(told) <= 5, told  # not every new estimate is told
 
     play(story, section(mail=MAIL))
 

@@ -184,7 +184,7 @@ def deliver(
 ) -> Sent:
     """Send one letter and wait for what becomes of it."""
     sent = Sent(made, secrets or {})
-    is_done = lambda: sent.outbox.counts[target.channel, result] == 1  # type: ignore[index]  # one of three words
+    is_done = lambda: sent.outbox.counts[target.channel, result] == 1
     sent.until(is_done, Letter(target, notice()))
     return sent
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.fake_api import context
 from unisono.apiserver.access.credential_files import write_kubeconfig
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
@@ -22,6 +23,7 @@ from unisono.net.http.server import serving
 from unisono.net.listener import listen, local_socket
 from unisono.runtime.instance import Instance
 from unisono.slurm.client import SOCKET_NAME, ApiAccess, ApiClient, ClientError, access_of
+from unisono.slurm.commands.sbatch import run as sbatch
 
 UNUSED_ADDRESS = "https://127.0.0.1:1"
 SPACE = "/api/v1/namespaces/default"
@@ -106,3 +108,19 @@ def test_a_dead_unix_socket_falls_back_to_the_address(tmp_path: Path) -> None:
 
 def test_a_path_too_long_for_a_socket_is_skipped(tmp_path: Path) -> None:
     assert local_socket(tmp_path / ("x" * 120) / SOCKET_NAME) is None
+
+
+def test_what_the_api_warns_about_is_told_by_sbatch(tmp_path: Path) -> None:
+    def story() -> None:
+        api = ApiClient(config(tmp_path / "i"))
+        script = {"run.sh": "#!/bin/sh\n"}
+        outcome = sbatch(["--mail-type=END", "run.sh"], context(api, script))
+        assert outcome.trouble == (
+            "sbatch: warning: gets no mail: the policy names no mail server (notifications.mail)\n"
+        )
+        assert sbatch(["run.sh"], context(api, script)).trouble == ""
+        assert api.warnings() == []
+        api.close()
+
+    (tmp_path / "i").mkdir(mode=0o700)
+    asked(tmp_path / "i", story)

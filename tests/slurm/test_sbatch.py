@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.slurm.fake_api import FakeApi, context, job
+from unisono.kinds.overriding import override
 from unisono.slurm.client import ApiClient
 from unisono.slurm.commands.context import PlannedStart, Refused
 from unisono.slurm.commands.sbatch import run
@@ -290,3 +291,30 @@ def test_a_job_is_tried_without_being_stored(
         told = str(trouble)
     assert said in told
     assert api.written == []
+
+
+def test_mail_options_become_annotations_and_warnings_about_them_are_told() -> None:
+    class Warns(FakeApi):
+        @override
+        def warnings(self) -> list[str]:
+            return [
+                "metadata.labels[x]: not Slurm's business",
+                "metadata.annotations[unisono.dev/notify-to]: gets no mail: ann@evil.org is not",
+            ]
+
+    api = Warns()
+    options = ["--mail-type=BEGIN,TIME_LIMIT_80,stage_out", "--mail-user=ann@evil.org"]
+    outcome = run([*options, "run.sh"], context(api, {"run.sh": "#!/bin/sh\n"}))
+    assert outcome.trouble == "sbatch: warning: gets no mail: ann@evil.org is not\n"
+    (made,) = [body for _, path, body in api.written if path.endswith("/slurmjobs")]
+    annotations = made["metadata"]["annotations"]
+    assert annotations["unisono.dev/notify"] == "begin,time-limit-80"
+    assert annotations["unisono.dev/notify-to"] == "ann@evil.org"
+
+
+def test_without_a_mail_type_no_mail_is_asked_for() -> None:
+    for options in (["--mail-user=ann"], ["--mail-type=NONE"], ["--mail-type=END,NONE"]):
+        api = FakeApi()
+        run([*options, "run.sh"], context(api, {"run.sh": "#!/bin/sh\n"}))
+        (made,) = [body for _, path, body in api.written if path.endswith("/slurmjobs")]
+        assert not [key for key in made["metadata"]["annotations"] if "notify" in key]

@@ -56,6 +56,7 @@ _NONE = "none"
 _OF_ALL = frozenset(one for one in EVENTS if one not in SHARES)
 NOTIFY = "unisono.dev/notify"
 NOTIFY_TO = "unisono.dev/notify-to"
+USER = "unisono.dev/user"
 # On a Workload, or an array of Slurm's: which events were told, for the next leader to know.
 NOTIFIED = "unisono.dev/notified"
 # What a Workload repeats of its job.

@@ -142,14 +142,22 @@ class Notifier:
     def __init__(self, teller: Teller) -> None:
         """Take what it shares with the other one."""
         self.teller = teller
-        self.reads: Mapping[Kind, Reads] = {names.WORKLOAD: _read_of}
+        self.reads: Mapping[Kind, Reads] = {names.WORKLOAD: self._read_of}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A Workload that may have something to tell, or the rules."""
         if kind == names.POLICY:
             yield _POLICY_KEY
-        elif _is_asked(obj) or _has_rules(self.teller.policy.section):
+        elif self._concerns(obj):
             yield own_key(obj)
+
+    def _concerns(self, workload: Json) -> bool:
+        section = self.teller.policy.section
+        return _is_asked(workload) or (section is not None and bool(section.rules))
+
+    def _read_of(self, workload: Json) -> object:
+        """Return the part that decides what is told; of most Workloads nothing is."""
+        return _read_of(workload) if self._concerns(workload) else None
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Tell of one Workload what was not told yet."""
@@ -238,10 +246,6 @@ def _is_asked(obj: Json) -> bool:
     return NOTIFY in _annotations(obj)
 
 
-def _has_rules(section: Notifications | None) -> bool:
-    return section is not None and bool(section.rules)
-
-
 def _letters(notice: Notice, recipients: Recipients) -> Iterator[Letter]:
     for target, events in recipients.events.items():
         if notice.happened.event in events:
@@ -260,7 +264,6 @@ def _refusals(obj: Json, recipients: Recipients, record: dict[str, str]) -> Iter
 
 
 def _read_of(workload: Json) -> object:
-    """Return the part of a Workload that decides what is told of it."""
     annotations = _annotations(workload)
     return (
         annotations.get(NOTIFY),

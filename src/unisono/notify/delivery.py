@@ -10,8 +10,8 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import threading
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from unisono.control import names
@@ -27,7 +27,7 @@ from unisono.notify.outbox import Delivery, Outbox
 from unisono.notify.recipients import Hook, Mailbox
 
 # So many messages are on their way at once; each has a thread.
-_THREADS = 4
+_MOST_CALLS = 4
 # Without anything to send: how often lines of recipients are forgotten.
 _TIDY_SECONDS = 600.0
 
@@ -76,6 +76,7 @@ class Sender:
         self.settled: Callable[[str, Key], None] = lambda controller, key: None
         self._complain = complain
         self._news = asyncio.Event()
+        self._calls = asyncio.Semaphore(_MOST_CALLS)
 
     def awake(self) -> None:
         """Note that the outbox has something new."""
@@ -83,17 +84,12 @@ class Sender:
 
     async def run(self) -> None:
         """Send what is due, until cancelled."""
-        threads = ThreadPoolExecutor(_THREADS, "notify")
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                while True:
-                    now = self._clock.now()
-                    for delivery in self._outbox.take(now):
-                        tasks.create_task(self._deliver(delivery, threads))
-                    await self._wait(now)
-        finally:
-            # A call that hangs ends by its own time limits; nothing waits for its result.
-            threads.shutdown(wait=False, cancel_futures=True)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                now = self._clock.now()
+                for delivery in self._outbox.take(now):
+                    tasks.create_task(self._deliver(delivery))
+                await self._wait(now)
 
     async def _wait(self, now: float) -> None:
         due = self._outbox.next_due(now)
@@ -104,9 +100,9 @@ class Sender:
             await within(self._clock, pause, self._news.wait())
         self._news.clear()
 
-    async def _deliver(self, delivery: Delivery, threads: ThreadPoolExecutor) -> None:
+    async def _deliver(self, delivery: Delivery) -> None:
         try:
-            await self._send(delivery, threads)
+            await self._send(delivery)
         except NotSent as trouble:
             why, is_final = str(trouble), trouble.is_final
         except KubeError as trouble:
@@ -127,8 +123,7 @@ class Sender:
             self.settled(controller, Key(subject.namespace, subject.workload))
         self.awake()  # the next of its line may go
 
-    async def _send(self, delivery: Delivery, threads: ThreadPoolExecutor) -> None:
-        loop = asyncio.get_running_loop()
+    async def _send(self, delivery: Delivery) -> None:
         notices = delivery.notices
         match delivery.target:
             case Mailbox(address):
@@ -141,11 +136,43 @@ class Sender:
                     found.get("username", ""), found.get("password", ""), found.get("ca.crt", "")
                 )
                 text = mail(notices, sender=server.sender, to=address, now=self._clock.now())
-                await loop.run_in_executor(threads, send_mail, server, login, text)
+                await self._called(lambda: send_mail(server, login, text))
             case Hook(form=form, url=url, url_from=url_from):
                 if url_from is not None:
                     url = (await self._read_secret(url_from.name)).get(url_from.key, "")
                     if not url:
                         raise NotSent(f"Secret {url_from.name} has no key {url_from.key}")
                 made = document(form, notices)
-                await loop.run_in_executor(threads, post_document, url, made)
+                address = url
+                await self._called(lambda: post_document(address, made))
+
+    async def _called(self, call: Callable[[], None]) -> None:
+        """Carry a call out in a thread that a process does not wait for when it ends.
+
+        A pool of threads would: a mail server that hangs would keep `unisono up` for a while.
+        """
+        async with self._calls:
+            loop = asyncio.get_running_loop()
+            ended: asyncio.Future[NotSent | None] = loop.create_future()
+            outcome: NotSent | None = NotSent("it failed by a bug; its trace is in the log")
+
+            def run() -> None:
+                nonlocal outcome
+                try:
+                    call()
+                    outcome = None
+                except NotSent as trouble:
+                    outcome = trouble
+                finally:
+                    # The loop may be closed by now, and what waited for it gone.
+                    with contextlib.suppress(RuntimeError):
+                        loop.call_soon_threadsafe(settle)
+
+            def settle() -> None:
+                if not ended.done():
+                    ended.set_result(outcome)
+
+            threading.Thread(target=run, name="notify", daemon=True).start()
+            trouble = await ended
+        if trouble is not None:
+            raise trouble

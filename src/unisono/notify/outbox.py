@@ -82,7 +82,9 @@ class Outbox:
         self._lines: dict[str, _Line] = {}
         self._waiting: set[str] = set()  # letters in lines and in flight
         self._settled: dict[str, None] = {}  # the latest last
-        self.counts = {(channel, result): 0 for channel in CHANNELS for result in RESULTS}
+        self.counts: dict[tuple[str, str], int] = {
+            (channel, result): 0 for channel in CHANNELS for result in RESULTS
+        }
 
     def __len__(self) -> int:
         """Return how many letters are not settled."""

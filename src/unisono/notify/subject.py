@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from unisono.kinds.digits import whole_number
+from unisono.kinds.notifying import USER
 from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kinds.views.workloads import Workload
 from unisono.slurm.labels import KIND as SLURM_JOB
-
-_USER = "unisono.dev/user"
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +70,7 @@ def subject_of(obj: Mapping[str, Any], slurm_job: Mapping[str, Any] | None = Non
         kind=owner.kind if owner is not None else "Workload",
         name=owner.name if owner is not None else metadata.name,
         queue="" if queue == UNLIMITED_LOCAL_QUEUE else queue,
-        user=str(metadata.annotations.get(_USER) or ""),
+        user=str(metadata.annotations.get(USER) or ""),
         slurm_id=identity,
         slurm_number=number if task else "",
         slurm_name=str(spec.get("jobName") or ""),
@@ -93,7 +92,7 @@ def subject_of_array(job: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]])
         kind=SLURM_JOB,
         name=metadata["name"],
         queue=str(labels.get("kueue.x-k8s.io/queue-name") or ""),
-        user=str(annotations.get(_USER) or spec.get("user") or ""),
+        user=str(annotations.get(USER) or spec.get("user") or ""),
         slurm_id=f"{spec.get('jobId')}_*",
         slurm_name=str(spec.get("jobName") or ""),
         slurm_state=str(status.get("state") or ""),

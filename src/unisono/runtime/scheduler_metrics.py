@@ -28,9 +28,11 @@ from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.exposition import Histogram
 from unisono.monitor.metrics.nodes import SIZES, Offering
+from unisono.monitor.metrics.notifications import NotificationCounts
 from unisono.monitor.metrics.registry import Compat, MetricsRegistry
 from unisono.monitor.metrics.scheduler import Largest, SchedulerHealth
 from unisono.monitor.records import NodeRecord
+from unisono.notify.controller import Notifier
 from unisono.provision.catalog.instance_types import machine_types, region_of
 from unisono.provision.keys import SYSTEM
 from unisono.provision.offerings import OfferingsReader, refusals
@@ -112,6 +114,10 @@ def _following(
         registry.health = lambda: _health(scheduler, crashes)
     if isinstance(gangs, GangController):
         registry.placement.rollbacks = lambda: gangs.rollbacks
+    notifier = driver.controllers.get("notifications")
+    if isinstance(notifier, Notifier):
+        outbox = notifier.teller.outbox
+        registry.notifications = lambda: NotificationCounts(outbox.counts, len(outbox))
     return registry
 
 

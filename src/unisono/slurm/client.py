@@ -166,7 +166,13 @@ class ApiClient:
         self._access = access
         self._socket: socket.socket | None = None
         self._rest = b""
+        self._warning = b""  # the header of the last answer
         self.namespace = access.namespace
+
+    def warnings(self) -> list[str]:
+        """Return what the API warned about in its last answer."""
+        found = re.findall(r'299 \S+ "((?:[^"\\]|\\.)*)"', self._warning.decode(errors="replace"))
+        return [re.sub(r"\\(.)", r"\1", one) for one in found]
 
     # ---- objects ------------------------------------------------------------------------------
 
@@ -273,6 +279,7 @@ class ApiClient:
             name.strip().lower(): value.strip()
             for name, _, value in (line.partition(b":") for line in lines)
         }
+        self._warning = headers.get(b"warning", b"")
         if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
             return status, self._chunks(sock)
         return status, self._exactly(sock, int(headers.get(b"content-length", b"0")))

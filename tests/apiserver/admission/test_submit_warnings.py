@@ -246,3 +246,50 @@ def test_warns_that_a_queue_has_to_be_named() -> None:
     assert told(job(queue=""), context) == [
         f"metadata.labels[{QUEUE}]: names no queue; it waits until it does"
     ]
+
+
+# ---- notifications -------------------------------------------------------------------------------
+
+
+def asking(**said: str) -> Json:
+    made = job()
+    made["metadata"]["annotations"] = {
+        f"unisono.dev/{key.replace('_', '-')}": text for key, text in said.items()
+    }
+    return made
+
+
+def mailing(**mail: Any) -> Around:
+    server = {"server": "mail.example.org", "from": "unisono@example.org", **mail}
+    context = cluster()
+    policy = named("unisono", notifications={"mail": server})
+    context.add(
+        "unisono.dev/policies", {"apiVersion": "unisono.dev/v1", "kind": "Policy", **policy}
+    )
+    return context
+
+
+def test_mails_that_are_not_sent_are_named_at_once() -> None:
+    context = mailing(recipients=["example.org"])
+    assert told(asking(notify="end", notify_to="ada@example.org"), context) == []
+    assert told(asking(notify="end", notify_to="eve@evil.org"), context) == [
+        "metadata.annotations[unisono.dev/notify-to]: gets no mail: eve@evil.org is not among the "
+        "addresses that jobs may name (notifications.mail.recipients)"
+    ]
+    assert told(asking(notify="end"), context) == [
+        "metadata.annotations[unisono.dev/notify]: gets no mail: it names no address "
+        "(unisono.dev/notify-to), and no user"
+    ]
+    assert told(asking(notify="end", notify_to="a@b"), cluster()) == [
+        "metadata.annotations[unisono.dev/notify-to]: gets no mail: the policy names no mail "
+        "server (notifications.mail)"
+    ]
+
+
+def test_words_that_are_no_events_are_named() -> None:
+    [text] = told(
+        asking(notify="ende,fail", notify_to="ada@example.org"), mailing(domain="example.org")
+    )
+    assert text == (
+        'metadata.annotations[unisono.dev/notify]: ende is no event; did you mean "end"?'
+    )

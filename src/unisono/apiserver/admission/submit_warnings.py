@@ -6,6 +6,7 @@
                a Volcano job names a Queue that does not exist, or is closed
                its priority class does not exist
                no node has the labels of any flavor that it could get
+               it asks for mails that are not sent
     a queue    what it refers to does not exist
     any        a time limit, a begin or a deadline cannot be read
 
@@ -42,6 +43,8 @@ from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.meta import is_selected
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
+from unisono.kinds.notifying import NOTIFY, NOTIFY_TO, USER, events_of, wrong_with_notifying
+from unisono.kinds.policy.notifications import addresses_of
 from unisono.kinds.policy.settings import is_managed
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.kinds.quantity import Quantity
@@ -76,7 +79,21 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
     elif served.key == FLAVORS:
         yield from _about_flavor(obj, context)
     elif served.key == PODS or job_kind(served) is not None:
+        yield from _about_notifications(obj, context)
         yield from _about_job(served, obj, context)
+
+
+def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
+    """Warn about words that mean nothing, and about addresses that get no mail."""
+    said = at(obj, "metadata", "annotations")
+    if NOTIFY not in said and NOTIFY_TO not in said:
+        return
+    yield from (f"{path}: {reason}" for path, reason in wrong_with_notifying(said))
+    if events_of(said):
+        user = str(said.get(USER) or "")
+        _, refused = addresses_of(read_settings(context).notifications, said, user)
+        path = f"metadata.annotations[{NOTIFY_TO if NOTIFY_TO in said else NOTIFY}]"
+        yield from (f"{path}: gets no mail: {reason}" for reason in refused)
 
 
 # ---- queues ------------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def addresses_of(
     if mail is None:
         return [], ["the policy names no mail server (notifications.mail)"]
     if not named and not user:
-        return [], [f"the job names no address ({NOTIFY_TO}), and no user"]
+        return [], [f"it names no address ({NOTIFY_TO}), and no user"]
     found: list[str] = []
     wrong: list[str] = []
     for one in named or [user]:

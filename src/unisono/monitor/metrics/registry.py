@@ -10,6 +10,7 @@ from unisono.monitor.exposition import Family, Histogram, Sample, doubling, sing
 from unisono.monitor.metrics import compatibility, nodes, queues, workloads
 from unisono.monitor.metrics.cost import CostMetrics
 from unisono.monitor.metrics.nodes import ProvisioningMetrics
+from unisono.monitor.metrics.notifications import NotificationCounts, notification_families
 from unisono.monitor.metrics.scheduler import PlacementMetrics, SchedulerHealth, health_families
 from unisono.monitor.records import NodeRecord
 
@@ -48,6 +49,7 @@ class MetricsRegistry:
         self.cycles = Histogram(("phase",), _CYCLES)
         self.placement = PlacementMetrics(self.cache, since=since)
         self.health: Callable[[], SchedulerHealth] = SchedulerHealth
+        self.notifications: Callable[[], NotificationCounts] = NotificationCounts
 
     def families(self) -> Iterator[Family]:
         """Yield everything, as it is now."""
@@ -72,6 +74,7 @@ class MetricsRegistry:
         yield from nodes.families(self.cache, self._idle.of(self.cache, now))
         yield from self.provisioning.families()
         yield from self.cost.families(now)
+        yield from notification_families(self.notifications())
         if "kueue" in self._compat:
             yield from compatibility.kueue_families(self.cache, tally)
         if "kube-state" in self._compat:

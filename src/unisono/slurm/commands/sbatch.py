@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from unisono.slurm.sbatch.arrays import Array
 
 
+# Paths of warnings that are told.
+_NOTIFY = "metadata.annotations[unisono.dev/notify"
 # Others submit at the same time; each needs its own number.
 _TRIES = 50
 _USED_WRONGLY = 255  # what Slurm's sbatch ends with if an option is none
@@ -143,12 +145,19 @@ def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Js
     namespace = made["metadata"]["namespace"]
     try:
         created = api.create(f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs", made)
+        warnings += _about_mails(api.warnings())
         api.create(
             f"/api/v1/namespaces/{namespace}/secrets", secret_object(created, job, submitter)
         )
     except ClientError as trouble:
         raise Refused(f"{_FAILED}{trouble}") from None
     return created, rules.cluster, warnings
+
+
+def _about_mails(warnings: list[str]) -> list[str]:
+    """Return why mails that a job asks for are not sent; Slurm says nothing of the rest."""
+    paired = (one.partition("]: ") for one in warnings)
+    return [said for path, _, said in paired if path.startswith(_NOTIFY)]
 
 
 def refusal(said: str, options: Mapping[str, str]) -> Refused:
