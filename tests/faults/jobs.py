@@ -15,7 +15,7 @@ from tests.support.control_objects import job
 from unisono.control import names
 from unisono.control.job_kinds import ray, volcano
 from unisono.control.job_kinds.kubeflow import MPI, PYTORCH
-from unisono.control.pod_gangs.links import COSCHEDULING
+from unisono.control.pod_gangs.membership import COSCHEDULING
 from unisono.kinds.core.pod_groups import GROUP_NAME, TOTAL_COUNT
 from unisono.kube.mapping import Kind
 

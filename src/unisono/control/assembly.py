@@ -46,7 +46,7 @@ from unisono.control.manifests import Manifests
 from unisono.control.nodes import ReadinessTaints
 from unisono.control.orphaned_workloads import BY_JOB, OrphanedWorkloads, Owners, job_uids
 from unisono.control.pod_gangs.controller import PodGangs
-from unisono.control.pod_gangs.links import (
+from unisono.control.pod_gangs.membership import (
     BY_GANG,
     COSCHEDULING,
     GROUPS,

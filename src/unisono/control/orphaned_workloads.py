@@ -40,7 +40,7 @@ from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.slots import is_active, is_over
 from unisono.control.jobs.controller import released, remove_finalizer
 from unisono.control.jobs.workload import workload_name
-from unisono.control.pod_gangs.links import Gang
+from unisono.control.pod_gangs.membership import Gang
 from unisono.control.view import View
 from unisono.kinds.kueue.workload_rules import REPLACES
 from unisono.kube.form import Key

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from unisono.control import names
 from unisono.control.assembly import KINDS, OPERATORS
 from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
-from unisono.control.pod_gangs.links import COSCHEDULING, UPSTREAM_GROUP, UPSTREAM_WORKLOAD
+from unisono.control.pod_gangs.membership import COSCHEDULING, UPSTREAM_GROUP, UPSTREAM_WORKLOAD
 from unisono.kinds.shapes.served import served_kinds
 from unisono.kube.mapping import Kind
 

@@ -19,7 +19,7 @@ from tests.support.control_world import World
 from unisono.control.job_kinds import ray, volcano
 from unisono.control.job_kinds.kubeflow import MPI, PYTORCH
 from unisono.control.names import POD
-from unisono.control.pod_gangs.links import COSCHEDULING
+from unisono.control.pod_gangs.membership import COSCHEDULING
 from unisono.kube.requests.transport import Transport
 
 Pass = Callable[[float], Awaitable[None]]

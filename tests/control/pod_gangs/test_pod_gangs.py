@@ -20,7 +20,7 @@ from tests.support.control_objects import priority
 from tests.support.control_world import World
 from unisono.control.conditions import find
 from unisono.control.names import POD, WORKLOAD
-from unisono.control.pod_gangs.links import COSCHEDULING, UPSTREAM_GROUP, VOLCANO
+from unisono.control.pod_gangs.membership import COSCHEDULING, UPSTREAM_GROUP, VOLCANO
 
 Json = dict[str, Any]
 QUEUE = {"kueue.x-k8s.io/queue-name": "lq-cq"}

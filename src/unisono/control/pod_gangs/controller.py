@@ -37,7 +37,7 @@ from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.workload import new_workload, same_sets, workload_name
 from unisono.control.manifests import LiveContext, Manifests
-from unisono.control.pod_gangs.links import (
+from unisono.control.pod_gangs.membership import (
     BY_GANG,
     GANG,
     GROUPS,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob, with_topology
 from unisono.control.manifests import LiveContext
-from unisono.control.pod_gangs.links import Gang
+from unisono.control.pod_gangs.membership import Gang
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.pod_groups import FAST_ADMISSION, ROLE_HASH, TOTAL_COUNT, VOLCANO_TASK
 from unisono.kinds.digits import whole_number

@@ -15,7 +15,7 @@ from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.control.conditions import is_true, with_condition
 from unisono.control.controller import own_key
 from unisono.control.jobs.pods import is_deleting, phase_of
-from unisono.control.pod_gangs.links import (
+from unisono.control.pod_gangs.membership import (
     BY_GANG,
     COSCHEDULING,
     UPSTREAM_GROUP,

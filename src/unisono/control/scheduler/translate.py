@@ -30,7 +30,7 @@ from unisono.control.admission.record import (
 )
 from unisono.control.conditions import find, is_true
 from unisono.control.manifests import LiveContext, Manifests, PodSetCache, claims_in, claims_of_sets
-from unisono.control.pod_gangs.links import gang_of, is_bare_and_ours, is_solo
+from unisono.control.pod_gangs.membership import gang_of, is_bare_and_ours, is_solo
 from unisono.control.scheduler.quarantine import Name
 from unisono.control.scheduler.time_limits import Limits
 from unisono.control.scheduler.writes_in_flight import BindsInFlight, InDoubt

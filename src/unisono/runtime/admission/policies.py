@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from unisono.control import names
 from unisono.control.jobs.priority_class_rules import CLASS_RULES
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
-from unisono.control.pod_gangs.links import MANAGED
+from unisono.control.pod_gangs.membership import MANAGED
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.policy.settings import EVERY_CLASS

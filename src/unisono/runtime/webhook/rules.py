@@ -17,7 +17,7 @@ from unisono.apiserver.admission.priority_class_rules import class_of_others
 from unisono.apiserver.request import User
 from unisono.control.names import QUEUE_LABEL
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
-from unisono.control.pod_gangs.links import MANAGED
+from unisono.control.pod_gangs.membership import MANAGED
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.known import wrong_with
 from unisono.kinds.policy.schema import PriorityClassRule

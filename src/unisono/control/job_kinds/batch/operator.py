@@ -35,14 +35,17 @@ from unisono.control.job_kinds.batch.completion import (
     ruled,
     verdict,
 )
-from unisono.control.job_kinds.pod_limit import AT_ONCE, TIMES_TOO_MANY, most_pods, too_many
 from unisono.control.jobs.pods import (
+    AT_ONCE,
+    TIMES_TOO_MANY,
     is_deleting,
     is_ready,
     is_terminal,
+    most_pods,
     phase_of,
     pod_from,
     pod_name,
+    too_many,
 )
 from unisono.control.view import View
 from unisono.kube.form import Key

@@ -54,8 +54,7 @@ from unisono.control.job_kinds.jobset.rules import (
     restarts_of,
     sorted_out,
 )
-from unisono.control.job_kinds.pod_limit import AT_ONCE, HELD, most_pods, too_many
-from unisono.control.jobs.pods import is_deleting
+from unisono.control.jobs.pods import AT_ONCE, HELD, is_deleting, most_pods, too_many
 from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kube.form import Key

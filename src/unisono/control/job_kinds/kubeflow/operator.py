@@ -60,9 +60,8 @@ from unisono.control.job_kinds.kubeflow.replicas import (
     pods_by_replica,
     selector_of,
 )
-from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
-from unisono.control.jobs.pods import is_deleting, is_terminal, phase_of
+from unisono.control.jobs.pods import is_deleting, is_terminal, made, most_pods, phase_of, too_many
 from unisono.control.jobs.queues import Queues, may_make_pods
 from unisono.control.view import View
 from unisono.kinds.digits import whole_number

@@ -28,7 +28,6 @@ from unisono.control.actions import (
 from unisono.control.conditions import is_true, timestamp, with_condition
 from unisono.control.controller import own_key, owner_key
 from unisono.control.job_kinds import ray
-from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ray.pods import (
     HEAD,
     Group,
@@ -42,8 +41,11 @@ from unisono.control.jobs.pods import (
     is_deleting,
     is_ready,
     is_terminal,
+    made,
+    most_pods,
     phase_of,
     requests_of,
+    too_many,
     total_requests,
     written_amounts,
 )

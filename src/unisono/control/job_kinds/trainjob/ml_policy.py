@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.job_kinds.pod_limit import nameable
 from unisono.control.job_kinds.ssh_keys import KeyPair
 from unisono.control.job_kinds.trainjob.parts import (
     Draft,
@@ -28,6 +27,7 @@ from unisono.control.job_kinds.trainjob.parts import (
     gpus_of,
     set_variables,
 )
+from unisono.control.jobs.pods import nameable
 from unisono.control.jobs.workload import owner_reference
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.digits import whole_number

@@ -21,7 +21,6 @@ from unisono.control.actions import (
 from unisono.control.conditions import is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
 from unisono.control.job_kinds import volcano
-from unisono.control.job_kinds.pod_limit import made, most_pods, too_many
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
 from unisono.control.job_kinds.volcano.phases import (
     ENDED,
@@ -50,7 +49,7 @@ from unisono.control.job_kinds.volcano.pods import (
 from unisono.control.job_kinds.volcano.tasks import Tally, least_pods, may_start, tally, tasks_of
 from unisono.control.jobs.adapter import Injection
 from unisono.control.jobs.controller import injections
-from unisono.control.jobs.pods import is_deleting
+from unisono.control.jobs.pods import is_deleting, made, most_pods, too_many
 from unisono.control.jobs.queues import Queues
 from unisono.control.view import View
 from unisono.kube.form import Key

@@ -11,11 +11,10 @@ from typing import Any
 from unisono.control.actions import Json
 from unisono.control.conditions import timestamp
 from unisono.control.job_kinds import volcano
-from unisono.control.job_kinds.pod_limit import nameable
 from unisono.control.job_kinds.ssh_keys import KeyPair
 from unisono.control.job_kinds.volcano.tasks import Task, host_name, pod_name, tasks_of
 from unisono.control.jobs.adapter import Injection, injected
-from unisono.control.jobs.pods import pod_from
+from unisono.control.jobs.pods import nameable, pod_from
 from unisono.control.jobs.workload import owner_reference
 from unisono.kinds.digits import whole_number
 
