@@ -8,11 +8,11 @@ from typing import Any
 
 from unisono.apiserver.builtin import STRATEGIES
 from unisono.apiserver.builtin.typed_validation import TypedStrategy
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import User
 from unisono.apiserver.strategy import Strategy
 from unisono.kinds.shapes.served import Served, served_kinds
 
-Json = dict[str, Any]
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
 

@@ -25,6 +25,7 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
 from unisono.apiserver.http_entry import MAX_HELD_BYTES, MAX_LARGE_WAITING, HttpEntry
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import (
     LARGE_BODY_BYTES,
@@ -35,8 +36,6 @@ from unisono.apiserver.rest.body import (
 from unisono.apiserver.rest.spec_cache import SpecCache
 from unisono.apiserver.schema.checker import MAX_UNKNOWN_FIELDS
 from unisono.net.http.messages import MAX_BODY_BYTES, Response
-
-Json = dict[str, Any]
 
 SMALL, LARGE = 100, 400
 MOST_GROWTH = 5

@@ -21,6 +21,7 @@ from unisono.apiserver.discovery import (
     resource_list,
     verbs_of,
 )
+from unisono.apiserver.objects import Json
 from unisono.kinds.shapes.served import Served, read_served, served_kinds
 
 POD = kind(
@@ -277,7 +278,6 @@ def test_a_tag_is_quoted_and_changes_with_the_body() -> None:
 
 # ---- OpenAPI -------------------------------------------------------------------------------------
 
-Json = dict[str, Any]
 REFERENCE = "#/components/schemas/"
 # A document is read by every `kubectl apply`; the real one of the core group has 1.6 MB.
 MOST_BYTES = 250_000

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from unisono.apiserver.access.authenticate import Authenticator, hash_token
-from unisono.apiserver.access.filters import RequestFilter
+from unisono.apiserver.access.filters import Authenticator, RequestFilter, hash_token
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
 from unisono.apiserver.http_entry import HttpEntry

@@ -12,12 +12,11 @@ import pytest
 from tests.apiserver.test_fuzz import samples, serving
 from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.snapshot.candidates import QUEUE_LABEL
 from unisono.net.http.messages import Response
-
-Json = dict[str, Any]
 
 WRONG: tuple[Any, ...] = (5, 1.5, True, [], ["x"], {}, {"a": 1}, {"a": None})
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"

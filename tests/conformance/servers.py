@@ -19,9 +19,8 @@ from pathlib import Path
 from tests.real.certificates import write_certificates
 from tests.real.control_plane import ControlPlane
 from unisono import __version__
-from unisono.apiserver.access.authenticate import Authenticator, hash_token
 from unisono.apiserver.access.authorize import Authorizer
-from unisono.apiserver.access.filters import RequestFilter
+from unisono.apiserver.access.filters import Authenticator, RequestFilter, hash_token
 from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import orjson
 
 from unisono.kube.errors import Unreachable
+from unisono.kube.form import Json
 from unisono.kube.requests.transport import NOTHING, Answer, Stream
 
-Json = dict[str, Any]
 Fault = Callable[["Asked"], Answer | None]
 
 

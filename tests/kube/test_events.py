@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any
 
 import pytest
 
@@ -20,8 +19,8 @@ from unisono.kube.events import (
     Note,
     Reference,
 )
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 EVENTS = "/api/v1/namespaces/team-a/events"
 
 

@@ -19,9 +19,9 @@ from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.kube import Client, Delta, Dicts, Informer, Kind, Lanes, client_over
 from unisono.kube.errors import Conflict
+from unisono.kube.form import Json
 from unisono.runtime.embedded.in_process import InProcess
 
-Json = dict[str, Any]
 CONFIG = Kind("v1", "ConfigMap")
 
 

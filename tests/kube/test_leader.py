@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
+from unisono.kube.form import Json
 from unisono.kube.leader_election import Election, LeaseTimes
-
-Json = dict[str, Any]
 
 
 def lease(version: int, holder: str, **spec: Any) -> Json:

@@ -41,6 +41,7 @@ from unisono.kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from unisono.kube.form import Json
 from unisono.kube.leader_election import LeaseTimes
 from unisono.kube.requests.http import HttpTransport
 from unisono.kube.requests.transport import Answer
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-Json = dict[str, Any]
 NAMESPACE = Kind("v1", "Namespace")
 CONFIG = Kind("v1", "ConfigMap")
 POD = Kind("v1", "Pod")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.provision.request_stories import asking, checked_queue, requests, say
 from tests.real.karpenter import Karpenter
@@ -27,12 +26,12 @@ from unisono.control.job_kinds.batch.operator import JobOperator
 from unisono.control.view import View
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
-Json = dict[str, Any]
 SIZE = 3
 ZONES = ("ap-northeast-2a", "ap-northeast-2b")
 TEMPLATE = Kind("v1", "PodTemplate")

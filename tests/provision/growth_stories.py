@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.support.control_objects import GPU, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
 from unisono.control.job_kinds.ray import CLUSTER
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 TYPES = ("g6e.48xlarge", "m6i.2xlarge")
 
 

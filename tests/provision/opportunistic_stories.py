@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.provision.stories import SEOUL, ZONE, started
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def short_job(name: str, *, gpus: int = 8, seconds: int, minutes: int) -> Json:

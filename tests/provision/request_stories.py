@@ -21,10 +21,10 @@ from unisono.control.admission.placement import hosts_of
 from unisono.control.assembly import OPERATORS, Assembly, cluster
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.provision import assembly as provisioning
 
-Json = dict[str, Any]
 CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 TEMPLATE = Kind("v1", "PodTemplate")
 

@@ -6,8 +6,6 @@ name the function here that tells them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.support.control_objects import job, node, priority, queue
@@ -25,10 +23,10 @@ from tests.support.provisioning_world import (
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.errors import Invalid
+from unisono.kube.form import Json
 from unisono.provision.disruption_budgets import most
 from unisono.provision.simulated_cloud import Cloud
 
-Json = dict[str, Any]
 SEOUL = ("ap-northeast-2a",)
 TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"

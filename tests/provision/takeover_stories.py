@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.provision.stories import SEOUL, ready, started
 from tests.support.control_objects import job, priority, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, claims, cloud, condition, pool, told
 from unisono.control import names
+from unisono.kube.form import Json
 from unisono.provision import keys
-
-Json = dict[str, Any]
 
 
 def machines_on_their_way_are_handed_over() -> None:

@@ -11,8 +11,8 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, condition, nodes, pool, told
 from unisono.control import names
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 LAZY = {
     "consolidationPolicy": "WhenEmptyOrUnderutilized",
     "consolidateAfter": "30s",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.provision.stories import SEOUL, started
 from tests.support.control_objects import job, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import claims, condition, nodes, pool, told
 from unisono.control import names
+from unisono.kube.form import Json
 from unisono.provision.claims import HASH, OURS, VERSION, hash_of
 
-Json = dict[str, Any]
 LONG = {"consolidateAfter": "2h", "budgets": [{"nodes": "1"}]}
 
 

@@ -34,10 +34,10 @@ from tests.support.control_world import World
 from tests.support.provisioning_world import ALL_INDEXES, ALL_KINDS, claims, condition
 from unisono.control import names
 from unisono.control.conditions import seconds
+from unisono.kube.form import Json
 from unisono.kube.requests.transport import Transport
 from unisono.provision import keys
 
-Json = dict[str, Any]
 Break = Callable[[World, Json], Any]
 CONSOLIDATE = 60.0
 # Budgets are looked at every ten seconds, and a node is looked at once more before it goes.

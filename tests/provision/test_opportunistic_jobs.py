@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.provision.opportunistic_stories import Json, a_gang_of_four, short_job
+from tests.provision.opportunistic_stories import a_gang_of_four, short_job
 from tests.provision.stories import started
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, claims, told
 from unisono.control import names
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 
 
 def _is_over(world: World, name: str) -> bool:

@@ -11,11 +11,10 @@ from tests.support.control_objects import job, queue
 from tests.support.control_world import World
 from tests.support.provisioning_world import bound, claims, condition, only_workload, pool, told
 from unisono.control import names
+from unisono.kube.form import Json
 from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.catalog.offers import offers, usable_overlays, with_devices, with_prices
 from unisono.provision.keys import INSTANCE_TYPE, PRICE
-
-Json = dict[str, Any]
 
 
 def overlay(name: str, *values: str, key: str = INSTANCE_TYPE, **spec: Any) -> Json:

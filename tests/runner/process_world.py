@@ -24,7 +24,7 @@ from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.errors import NotFound
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
 from unisono.kube.requests.priority_lanes import Lanes
 from unisono.runner.addresses import Addresses
@@ -37,8 +37,6 @@ from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
 from unisono.runtime.ids import new_uid
-
-Json = dict[str, Any]
 
 HAS_ROOMS = has_sandbox()
 # What a loaded machine may take for a few processes.

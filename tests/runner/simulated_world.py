@@ -9,10 +9,9 @@ from unisono.control.assembly import Assembly, embedded
 from unisono.control.names import POD
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.runner.logs import Logs
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
-
-Json = dict[str, Any]
 
 
 def simulated_world(

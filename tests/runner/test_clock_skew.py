@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -14,8 +13,8 @@ from tests.support.control_world import Jumping, World
 from unisono.control.conditions import timestamp
 from unisono.control.names import NODE, POD
 from unisono.kinds.overriding import override
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 HOUR = 3600.0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from tests.runner.simulated_world import node as simulated_node
 from tests.runner.simulated_world import pod, simulated_world
@@ -19,7 +18,6 @@ from unisono.kinds.policy.settings import Settings
 from unisono.runner.simulated.agents import TrainingProgress, Usage
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
-Json = dict[str, Any]
 SAYS = {"step-seconds": "2", "checkpoint-steps": "10"}
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.runner.simulated_world import kubelet_of, node, pod, simulated_world, word
 from tests.support.control_world import World
 from unisono.control.names import JOB, NODE, POD
+from unisono.kube.form import Json
 from unisono.runner.logs import LogFolder
 from unisono.runner.simulated.kubelet import Simulation
-
-Json = dict[str, Any]
 
 ALWAYS_FAILS = {"run-seconds": "1", "exit-code": "3"}
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.access.authenticate import Authenticator
 from unisono.apiserver.access.authorize import authorizer_for
+from unisono.apiserver.access.filters import Authenticator
 from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap

@@ -1,7 +1,8 @@
 """Time, as it is handed in: three calls, and what can be built from them.
 
-The real clock lives in `cli`; tests and simulations pass one that jumps. Everything in this package
-that waits does so through `Clock.sleep`, so virtual time reaches every back-off and every deadline.
+The real clock lives in `runtime`; tests and simulations pass one that jumps. Everything in this
+package that waits does so through `Clock.sleep`, so virtual time reaches every back-off and every
+deadline.
 """
 
 from __future__ import annotations

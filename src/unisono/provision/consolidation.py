@@ -1,6 +1,6 @@
 """Gangs that agreed to move leave machines for others that are paid for anyway, if that pays.
 
-A node with a pod of a gang never goes (`keeper`), unless the gang's job says
+A node with a pod of a gang never goes (`node_lifecycle`), unless the gang's job says
 `unisono.dev/disruptable: "true"` and its NodePool `WhenEmptyOrUnderutilized` or `Balanced`. Then
 the gang is the unit: all of its pods move in one restart, onto nodes that are there and free, when
 

@@ -5,7 +5,7 @@
     failed    a machine cannot be had, or not in time: the admission is taken back as a whole
 
 No pod of the gang exists before it is admitted, so taking it back stops nothing. What becomes of
-its machines is `lifecycle`'s to say. Spec provisioning §5.5 to §5.7.
+its machines is `node_lifecycle`'s to say. Spec provisioning §5.5 to §5.7.
 """
 
 from __future__ import annotations
@@ -344,13 +344,13 @@ def _cancelled(workload: Json, written: Written, now: float) -> Patch:
 
 
 def _described(written: Written) -> str:
-    wares = format_counts(
+    machines = format_counts(
         f"{alike.type} {alike.sold} in {alike.zone}"
         + (" already being provisioned" if alike.taken_over else "")
         for alike in written.machines
         for _ in alike.nodes
     )
-    return f"{wares} for {format_price(written.price_micro)}/h"
+    return f"{machines} for {format_price(written.price_micro)}/h"
 
 
 def _renamed(admission: Json, claims: dict[str, Json | None], view: View) -> list[Json] | None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from unisono.apiserver.access.authorize import Authorizer
 from unisono.apiserver.access.roles import GROUP
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import User
 
-Json = dict[str, Any]
 MASTER = User(name="root", groups=("system:masters", "system:authenticated"))
 
 

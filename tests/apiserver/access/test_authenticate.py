@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from unisono.apiserver.access.authenticate import (
+from unisono.apiserver.access.credential_files import Exposed
+from unisono.apiserver.access.filters import (
     Authenticator,
     BadUsers,
     hash_token,
     load_users,
 )
-from unisono.apiserver.access.credential_files import Exposed
 from unisono.apiserver.request import User
 
 ALICE, BOB = User(name="alice"), User(name="bob", groups=("team",))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.apiserver.access.cluster import MASTER, Cluster, Json, person, rule, user
+from tests.apiserver.access.cluster import MASTER, Cluster, person, rule, user
 from unisono.apiserver.access.authorize import escalation
 from unisono.apiserver.access.roles import GROUP
+from unisono.apiserver.objects import Json
 
 ALICE = user("alice")
 

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from unisono.apiserver.access.authenticate import Authenticator, hash_token
-from unisono.apiserver.access.filters import ANONYMOUS, InFlightLimit, RequestFilter
+from unisono.apiserver.access.filters import (
+    ANONYMOUS,
+    Authenticator,
+    InFlightLimit,
+    RequestFilter,
+    hash_token,
+)
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.request import User
 

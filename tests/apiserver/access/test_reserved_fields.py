@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.access.cluster import MASTER, Cluster, Json, person, rule, user
+from tests.apiserver.access.cluster import MASTER, Cluster, person, rule, user
 from unisono.apiserver.access.reserved_fields import RESERVED, job_kinds, overreach
+from unisono.apiserver.objects import Json
 from unisono.kinds.shapes.served import Served
 
 ALICE = user("alice")

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.apiserver.access.cluster import MASTER, Cluster, Json, person, rule, user
-from unisono.apiserver.access.authenticate import Authenticator, hash_token
-from unisono.apiserver.access.filters import ANONYMOUS
+from tests.apiserver.access.cluster import MASTER, Cluster, person, rule, user
+from unisono.apiserver.access.filters import ANONYMOUS, Authenticator, hash_token
 from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.route import route
 

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from tests.apiserver.access.cluster import MASTER, person, rule, user
-from unisono.apiserver.access.authenticate import Authenticator
 from unisono.apiserver.access.authorize import authorizer_for
+from unisono.apiserver.access.filters import Authenticator
 from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.access.roles import GROUP
 from unisono.apiserver.api import Api, Environment

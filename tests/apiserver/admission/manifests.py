@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.apiserver.surroundings import Around
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io"
 QUEUE = "kueue.x-k8s.io/queue-name"
 

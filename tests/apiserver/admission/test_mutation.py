@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.apiserver.surroundings import served_as
 from unisono.apiserver.admission import normalise
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 FLAVORS = served_as("kueue.x-k8s.io/resourceflavors", "v1beta1")
 QUEUES = served_as("kueue.x-k8s.io/clusterqueues", "v1beta1")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
 import pytest
 
@@ -11,10 +10,10 @@ from tests.apiserver.admission.manifests import cluster, job, named
 from tests.apiserver.surroundings import Around, served_as
 from unisono.apiserver.admission import mutate
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import User
 from unisono.kinds.priorities import PRIORITY_LABEL
 
-Json = dict[str, Any]
 RULES = [
     {"names": ["urgent", "production"], "groups": ["oncall"], "namespaces": ["prod"]},
     {"names": ["urgent"], "users": ["grace"]},

@@ -9,8 +9,7 @@ import pytest
 from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueue, named
 from tests.apiserver.surroundings import Around, served_as
 from unisono.apiserver.admission import advise
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 
 def told(obj: Json, context: Around, key: str = "batch/jobs") -> list[str]:

@@ -11,9 +11,8 @@ from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueu
 from tests.apiserver.surroundings import Around, served_as
 from unisono.apiserver.admission import mutate
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import User
-
-Json = dict[str, Any]
 
 
 def submitted(key: str, obj: Json, context: Around) -> Json:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import orjson
 
@@ -13,11 +12,11 @@ from tests.apiserver.admission.manifests import QUEUE, job
 from tests.apiserver.surroundings import NOW
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 
-Json = dict[str, Any]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta1"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 MERGE = "application/merge-patch+json"

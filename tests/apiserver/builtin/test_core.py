@@ -9,8 +9,8 @@ import pytest
 
 from tests.apiserver.surroundings import created, refusals
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 

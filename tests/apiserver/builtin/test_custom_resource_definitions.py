@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.apiserver.surroundings import created, refusals
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 KEY = "apiextensions.k8s.io/customresourcedefinitions"
 SCHEMA = "spec.versions[0].schema.openAPIV3Schema"
 

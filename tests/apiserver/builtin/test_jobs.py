@@ -9,8 +9,8 @@ import pytest
 
 from tests.apiserver.surroundings import created, refusals
 from unisono.apiserver.builtin.jobs import wrong_with_schedule
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 JOBS = "batch/jobs"
 
 

@@ -17,10 +17,10 @@ from tests.apiserver.builtin.test_pods import pod
 from tests.apiserver.surroundings import created, refusals, served_as
 from tests.conformance.client import Api
 from tests.real.control_plane import ControlPlane
+from unisono.apiserver.objects import Json
 
 pytestmark = pytest.mark.real
 
-Json = dict[str, Any]
 # Other each time, or none of a strategy's business.
 _LEFT_OUT = frozenset(
     {"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "message"}

@@ -8,8 +8,7 @@ import pytest
 
 from tests.apiserver.surroundings import served_as
 from unisono.apiserver.builtin.metadata import check_metadata
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 
 def wrong(key: str, **metadata: Any) -> list[tuple[str, str]]:

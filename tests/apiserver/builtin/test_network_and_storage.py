@@ -10,8 +10,7 @@ import pytest
 
 from tests.apiserver.surroundings import Around, created, refusals
 from unisono.apiserver.builtin.network_and_storage import NETWORK
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 
 def service(name: str = "s", **spec: Any) -> Json:

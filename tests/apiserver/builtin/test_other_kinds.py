@@ -10,8 +10,8 @@ import pytest
 from tests.apiserver.surroundings import Around, created, refusals, served_as
 from unisono.apiserver.builtin import STRATEGIES
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 RBAC = "rbac.authorization.k8s.io"
 
 

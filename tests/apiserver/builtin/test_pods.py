@@ -13,8 +13,7 @@ import pytest
 from tests.apiserver.surroundings import Around, created, refusals
 from unisono.apiserver.builtin import STRATEGIES
 from unisono.apiserver.errors import ApiError
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 
 def pod(spec: Json | None = None, **container: Any) -> Json:

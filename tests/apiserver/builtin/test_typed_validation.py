@@ -9,8 +9,8 @@ import pytest
 
 from tests.apiserver.surroundings import Around, refusals, served_as, strategy_of
 from unisono.apiserver.builtin.typed_validation import TypedStrategy
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 GROUP = "kueue.x-k8s.io"
 
 

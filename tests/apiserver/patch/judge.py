@@ -7,14 +7,12 @@ from typing import Any
 
 from tests.apiserver.patch.gadgets import API_VERSION, GADGET, filled
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.json_patch import json_patch, merge_patch
 from unisono.apiserver.patch.managed_fields import record_update
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.kinds.shapes.served import served_kinds
-
-Json = dict[str, Any]
 
 DEPLOYMENT = next(kind.shape for kind in served_kinds() if kind.kind == "Deployment")
 _SERVER_KEEPS = frozenset(

@@ -21,8 +21,7 @@ from tests.apiserver.patch.gadgets import DEFINITION
 from tests.apiserver.patch.stories import deployment_story, gadget_story
 from tests.apiserver.patch.strategic_stories import TARGET, strategic_patch
 from tests.real.control_plane import ControlPlane, running
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 RECORDED = Path(__file__).resolve().parent / "recorded.json"
 # As many as give a file that can still be looked through; test_real does more.

@@ -13,8 +13,7 @@ import random
 from typing import Any
 
 from tests.apiserver.patch.gadgets import gadget
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 _FIRST = ("apply", "create")
 _WRITES = ("merge", "merge", "put", "json", "status", "apply-status", "wipe")

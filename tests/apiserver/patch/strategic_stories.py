@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 _LABELS = {"app": "one"}
 TARGET: Json = {

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.apiserver.patch.gadgets import gadget
-
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
 
 # Few names, so that two draws meet; the dollars are directives of strategic merge.
 _NAMES = st.sampled_from(["a", "b", "spec", "set", "ports", "name", "metadata", ".", "f:a", "é<&"])

@@ -9,11 +9,9 @@ import pytest
 from tests.apiserver.patch.gadgets import API_VERSION, GADGET, gadget
 from tests.apiserver.patch.test_managed_fields import entries, update
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.apply import apply
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 
 def applied(

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from tests.apiserver.patch.strategies import json_objects, json_values
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.json_patch import MAX_COPIED_BYTES, MAX_OPERATIONS, json_patch
-
-Json = dict[str, Any]
 
 
 def _add(path: str, value: Any) -> Json:

@@ -8,9 +8,8 @@ from typing import Any
 from tests.apiserver.patch.gadgets import gadget
 from tests.apiserver.patch.test_apply import applied, conflicts, refused
 from tests.apiserver.patch.test_managed_fields import entries, update
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.apply import MAX_ANNOTATION_BYTES, NOTE
-
-Json = dict[str, Any]
 
 
 def client_side(spec: Json, note: Any = None) -> Json:

@@ -8,11 +8,9 @@ import pytest
 
 from tests.apiserver.patch.gadgets import API_VERSION, GADGET, gadget
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 
 def update(

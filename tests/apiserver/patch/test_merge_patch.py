@@ -10,10 +10,8 @@ from hypothesis import given
 from tests.apiserver.patch.strategies import json_objects
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.json_patch import merge_patch
-
-Json = dict[str, Any]
 
 
 @pytest.mark.parametrize(

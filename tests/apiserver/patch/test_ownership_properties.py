@@ -13,17 +13,15 @@ from tests.apiserver.patch.gadgets import API_VERSION, GADGET, gadget
 from tests.apiserver.patch.strategies import gadgets, json_objects, json_values
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.apply import apply
-from unisono.apiserver.patch.compare import object_claims, object_differences
+from unisono.apiserver.patch.compare import object_claims, object_differences, tracked_fields
 from unisono.apiserver.patch.field_set import Tree, difference, intersection, read_fields
 from unisono.apiserver.patch.managed_fields import record_update
 from unisono.apiserver.patch.merge_schema import merge_schema_of
-from unisono.apiserver.patch.tracked_fields import tracked_fields
 
 pytestmark = pytest.mark.slow
 
-Json = dict[str, Any]
 GRAIN = merge_schema_of(GADGET)
 TRACKED = tracked_fields(API_VERSION, "")
 

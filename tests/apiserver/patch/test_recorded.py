@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.apiserver.patch.judge import check_deployment, check_gadget, check_strategic
 from tests.apiserver.patch.strategic_stories import TARGET
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 Check = Callable[[Json, Json | None, int, Json], None]
 
 RECORDED: Json = json.loads((Path(__file__).parent / "recorded.json").read_text())

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.apply import apply
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.patch.managed_fields import record_update, without_idle_times
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.kinds.shapes.served import served_kinds
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 SHAPES: dict[str, Shape] = {kind.kind: kind.shape for kind in reversed(served_kinds())}
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from tests.apiserver.patch.strategies import json_objects
 from tests.support.effort import effort
 from unisono.apiserver.errors import ApiError
-from unisono.apiserver.objects import copied
+from unisono.apiserver.objects import Json, copied
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 _TEXT = {"type": "string"}
 _BY_NAME = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from unisono.apiserver.protobuf.decode import message, message_of, texts
 from unisono.apiserver.protobuf.fields import KINDS
-from unisono.apiserver.protobuf.messages import message, message_of, texts
 
 PLAIN = {
     "bool",

@@ -15,6 +15,7 @@ from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.apiserver.bootstrap import SYSTEM
+from unisono.apiserver.objects import Json
 from unisono.apiserver.patch.json_patch import merge_patch
 from unisono.apiserver.rest.writer import merged
 from unisono.control import names
@@ -27,8 +28,6 @@ from unisono.kube.errors import AlreadyExists, Conflict, NotFound
 from unisono.kube.mapping import EVENT, POD, Kind
 from unisono.kube.requests.transport import Stored, WriteRequest, WriteResult
 from unisono.runtime.embedded.in_process import InProcess
-
-Json = dict[str, Any]
 
 
 def play(story: Callable[[World], Awaitable[None]]) -> None:

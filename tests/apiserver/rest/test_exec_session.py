@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -15,10 +14,10 @@ import pytest
 
 from tests.net.http.test_connection import Cluster, answer, request, told
 from tests.net.http.test_websocket import masked
+from unisono.apiserver.objects import Json
 from unisono.net.http.websocket import BINARY, CLOSE
 
 PODS = "/api/v1/namespaces/default/pods"
-Json = dict[str, Any]
 
 
 class Local:

@@ -13,12 +13,11 @@ import pytest
 
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.net.http.messages import Response
-
-Json = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

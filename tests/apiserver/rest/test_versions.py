@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.rest.versions import convert
 
-Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io"
 
 

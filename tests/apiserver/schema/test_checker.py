@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unisono.apiserver.errors import ApiError, Cause
+from unisono.apiserver.objects import Json
 from unisono.apiserver.schema.checker import Checker
 from unisono.kinds.shapes.served import definition, served_kinds
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 
 def checker(spec: Json, *, typed: bool = False, **root: Any) -> Checker:

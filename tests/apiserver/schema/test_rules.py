@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.schema.checker import Checker
 from unisono.apiserver.schema.rules import program, rule_problem
 from unisono.kinds.shapes.served import definition, served_kinds
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
 
 
 def checker(spec: Json) -> Checker:

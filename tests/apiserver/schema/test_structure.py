@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.schema.node import node_of
 from unisono.apiserver.schema.structure import compile_check
 from unisono.kinds.shapes.served import definition
 from unisono.kinds.shapes.shape import Shape
 
-Json = dict[str, Any]
 TYPE, INVALID = "FieldValueTypeInvalid", "FieldValueInvalid"
 
 

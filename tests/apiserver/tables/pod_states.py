@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-Json = dict[str, Any]
+from unisono.apiserver.objects import Json
+
 Ago = Callable[[float], str]  # writes the time that many seconds before now
 
 

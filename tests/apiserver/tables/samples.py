@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.apiserver.tables.pod_states import pod
+from unisono.apiserver.objects import Json
 
-Json = dict[str, Any]
 Ago = Callable[[float], str]  # writes the time that many seconds before now
 
 POD = {"containers": [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y"}]}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from unisono.apiserver.objects import Json
 from unisono.apiserver.tables.workloads import PODS
 from unisono.apiserver.times import timestamp
 
 NOW = 1_000_000.0
-Json = dict[str, Any]
 
 RUNNING: Json = {"running": {}}
 DONE = {"terminated": {"exitCode": 0, "reason": "Completed"}}

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.manifests import kind
+from unisono.apiserver.objects import Json
 from unisono.apiserver.tables.jsonpath import compile_path
 from unisono.apiserver.tables.table import PRINTERS, as_table, printer_of
 from unisono.apiserver.times import timestamp
 from unisono.kinds.shapes.served import Column, Served, served_kinds
 
 NOW = 1_000_000.0
-Json = dict[str, Any]
 
 # What printers look at, for objects that no schema has seen.
 FIELDS = (

@@ -12,9 +12,7 @@ from tests.kube.fake_api import status
 from unisono.kube.cache.reflector import Heard, Page, Pause, Phase, Reflector, Watch
 from unisono.kube.cache.store import Remove, Replace, Upsert
 from unisono.kube.errors import BadResponse
-from unisono.kube.form import Dicts
-
-Json = dict[str, Any]
+from unisono.kube.form import Dicts, Json
 
 
 def pod(name: str, version: int) -> Json:

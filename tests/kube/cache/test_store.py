@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
 from unisono.kube.cache.store import Delta, Remove, Replace, Store, Upsert
-from unisono.kube.form import Dicts, Key, is_newer
-
-Json = dict[str, Any]
+from unisono.kube.form import Dicts, Json, Key, is_newer
 
 
 def pod(name: str, version: int, *, uid: str = "", node: str = "") -> Json:

@@ -14,9 +14,9 @@ from tests.runner.simulated_world import node, pod
 from unisono.control.conditions import is_true
 from unisono.control.health.progress import progress_of
 from unisono.control.names import JOB
+from unisono.kube.form import Json
 from unisono.runner.process.launch import Tier
 
-Json = dict[str, Any]
 TIERS: list[Any] = [0, pytest.param(1, marks=pytest.mark.skipif(not HAS_ROOMS, reason="no rooms"))]
 
 # The first attempt saves and fails; the second goes on where that was.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.runner.process.test_process_pods import TIERS, new_lines, sh
 from tests.runner.process_world import ProcessWorld, phase
+from unisono.kube.form import Json
 from unisono.runner.process.exec import Command, enter
 from unisono.runner.process.launch import Tier
-
-Json = dict[str, Any]
 
 pytestmark = pytest.mark.slow
 

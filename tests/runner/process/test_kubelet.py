@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.runner.simulated_world import node, pod, word
 from tests.support.control_world import World
@@ -14,7 +13,7 @@ from unisono.control.health.progress import PROGRESS, progress_of
 from unisono.control.names import CONFIG_MAP, NODE, POD
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.runner.addresses import Addresses
 from unisono.runner.containers import EndedRun, RunningRun, RunState, UnknownRun
 from unisono.runner.process.kubelet import KubeletOptions, ProcessKubelet
@@ -23,8 +22,6 @@ from unisono.runner.process.mounts import Volume
 from unisono.runner.process.node_resources import NodeResources
 from unisono.runner.process.ports import Ports
 from unisono.runner.process.probes import Check
-
-Json = dict[str, Any]
 
 
 @dataclass

@@ -14,10 +14,9 @@ import pytest
 from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase, state
 from tests.runner.simulated_world import node, pod
 from unisono.control.names import CONFIG_MAP, NODE, POD
+from unisono.kube.form import Json
 from unisono.runner.process.launch import Alias, Tier
 from unisono.runner.process.process_tree import said_in_environment
-
-Json = dict[str, Any]
 
 pytestmark = pytest.mark.slow
 

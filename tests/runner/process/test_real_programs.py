@@ -17,8 +17,7 @@ import pytest
 
 from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase
 from tests.runner.simulated_world import node, pod
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

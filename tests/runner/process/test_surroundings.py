@@ -11,6 +11,7 @@ from tests.runner.simulated_world import node, pod
 from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.view import KindStore, View
+from unisono.kube.form import Json
 from unisono.runner.addresses import hosts_text, name_table, neighbours
 from unisono.runner.process.devices import Devices, variables
 from unisono.runner.process.environment import environment
@@ -26,8 +27,6 @@ from unisono.runner.process.mounts import (
 from unisono.runner.process.ports import Ports, gang_of, written_ports
 from unisono.runner.process.references import CannotStartYet, References
 from unisono.runner.status import PodAddress
-
-Json = dict[str, Any]
 
 KINDS = (names.POD, names.NODE, names.SERVICE, names.CONFIG_MAP, names.SECRET)
 PLACES = Places(pod="/pods/u", claims="/claims", host_paths=("/srv/data",))

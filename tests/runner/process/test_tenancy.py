@@ -10,7 +10,6 @@ import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,13 +18,12 @@ from tests.runner.process.test_surroundings import PLACES, config_map, reference
 from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase, state
 from tests.runner.simulated_world import node, pod
 from unisono.control import names
+from unisono.kube.form import Json
 from unisono.runner.process import exec_socket, sandbox
 from unisono.runner.process.checkpoints import checkpoint_owner
 from unisono.runner.process.mounts import volumes_of
 from unisono.runner.process.references import CannotStartYet
 from unisono.runner.process.system_users import SystemUsers
-
-Json = dict[str, Any]
 
 FIRST = 1_900_000_000
 NEEDS_ROOT = pytest.mark.skipif(

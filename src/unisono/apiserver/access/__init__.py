@@ -1,7 +1,6 @@
 """Authentication, authorization and credentials of the API.
 
-filters            Host and Origin, authentication, impersonation, requests in flight
-authenticate       tokens and the users file
+filters            Host and Origin, authentication by tokens, impersonation, requests in flight
 authorize          roles and bindings, evaluated; users cannot grant rights that they do not have
 roles              the roles that every instance has
 reserved_fields    fields that the right to write an object does not include

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from unisono.apiserver.access.authenticate import AUTHENTICATED, Authenticator
 from unisono.apiserver.access.authorize import Authorizer, escalation
-from unisono.apiserver.access.filters import ANONYMOUS
+from unisono.apiserver.access.filters import ANONYMOUS, AUTHENTICATED, Authenticator
 from unisono.apiserver.access.reserved_fields import overreach
 from unisono.apiserver.errors import ApiError, Cause, forbidden, invalid, method_not_allowed
 from unisono.apiserver.objects import Json

@@ -20,7 +20,16 @@ import orjson
 
 from unisono.apiserver.errors import ApiError, Cause, bad_request
 from unisono.apiserver.objects import Json, bounded, copied, equal
-from unisono.apiserver.patch.compare import claims, differences, object_claims, object_differences
+from unisono.apiserver.patch.compare import (
+    Tracked,
+    claims,
+    differences,
+    is_built_in,
+    object_claims,
+    object_differences,
+    skeleton,
+    tracked_fields,
+)
 from unisono.apiserver.patch.field_set import (
     Tree,
     collapsed,
@@ -51,7 +60,6 @@ from unisono.apiserver.patch.merge_schema import (
     Unshareable,
     merge_schema_of,
 )
-from unisono.apiserver.patch.tracked_fields import Tracked, is_built_in, skeleton, tracked_fields
 from unisono.kinds.shapes.shape import Shape
 
 # The manager of fields that were written before ownership was tracked.

@@ -160,7 +160,7 @@ def collapsed(tree: Tree, merge_schema: MergeSchema) -> Tree:
 
 
 def _below(merge_schema: MergeSchema, key: str) -> tuple[MergeSchema, bool]:
-    """Return the grain of what a key stands for, and whether it is a declared field."""
+    """Return the merge schema of what a key stands for, and whether it is a declared field."""
     if key.startswith("f:") and merge_schema.kind == FIELDS:
         _, child, is_declared = merge_schema.field(key[2:])
         return child, is_declared

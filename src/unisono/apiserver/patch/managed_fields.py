@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 from unisono.apiserver.errors import Cause, bad_request, invalid
 from unisono.apiserver.objects import Json, bounded
-from unisono.apiserver.patch.compare import object_differences
+from unisono.apiserver.patch.compare import Tracked, object_differences, skeleton, tracked_fields
 from unisono.apiserver.patch.field_set import Tree, difference, read_fields, union, union_of
 from unisono.apiserver.patch.merge_schema import MergeSchema, Unshareable, merge_schema_of
-from unisono.apiserver.patch.tracked_fields import Tracked, skeleton, tracked_fields
 from unisono.kinds.shapes.shape import Shape
 
 

@@ -9,7 +9,7 @@ What a schema does not describe (a field under `x-kubernetes-preserve-unknown-fi
 shared by the look of the value: objects by field, lists and plain values as a whole. That is
 FIELDS as well, because a value that is not an object is always taken as a whole there.
 
-Grains are made from shapes once, child by child when first asked for; every write walks them.
+They are made from shapes once, child by child when first asked for; every write walks them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Unshareable(Exception):
 
 
 class MergeSchema:
-    """One node; `fields` maps a name to its FieldsV1 text, its grain, and whether it is declared.
+    """One node; `fields` maps a name to its FieldsV1 text, its node, and whether it is declared.
 
     Only declared fields are remembered there: the keys of maps are endless. `leaves` has the texts
     of those that are leaves once more, because most of an object is. `is_plain_map` says that no
@@ -74,7 +74,7 @@ class MergeSchema:
     )
 
     def __init__(self, shape: Shape | None) -> None:
-        """Make a grain from a shape; without one, from the look of the values."""
+        """Make a node from a shape; without one, from the look of the values."""
         self.kind = _kind(shape)
         self.fields: dict[str, tuple[str, MergeSchema, bool]] = {}
         self.leaves: dict[str, str] = {}
@@ -103,7 +103,7 @@ class MergeSchema:
 
     @property
     def items(self) -> MergeSchema:
-        """The grain of a list's items."""
+        """The merge schema of a list's items."""
         if self._items is None:
             items = self._shape.items if self._shape is not None else None
             self._items = DEDUCED if items is None else MergeSchema(items)
@@ -242,7 +242,7 @@ _METADATA = MergeSchema(METADATA)
 
 @lru_cache(maxsize=MAX_KINDS)
 def merge_schema_of(shape: Shape) -> MergeSchema:
-    """Return the grain of a whole object."""
+    """Return the merge schema of a whole object."""
     merge_schema = MergeSchema(shape)
     merge_schema.kind = FIELDS
     merge_schema.fields["metadata"] = ("f:metadata", _METADATA, True)

@@ -2,7 +2,7 @@
 
     "k8s\\0"  Unknown {1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType}
 
-`raw` is the message of the kind. It is read field by field with the tables of `messages`; a number
+`raw` is the message of the kind. It is read field by field with the tables of `fields`; a number
 that they do not have is refused by name of its place, never dropped: what the author wrote must
 not get lost on the way. Whatever the bytes are, the outcome is an object or an `ApiError`: no
 message contains itself, so the tables bound how deep a body can be nested.
@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import orjson
 
 from unisono.apiserver.errors import ApiError, bad_request, unsupported_media_type
 from unisono.apiserver.objects import Json
-from unisono.apiserver.protobuf.messages import Field, message, message_of
+from unisono.apiserver.protobuf.fields import KINDS, MESSAGES
 
 MAGIC = b"k8s\0"
 
@@ -96,7 +98,7 @@ def _object(raw: bytes, name: str, kind: str, where: str, budget: _Budget) -> Js
 
 
 def _entry(
-    field: Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: _Budget
+    field: _Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: _Budget
 ) -> tuple[str, Any]:
     if wire_type != _BYTES or not isinstance(value, bytes):
         raise _broken("has no map entry", where)
@@ -114,7 +116,7 @@ def _entry(
 
 
 def _items(
-    field: Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: _Budget
+    field: _Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: _Budget
 ) -> list[Any]:
     if field.type == "int" and isinstance(value, bytes) and wire_type == _BYTES:
         return [_signed(number) for number in _read_packed(value, where, budget)]
@@ -122,7 +124,7 @@ def _items(
 
 
 def _value(
-    field: Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: _Budget
+    field: _Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: _Budget
 ) -> Any:
     """Return one value as JSON has it; None stands for a time that is not set."""
     if field.type in ("int", "bool"):
@@ -335,3 +337,78 @@ def _varint(message: bytes, at: int, where: str) -> tuple[int, int]:
         if byte < 0x80:
             return value & _64_BITS, at
     raise _broken("has a number of more than 64 bits", where)
+
+
+# ---- the notation of messages --------------------------------------------------------------------
+#
+# What the numbers of each message mean, read from `fields`.
+#
+#     EnvVar  1 name*, 2 value, 3 valueFrom*: EnvVarSource
+#     Probe  1 .: ProbeHandler, 2 initialDelaySeconds: int
+#
+# A message is its name, two spaces and its fields; lines that are indented go on with it. A field
+# is a number, the name it has in JSON, and a type unless it is text:
+#
+#     int bool string bytes quantity intOrString time microtime json strings    or another message
+# []T   a list of T                     {}T   a map from text to T     name*     stands in JSON even
+# when it is empty or zero: zero means something, or the field is               required. Go writes
+# most empty fields all the same, and without the star they vanish.     .         the fields of that
+# message stand directly in the one around it
+
+# What clients send beside a request to delete, under the version of whatever they delete.
+_DELETE_OPTIONS = "DeleteOptions"
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field of a message."""
+
+    name: str  # "." is inlined
+    type: str
+    is_list: bool
+    is_map: bool
+    stays_empty: bool
+
+
+@cache
+def message(name: str) -> dict[int, _Field] | None:
+    """Return the fields of a message by number; None if the name is that of a plain type."""
+    text = texts().get(name)
+    if text is None:
+        return None
+    return dict(_field(part) for part in text.split(","))
+
+
+def message_of(api_version: str, kind: str) -> str:
+    """Return the message of a kind; empty if its form is not known here."""
+    if kind == _DELETE_OPTIONS:
+        return _DELETE_OPTIONS
+    return KINDS.get(f"{api_version} {kind}", "")
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Return every message in its notation, by name."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in MESSAGES.strip().splitlines():
+        if line[0] == " ":
+            found[name] += line
+            continue
+        name, _, fields = line.partition("  ")
+        assert name not in found, f"two messages are named {name}"
+        found[name] = fields
+    return found
+
+
+def _field(text: str) -> tuple[int, _Field]:
+    named, _, type_name = text.partition(":")
+    number, name = named.split()
+    type_name = type_name.strip() or "string"
+    return int(number), _Field(
+        name=name.removesuffix("*"),
+        type=type_name.removeprefix("[]").removeprefix("{}"),
+        is_list=type_name.startswith("[]"),
+        is_map=type_name.startswith("{}"),
+        stays_empty=name.endswith("*"),
+    )

@@ -1,4 +1,4 @@
-"""The fields of all messages by their numbers, in the notation of `messages`, and the kinds."""
+"""The fields of all messages by their numbers, as `decode` reads them, and the kinds."""
 
 # Metadata and the core group: pods, volumes, nodes and the small kinds.
 

@@ -1,11 +1,11 @@
 """How a request reaches an API: the only thing that differs between a real cluster and our own.
 
 Two implementations: `http.HttpTransport` speaks to any Kubernetes API over TLS; the embedded server
-is called in the same process by an adapter in `cli`. Tests script a third. To write another one:
+is called in the same process by an adapter in `runtime`. Tests script a third. To write another:
 
 - `path` begins with a slash and is already quoted; `query` and `headers` are plain text.
 - Answers of any code are returned, not raised. Header names in answers are in lower case.
-- No answer at all (refused, reset, too late) raises `trouble.Unreachable`, with `sent=False` only
+- No answer at all (refused, reset, too late) raises `errors.Unreachable`, with `sent=False` only
   if the API surely did not see the request.
 - Authentication is the transport's business; so is asking once more after a 401 with new
   credentials. No other request is ever repeated here: `calls` decides that.

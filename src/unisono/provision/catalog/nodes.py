@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unisono.kinds.digits import whole_number
 from unisono.kinds.nearest import nearest
@@ -25,6 +25,9 @@ from unisono.provision.catalog.instance_types import (
     machine_types,
     region_of,
 )
+
+if TYPE_CHECKING:
+    from unisono.kube.form import Json
 
 # As many nodes as the embedded cluster is meant for; a slip of the finger asks for more.
 MAX_NODES = 100_000
@@ -194,8 +197,6 @@ def _amount(key: str, value: str) -> str:
     return value
 
 
-Json = dict[str, Any]
-
 COMMON_LABELS = {"kubernetes.io/os": "linux"}
 _OS_IMAGE = "Unisono simulated node"
 # Neighbours in the network: four nodes under a switch, four switches under the next.
@@ -204,7 +205,7 @@ _FAN_OUT = 4
 
 def nodes_of(
     groups: Sequence[NodeGroup], *, now: str, taken: Collection[str] = ()
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     """Yield a Node for every machine; names count up per group name and leave out taken ones."""
     counts: dict[str, int] = {}
     place = len(taken)
@@ -222,7 +223,7 @@ def _next_name(base: str, counts: dict[str, int]) -> str:
     return f"{base}-{counts[base]}"
 
 
-def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
+def _node(group: NodeGroup, name: str, place: int, now: str) -> Json:
     machine = group.machine
     region = region_of(group.zone)
     labels = {

@@ -16,12 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unisono import __version__
-from unisono.apiserver.access.authenticate import (
-    Authenticator,
-    BadUsers,
-    hash_token,
-    load_users,
-)
 from unisono.apiserver.access.authorize import authorizer_for
 from unisono.apiserver.access.certify import CannotCertify, certificates
 from unisono.apiserver.access.credential_files import (
@@ -30,7 +24,14 @@ from unisono.apiserver.access.credential_files import (
     refuse_exposed,
     write_kubeconfig,
 )
-from unisono.apiserver.access.filters import LOOPBACK, RequestFilter
+from unisono.apiserver.access.filters import (
+    LOOPBACK,
+    Authenticator,
+    BadUsers,
+    RequestFilter,
+    hash_token,
+    load_users,
+)
 from unisono.apiserver.access.reviews import RoleBasedAccess
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import BootstrapFailed, CannotStore, bootstrap, install
