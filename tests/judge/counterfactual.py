@@ -70,12 +70,12 @@ def starts_without(world: Snapshot, key: WorkloadKey, gone: Sequence[causes.Caus
 
     The engine hears of what is gone as of any event, so that it evaluates again what it would.
     """
-    edited = world
-    for number, cause in enumerate(gone):
-        edited = _without(edited, key, cause, number)
     state = restore(world)
-    for change in _differences(world, edited):
-        state.apply(change)
+    for number, cause in enumerate(gone):
+        edited = _without(world, key, cause, number)
+        for change in _differences(world, edited):
+            state.apply(change)
+        world = edited
     dates = [cause.instant for cause in gone if isinstance(cause, causes.Until)]
     state.apply(changes.TimePassed(max([state.now, *dates])))
     return _starts(state, key)
@@ -130,9 +130,8 @@ def alone(world: Snapshot, key: WorkloadKey) -> Snapshot:
         depends=tuple(one for one in own.depends if _is_impossible(one, world)),
     )
     policy = world.policy
-    if policy.turns is not None:  # partitions come up again
-        up = tuple(edit(one, state="UP") for one in policy.turns.partitions)
-        policy = edit(policy, turns=edit(policy.turns, partitions=up))
+    if policy.turns is not None:
+        policy = edit(policy, turns=_all_up(policy.turns))
     return edit(
         plain(world),
         now=max(world.now, own.begin_at or world.now),
@@ -323,6 +322,8 @@ def _mended(world: Snapshot, key: WorkloadKey, fact: facts.Blocker) -> Snapshot:
             | facts.DependencyNeverSatisfied(kind=kind, on=on)
         ):
             return _with_workload(world, key, lambda one: _independent(one, kind, on))
+        case facts.NotEntitled(code="PartitionDown" | "PartitionInactive"):
+            return _with_rules(world, _all_up)
         case facts.NotEntitled():
             return _entitled(world, key)
         case facts.LimitReached(owner=owner):
@@ -355,6 +356,11 @@ def _with_rules(
     if rules is None:
         raise UntrueCause("there are no limits and no accounts")
     return edit(world, policy=edit(world.policy, turns=edited(rules)))
+
+
+def _all_up(rules: MultifactorRules) -> MultifactorRules:
+    """Let partitions come up again."""
+    return edit(rules, partitions=tuple(edit(one, state="UP") for one in rules.partitions))
 
 
 def _entitled(world: Snapshot, key: WorkloadKey) -> Snapshot:

@@ -170,7 +170,7 @@ def configured(dice: Dice) -> Snapshot:
 
 def _nodes(dice: Dice, types: Sequence[str]) -> tuple[Node, ...]:
     found = []
-    for number in range(dice.number(2, 6)):
+    for number in range(dice.number(3, 6)):
         kind = dice.one(*types)
         gpus, cores = TYPES[kind]
         name = f"{kind}-{number}"
@@ -259,7 +259,7 @@ def _groups(
         there = sum(dict(node.labels)[TYPE] == kind for node in nodes) if nodes else 2
         whole = TYPES[kind][0] * there if resource != CPU else 1000 * TYPES[kind][1] * there
         each = 1000 if resource == SHARE else 1
-        nominal = dice.one(whole, whole, whole // 2, dice.number(0, most), 1000) * each
+        nominal = dice.one(whole, whole, whole, whole // 2, dice.number(0, most), 1000) * each
         return ResourceQuota(
             resource=resource,
             nominal=nominal,
@@ -435,11 +435,11 @@ def workload(dice: Dice, number: int, world: Snapshot, now: Instant) -> Workload
 
 
 def _pod_set(dice: Dice, name: str, world: Snapshot, shared: bool) -> PodSet:
-    count = dice.one(1, 1, 1, 2, 2, 3, 4)
+    count = dice.one(1, 1, 1, 1, 2, 2, 3)
     if shared:
         wanted: dict[str, int] = {SHARE: dice.one(250, 500, 500, 750, 1000)}
     else:
-        wanted = {GPU: dice.one(1, 1, 2, 4, 4, 8, 8, 16 if dice.chance(20) else 2)}
+        wanted = {GPU: dice.one(1, 1, 2, 2, 2, 4, 4, 8, 16 if dice.chance(20) else 2)}
     covers_cores = any(CPU in group.covered for one in world.queues for group in one.groups)
     if dice.chance(30 if covers_cores else 1):
         wanted[CPU] = dice.one(1000, 4000, 16_000)
@@ -472,7 +472,7 @@ def _pod_set(dice: Dice, name: str, world: Snapshot, shared: bool) -> PodSet:
 def _play(dice: Dice, state: ClusterState) -> None:
     """Let workloads arrive, run and end."""
     world = snapshot(state)
-    for number in range(dice.number(2, MOST_WORKLOADS)):
+    for number in range(dice.number(4, MOST_WORKLOADS)):
         now = Instant(state.now + dice.one(0, 1, 60) * SECOND)
         state.apply(changes.TimePassed(now))
         state.apply(changes.WorkloadWaits(workload(dice, number, world, now)))

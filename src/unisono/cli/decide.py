@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -17,18 +18,23 @@ from unisono.cli.scripts import with_scripts
 from unisono.cli.tables import paragraph, table
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import Decides, plan
+from unisono.engine.diagnosis import diagnose
+from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import MOST_CYCLES, dry_run, one_cycle
 from unisono.engine.estimates import estimates
+from unisono.engine.explain.diagnosis import causes, headline, way_sentence
 from unisono.engine.explain.formatting import format_instant
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
+from unisono.engine.model.diagnosis import Diagnosis
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.explanation import Expected, Explanation, Planned
-from unisono.engine.model.names import Instant
+from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
 from unisono.engine.model.provisioning import MICRO, Purchase
-from unisono.engine.model.workload import Admission, PodSetAssignment
+from unisono.engine.model.workload import Admission, PodSetAssignment, Workload
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.snapshots import snapshot
 from unisono.kinds.notes import Finding
 from unisono.kinds.snapshot.build import World, read_world
 from unisono.provision.catalog.offers import with_market
@@ -134,6 +140,8 @@ def _show(answer: Decision, form: str) -> str:
 # The field names are part of the command's contract (docs/reference/decide.md).
 
 # No scheduling cycle has to be short here, so more get an estimate than on a running cluster.
+# Objects of copied clusters: about two seconds for all root causes together.
+DIAGNOSED_OBJECTS = 200_000
 MOST_ESTIMATES = 1000
 
 
@@ -185,6 +193,10 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
     message: str
     estimated_start: str | None = None
+    verdict: str = "unknown"  # of the diagnosis: later, never, starts-now
+    root_cause: str = ""  # what has to happen first, as a sentence; empty: not looked for
+    in_the_way: list[str] = []
+    ways: list[str] = []  # every flavor that was tried, and why not
 
 
 class Warned(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,7 +269,7 @@ def decision(
             for number, made in numbered
             for told in shrinks(made)
         ],
-        pending=[_pending(why, expected.get(why.workload)) for why in explanations(state)],
+        pending=list(_all_pending(state, expected)),
         reservations=[
             Reservation(
                 workload=date.workload,
@@ -339,16 +351,33 @@ def _admitted(admit: Admit, cycle: int) -> Admitted:
     )
 
 
-def _pending(why: Explanation, expected: Expected | None) -> Pending:
+def _all_pending(
+    state: ClusterState, expected: Mapping[WorkloadKey, Expected]
+) -> Iterator[Pending]:
+    """Describe what is pending; the root cause is looked for within a budget for all of them."""
+    recorded, budget = snapshot(state), Budget(objects=DIAGNOSED_OBJECTS)
+    for why in explanations(state):
+        found = diagnose(recorded, why.workload, budget=budget)
+        workload = state.waiting[why.workload].workload
+        yield _pending(why, workload, expected.get(why.workload), found)
+
+
+def _pending(
+    why: Explanation, workload: Workload, expected: Expected | None, found: Diagnosis | None
+) -> Pending:
     dates = (fact for fact in why.blockers if isinstance(fact, Planned))
     fact: Planned | Expected | None = next(dates, expected)
     return Pending(
         workload=why.workload,
         queue=why.queue,
         stage=stage_of(why),
-        reason=reason_of(why),
+        reason=reason_of(why, workload),
         message=message_of(why),
         estimated_start=format_instant(fact.start) if fact is not None else None,
+        verdict=found.verdict if found is not None else "unknown",
+        root_cause=headline(found) if found is not None else "",
+        in_the_way=causes(found) if found is not None else [],
+        ways=[way_sentence(way) for way in found.ways] if found is not None else [],
     )
 
 
@@ -471,7 +500,11 @@ def _pending_text(pending: list[Pending]) -> str:
     for item in pending:
         queue = f" in {item.queue}" if item.queue else ""
         lines.append(f"  {item.workload}{queue}: {item.reason} ({item.stage})")
+        if item.root_cause:
+            lines.append(paragraph(item.root_cause, indent="      "))
         lines.append(paragraph(item.message, indent="      "))
+        if len(item.ways) > 1:
+            lines += [paragraph(way, indent="      - ") for way in item.ways]
         if item.estimated_start is not None:
             lines.append(f"      estimated start: {item.estimated_start}")
     return "\n".join(lines)

@@ -60,9 +60,13 @@ def _are_numbers(cells: list[str]) -> bool:
 
 
 def paragraph(text: str, *, indent: str = "  ") -> str:
-    """Return text wrapped to the terminal, indented."""
+    """Return text wrapped to the terminal, indented; a mark such as `- ` stands once."""
     return textwrap.fill(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=" " * len(indent),
+        break_long_words=False,
     )
 
 

@@ -60,14 +60,15 @@ def _condition(state: ClusterState, waiting: Waiting) -> Cause | None:
     """Return the first thing that keeps a workload out of its pending queue."""
     workload = waiting.workload
     lq = state.local_queue(workload.queue)
-    blocker: Blocker | None = state.held.get(workload.key) or lq.blocker
+    blocker: Blocker | None = state.held.get(workload.key)
+    if _is_about_others(blocker):
+        blocker = None
+    blocker = blocker or lq.blocker
     if blocker is None and lq.cq is not None:
         blocker = lq.cq.blocker
     match blocker:
-        case None | facts.ArrayLimit():
+        case None:
             return None  # others are in its way
-        case facts.LimitReached() if not exceeds_alone(blocker):
-            return None
         case facts.NotBefore(begin=begin):
             return Until(instant=begin, what="begin")
         case facts.OnHold(until=int(until)):
@@ -79,6 +80,13 @@ def _condition(state: ClusterState, waiting: Waiting) -> Cause | None:
             return Condition(blocker=blocker)
         case _:
             return Condition(blocker=blocker)
+
+
+def _is_about_others(blocker: Blocker | None) -> bool:
+    """Say whether a workload is kept out of its queue by what others use."""
+    if isinstance(blocker, facts.LimitReached):
+        return not exceeds_alone(blocker)
+    return isinstance(blocker, facts.ArrayLimit)
 
 
 def exceeds_alone(limit: facts.LimitReached) -> bool:

@@ -11,6 +11,7 @@
     7. deletion       until no element can be left out any more
     8. never          what the empty cluster lacks (`lacking.py`)
 
+Beside that, every flavor is tried on its own (`ways.py`), so that each has its reason and numbers.
 Every step is a trial on a copy (`trial.py`); the state that is asked about is not changed. When the
 budget is out the verdict is `unknown` and nothing is marked: a guess is never told as a fact.
 """
@@ -29,7 +30,9 @@ from unisono.engine.diagnosis.candidates import (
 )
 from unisono.engine.diagnosis.lacking import lacking
 from unisono.engine.diagnosis.minimal import preferred_subset, without_needless
+from unisono.engine.diagnosis.removal import CLOSED
 from unisono.engine.diagnosis.trial import Budget, OutOfBudget, Trials
+from unisono.engine.diagnosis.ways import ways
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import (
@@ -38,9 +41,11 @@ from unisono.engine.model.diagnosis import (
     Condition,
     Diagnosis,
     Holder,
+    MissingQuota,
     OtherPod,
     Until,
     Verdict,
+    Way,
 )
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -60,8 +65,6 @@ _HOPELESS = (
     facts.DependencyNeverSatisfied,
     facts.LimitReached,
 )
-# Partitions come up again.
-_CLOSED = ("PartitionDown", "PartitionInactive")
 
 
 def diagnose(
@@ -95,6 +98,8 @@ def diagnose(
         queue=local.queue if local is not None else None,
         verdict=verdict,
         in_the_way=tuple(causes),
+        ways=case.ways if case and verdict != "starts-now" else (),
+        nearest=_nearest(case.ways, causes) if case and verdict != "starts-now" else None,
         starts_at=starts_at,
         basis=basis,
         trials=trials.budget.trials,
@@ -115,6 +120,8 @@ class _Case:
         self._pods = other_pods(state)
         self._nodes = nodes_out(state)
         self._ahead = others_ahead(state, key)
+        is_pending = state.waiting[key].slot is not None
+        self.ways = ways(state, key) if is_pending else ()  # else it is evaluated nowhere
         self._conditions = own_conditions(state, key)  # last: it changes the state
 
     def solved(self) -> tuple[Verdict, list[Cause]]:
@@ -174,7 +181,29 @@ def _is_hopeless(cause: Cause) -> bool:
     if not isinstance(cause, Condition) or not isinstance(cause.blocker, _HOPELESS):
         return False
     fact = cause.blocker
-    return not (isinstance(fact, facts.NotEntitled) and fact.code in _CLOSED)
+    return not (isinstance(fact, facts.NotEntitled) and fact.code in CLOSED)
+
+
+def _nearest(tried: Sequence[Way], causes: Sequence[Cause]) -> int | None:
+    """Return the way that opens when the causes are gone: the one with most of their flavors."""
+    named: dict[str, int] = {}
+    for cause in causes:
+        match cause:
+            case Holder(amounts=amounts):
+                for flavor in dict.fromkeys(one.flavor for one in amounts):
+                    named[flavor] = named.get(flavor, 0) + 1
+            case MissingQuota(flavor=flavor):
+                named[flavor] = named.get(flavor, 0) + 1
+            case _:
+                pass
+    scores = [
+        sum(named.get(flavor, 0) for flavor in {name for _, _, name in way.flavors})
+        for way in tried
+    ]
+    best = max(scores, default=0)
+    if best:
+        return scores.index(best)
+    return 0 if len(tried) == 1 else None
 
 
 def _start(

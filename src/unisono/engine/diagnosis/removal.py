@@ -57,6 +57,9 @@ replace = msgspec.structs.replace
 # A queue for workloads whose LocalQueue does not exist.
 OPEN_QUEUE = QueueName("unisono-diagnosis-open")
 
+# Why a partition takes no workloads: it comes up again.
+CLOSED = ("PartitionDown", "PartitionInactive")
+
 
 def remove(state: ClusterState, key: WorkloadKey, causes: Iterable[Cause]) -> None:
     """Let causes be gone for one pending workload."""
@@ -223,7 +226,7 @@ def _released(workload: Workload, blocker: Blocker) -> Workload:
                 if one.kind != kind or (one.on != on and one.kind != "singleton")
             )
             return replace(workload, depends=left)
-        case facts.NotEntitled():
+        case facts.NotEntitled(code=code) if code not in CLOSED:
             options = workload.turn
             plain = replace(
                 options, account="", qos="", partition="", priority=None, nice=max(0, options.nice)
@@ -350,6 +353,10 @@ def _relax_policy(
         return
     if isinstance(blocker, facts.LimitReached):
         relaxed = _without_limits(rules, blocker.owner)
+    elif blocker.code in CLOSED:
+        relaxed = replace(
+            rules, partitions=tuple(replace(one, state="UP") for one in rules.partitions)
+        )
     else:
         relaxed = replace(
             rules,

@@ -14,6 +14,7 @@ from unisono.engine.explain.limits import held_sentence, limit_outlook, limit_se
 from unisono.engine.explain.purchases import cannot_buy_remedy, cannot_buy_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
+from unisono.engine.model.workload import Workload
 
 _VOLCANO = "volcano/"  # prefix of the names of Volcano queues
 _QUARANTINED: Mapping[facts.QuarantineStage, str] = {
@@ -80,9 +81,17 @@ def stage_of(explanation: Explanation) -> Stage:
     return _classify(explanation.blockers[0])[0]
 
 
-def reason_of(explanation: Explanation) -> Reason:
-    """Return the reason for condition QuotaReserved=False (spec quota §11)."""
-    return _classify(explanation.blockers[0])[1]
+def reason_of(explanation: Explanation, workload: Workload | None = None) -> Reason:
+    """Return the reason for condition QuotaReserved=False (spec quota §11).
+
+    Kueue's TopologyPlacementFailed means a request for a topology; a workload without one that fits
+    on no nodes is Unschedulable.
+    """
+    reason = _classify(explanation.blockers[0])[1]
+    if reason == "TopologyPlacementFailed" and workload is not None:
+        if all(pod_set.topology is None for pod_set in workload.pod_sets):
+            return "Unschedulable"
+    return reason
 
 
 def message_of(explanation: Explanation) -> str:

@@ -32,6 +32,7 @@ Reason = Literal[
     "WaitingForQuota",
     "ExceedsMaxQuota",
     "TopologyPlacementFailed",
+    "Unschedulable",
     "WaitingForPreemptedWorkloads",
     "Misconfigured",
     "Quarantined",

@@ -1,0 +1,162 @@
+"""The ways to start a workload that there are, each on its own: one for every choice of flavors.
+
+A scheduling cycle records the refusal of one flavor. Here each is nominated alone, as things are
+now, so that every one has its stage and its numbers: quota that is free and quota that there is,
+pods that fit, and how much of their GPUs is free on the flavor's nodes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from unisono.engine.explain.messages import stage_of
+from unisono.engine.model import explanation as facts
+from unisono.engine.model.diagnosis import Mode, Shortage, Way
+from unisono.engine.model.explanation import Blocker, Explanation
+from unisono.engine.model.names import FlavorName, ResourceName, WorkloadKey
+from unisono.engine.model.resources import UNLIMITED, is_gpu
+from unisono.engine.model.selection import label_map
+from unisono.engine.model.workload import PodSet
+from unisono.engine.nominate import Nominee, facts_of, nominate
+from unisono.engine.quota.assign import Allowed
+from unisono.engine.quota.flavors import Choice, Option, eligible_flavors_of
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.quota_tree import available, potential
+from unisono.engine.state.transaction import Transaction
+
+# More combinations exist only for several pod sets with many flavors each.
+_MOST_WAYS = 12
+
+
+def ways(state: ClusterState, key: WorkloadKey) -> tuple[Way, ...]:
+    """Return every way to start a pending workload, in the order in which flavors are tried."""
+    state.refresh()
+    waiting = state.waiting.get(key)
+    cq = state.local_queue(waiting.workload.queue).cq if waiting is not None else None
+    if waiting is None or cq is None:
+        return ()
+    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
+    choices = eligible.choices
+    if not choices:
+        return ()
+    found: list[Way] = []
+    for options in itertools.islice(
+        itertools.product(*(one.options for one in choices)), _MOST_WAYS
+    ):
+        allowed: Allowed = {
+            place: option.flavor
+            for choice, option in zip(choices, options, strict=True)
+            for place in choice.resources
+        }
+        transaction = Transaction(state.nodes.occupancy)
+        nominee = nominate(state, cq, waiting, transaction, state.now, allowed=allowed)
+        pod_sets = waiting.workload.pod_sets
+        found.append(_way(state, nominee, pod_sets, choices, options))
+    return tuple(found)
+
+
+def _way(
+    state: ClusterState,
+    nominee: Nominee,
+    pod_sets: Sequence[PodSet],
+    choices: Sequence[Choice],
+    options: Sequence[Option],
+) -> Way:
+    """Describe one way: what refuses, and what it is short of."""
+    blockers = tuple(one for one in facts_of(nominee) if not _is_other_flavor(one))
+    works = not blockers or bool(nominee.targets) or nominee.purchase is not None
+    mode: Mode = "as-it-is"
+    if nominee.targets:
+        mode = "preemption"
+    elif nominee.purchase is not None:
+        mode = "machines"
+    why = Explanation(workload=nominee.key, queue=None, blockers=blockers)
+    short = [*_of_quota(pod_sets, options)]
+    if not short and not works and not any(option.mismatch for option in options):
+        short = [*_of_nodes(state, pod_sets, choices, options)]
+    return Way(
+        flavors=tuple(
+            (pod_sets[index].name, resource, option.flavor)
+            for choice, option in zip(choices, options, strict=True)
+            for index, resource in choice.resources
+        ),
+        mode=mode,
+        stage=None if works else stage_of(why),
+        blockers=() if works else blockers,
+        short=tuple(short),
+        possible=not any(
+            isinstance(one, facts.ExceedsMaximum | facts.FlavorMismatch | facts.ResourceNotCovered)
+            for one in blockers
+        ),
+    )
+
+
+def _is_other_flavor(fact: Blocker) -> bool:
+    return isinstance(fact, facts.FlavorMismatch) and fact.why == "not-allowed"
+
+
+def _of_quota(pod_sets: Sequence[PodSet], options: Sequence[Option]) -> Iterator[Shortage]:
+    """Yield what the queue is short of for these flavors."""
+    wanted: dict[tuple[str, ResourceName], int] = {}
+    cells = {}
+    for option in options:
+        if option.mismatch is not None:
+            continue
+        for index, cell, each in option.per_pod:
+            place = (cell.flavor_resource.flavor, cell.flavor_resource.resource)
+            wanted[place] = wanted.get(place, 0) + each * pod_sets[index].count
+            cells[place] = cell
+    for (flavor, resource), amount in sorted(wanted.items()):
+        cell = cells[flavor, resource]
+        free = max(0, available(cell))
+        if amount > free:
+            yield Shortage(
+                of="quota",
+                flavor=flavor,
+                resource=resource,
+                wanted=amount,
+                free=free,
+                total=min(UNLIMITED, potential(cell)),
+            )
+
+
+def _of_nodes(
+    state: ClusterState,
+    pod_sets: Sequence[PodSet],
+    choices: Sequence[Choice],
+    options: Sequence[Option],
+) -> Iterator[Shortage]:
+    """Yield how much of what is asked for is free on the nodes of these flavors."""
+    wanted: dict[tuple[FlavorName, ResourceName], int] = {}
+    for choice, option in zip(choices, options, strict=True):
+        for index in choice.pod_sets:
+            pod_set = pod_sets[index]
+            requests = pod_set.node_requests or pod_set.requests
+            resource = _scarcest(tuple(name for name, amount in requests if amount))
+            if resource is not None:
+                place = (option.flavor, resource)
+                wanted[place] = (
+                    wanted.get(place, 0) + dict(requests)[resource] * pod_sets[index].count
+                )
+    table = state.nodes.table
+    for (flavor, resource), amount in sorted(wanted.items()):
+        column = table.column(resource)
+        spec = state.config.flavors.get(flavor)
+        if column is None or spec is None:
+            continue
+        labels = label_map(spec.node_labels).items()
+        free, total = 0, 0
+        for row, node in enumerate(table.nodes):
+            if node is not None and node.ready and not node.unschedulable:
+                if labels <= label_map(node.labels).items():
+                    free += max(0, int(table.free_of(column)[row]))
+                    total += dict(node.allocatable).get(resource, 0)
+        yield Shortage(
+            of="nodes", flavor=flavor, resource=resource, wanted=amount, free=free, total=total
+        )
+
+
+def _scarcest(resources: tuple[ResourceName, ...]) -> ResourceName | None:
+    """Return the resource that nodes are short of first: GPUs, where pods ask for them."""
+    return next((one for one in resources if is_gpu(one)), resources[0] if resources else None)

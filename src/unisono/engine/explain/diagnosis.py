@@ -1,0 +1,212 @@
+"""A diagnosis as sentences: the root cause first, what is in the way, and every way that was tried.
+
+    never, unless there is a node with 16 nvidia.com/gpu (the largest has 8)
+    starts once ml/big has ended (4 nvidia.com/gpu of a100 on a100-2; by 2026-01-01T12:00:00Z)
+
+Like `messages.py` this is the one place for its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unisono.engine.explain.formatting import format_amount, format_instant
+from unisono.engine.explain.messages import remedy, sentence
+from unisono.engine.model import explanation as facts
+from unisono.engine.model.diagnosis import (
+    Ahead,
+    Cause,
+    Condition,
+    Diagnosis,
+    HeldAmount,
+    Holder,
+    InstantOf,
+    MissingNodes,
+    MissingQuota,
+    MissingToleration,
+    NodeOut,
+    OtherPod,
+    Shortage,
+    Until,
+    Way,
+)
+from unisono.engine.model.names import PODS, ResourceName
+from unisono.engine.model.resources import UNLIMITED, Amounts, is_gpu
+from unisono.engine.model.selection import Toleration
+
+# Of one kind of cause, in the first sentence; `causes` has all of them.
+_MOST_NAMED = 3
+_MOST_NODES = 3
+
+_INSTANTS: dict[InstantOf, str] = {
+    "begin": "its begin time {at} has come",
+    "requeue": "it is requeued at {at}",
+    "preemption back-off": "it may preempt others again, at {at}",
+    "advance reservation": "advance reservation {name} is over, at {at}",
+    "usage decay": "usage of {name} has decayed below its limit, at {at}",
+    "stock": "machines may be in stock again, at {at}",
+    "terminating pods": "terminating pods are gone, by {at}",
+    "protection from preemption": "{name} may be preempted, from {at}",
+    "dependency delay": "{name} has run for as long as required, at {at}",
+    "time limit": "{name} has reached its time limit, at {at}",
+}
+
+
+def headline(found: Diagnosis) -> str:
+    """Return the root cause as one sentence; empty if it is not known."""
+    match found.verdict:
+        case "starts-now":
+            return "starts in the next scheduling cycle"
+        case "never":
+            return f"never, unless {_together(found.in_the_way)}"
+        case "later":
+            by = ""
+            several = len(found.in_the_way) > 1
+            if several and found.starts_at is not None and found.basis == "limits":
+                by = f", by {format_instant(found.starts_at)} at the latest if no other goes first"
+            return f"starts once {_together(found.in_the_way)}{by}"
+        case _:
+            return ""
+
+
+def causes(found: Diagnosis) -> list[str]:
+    """Return what is in the way, one clause each."""
+    return [clause(one) for one in found.in_the_way]
+
+
+def _together(marked: Iterable[Cause]) -> str:
+    """Join clauses; many of one kind are counted."""
+    by_kind: dict[type, list[str]] = {}
+    for one in marked:
+        by_kind.setdefault(type(one), []).append(clause(one))
+    parts = []
+    for clauses in by_kind.values():
+        parts += clauses[:_MOST_NAMED]
+        if len(clauses) > _MOST_NAMED:
+            parts.append(f"{len(clauses) - _MOST_NAMED} more of these")
+    return ", and ".join(parts)
+
+
+def clause(cause: Cause) -> str:  # one case a kind
+    """Return when a cause is gone, to be read after "once"."""
+    match cause:
+        case Holder():
+            return f"{cause.workload} has ended{_holding(cause)}"
+        case Ahead(workload=other, queue=queue):
+            where = f" in queue {queue}" if queue else ""
+            return f"{other} is no longer pending ahead of it{where}"
+        case OtherPod(pod=pod, node=node, amounts=amounts, leaves_at=leaves):
+            held = f", which has {_amounts(amounts)}" if amounts else ""
+            by = f" (terminating, by {format_instant(leaves)})" if leaves is not None else ""
+            return f"pod {pod} has left node {node}{held}{by}"
+        case NodeOut(node=node, why="cordoned"):
+            return f"node {node} is uncordoned"
+        case NodeOut(node=node):
+            return f"node {node} is ready again"
+        case Until(instant=instant, what=what, name=name):
+            return _INSTANTS[what].format(at=format_instant(instant), name=name)
+        case MissingQuota(queue=queue, flavor=flavor, resource=resource, amount=amount):
+            more = format_amount(amount, resource)
+            return f"queue {queue} has {more} more of quota in flavor {flavor}"
+        case MissingNodes() as missing:
+            return _nodes(missing)
+        case MissingToleration(tolerations=tolerations):
+            return f"its pods tolerate {', '.join(map(_taint, tolerations))}"
+        case Condition(blocker=fact):
+            return _condition(fact)
+
+
+def _holding(holder: Holder) -> str:
+    """Say what a holder has, where, and until when."""
+    parts = []
+    if holder.amounts:
+        held = " and ".join(map(_held, holder.amounts))
+        parts.append(f"{held}{_on(holder.nodes)}")
+    if holder.evicting:
+        parts.append("it is being evicted")
+    elif holder.ends is not None:
+        parts.append(f"by {format_instant(holder.ends)}, its time limit")
+    else:
+        parts.append("no time limit")
+    return f" ({'; '.join(parts)})"
+
+
+def _held(one: HeldAmount) -> str:
+    of = f" of {one.flavor}" if one.flavor else ""
+    return f"{format_amount(one.amount, one.resource)}{of}"
+
+
+def _on(nodes: tuple[str, ...]) -> str:
+    if not nodes:
+        return ""
+    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
+    return f" on {', '.join(nodes[:_MOST_NODES])}{more}"
+
+
+def _amounts(requests: Amounts) -> str:
+    """Write what a pod or a node has; GPUs come first, and pods are not counted."""
+    shown = [(name, amount) for name, amount in requests if amount and name != PODS]
+    shown.sort(key=lambda one: (not is_gpu(one[0]), one[0]))
+    return ", ".join(format_amount(amount, name) for name, amount in shown) or "nothing"
+
+
+def _nodes(missing: MissingNodes) -> str:
+    labels = [f"{key}={value}" for key, value in missing.labels if key != missing.level]
+    if missing.level and missing.domain:
+        labels.append(f"{missing.level}={missing.domain}")
+    elif missing.level and missing.count > 1:
+        labels.append(f"one {missing.level} for all of them")
+    where = f" ({', '.join(labels)})" if labels else ""
+    size = _amounts(missing.requests)
+    there = (
+        f"there is a node with {size}{where}"
+        if missing.count == 1
+        else f"there are {missing.count} nodes with {size} each{where}"
+    )
+    if missing.short_of:
+        wanted = dict(missing.requests).get(missing.short_of, 0)
+        largest = format_amount(missing.largest, missing.short_of)
+        if wanted > missing.largest > 0:
+            return f"{there}; the largest node has {largest}"
+        if not missing.largest:
+            return f"{there}; no node has {missing.short_of}"
+    more = "one more node" if missing.count == 1 else f"{missing.count} more nodes"
+    return f"there {'is' if missing.count == 1 else 'are'} {more} like these: {size}{where}"
+
+
+def _taint(one: Toleration) -> str:
+    value = f"={one.value}" if one.value else ""
+    return f"{one.key}{value}:{one.effect}" if one.effect else f"{one.key}{value}"
+
+
+def _condition(fact: facts.Blocker) -> str:
+    """Say what has to be put right: the fact is no longer so."""
+    helps = remedy(fact)
+    way = f" ({helps})" if helps else ""
+    return f"this changes: {sentence(fact)}{way}"
+
+
+def way_sentence(way: Way) -> str:
+    """Say what refuses on one way, by the names of its flavors."""
+    names = "+".join(dict.fromkeys(flavor for _, _, flavor in way.flavors))
+    if way.stage is None:
+        how = {
+            "as-it-is": "there is room now",
+            "preemption": "there is room once victims have left",
+            "machines": "machines can be bought",
+        }[way.mode]
+        return f"{names}: {how}; others go first"
+    why = [sentence(one) for one in way.blockers]
+    # The numbers are in the sentence already where quota alone refuses.
+    counts = [_short(one) for one in way.short if one.of == "nodes"]
+    return f"{names}: {'; '.join(dict.fromkeys([*counts, *why]))}"
+
+
+def _short(one: Shortage) -> str:
+    total = "unlimited" if one.total >= UNLIMITED else _number(one.total, one.resource)
+    free, wanted = _number(one.free, one.resource), format_amount(one.wanted, one.resource)
+    return f"{free} of {total} {one.resource} are free on its nodes, {wanted} asked for"
+
+
+def _number(amount: int, resource: ResourceName) -> str:
+    return format_amount(amount, resource).rpartition(" ")[0]
