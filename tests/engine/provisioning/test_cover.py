@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unisono.engine.model.provisioning import Packing
-from unisono.engine.provisioning.cover import EXACT_SLOTS, Kind, cost_of, cover
+from unisono.engine.provisioning.cover import EXACT_SLOTS, MachineKind, cost_of, cover
 
 SLACK = 250
 kinds_of_machines = st.lists(
-    st.builds(Kind, st.integers(1, 8), st.integers(1, 60), st.integers(0, 4)),
+    st.builds(MachineKind, st.integers(1, 8), st.integers(1, 60), st.integers(0, 4)),
     min_size=1,
     max_size=3,
 )
 
 
-def brute(pods: int, kinds: tuple[Kind, ...], packing: Packing) -> tuple[int, int] | None:
+def brute(pods: int, kinds: tuple[MachineKind, ...], packing: Packing) -> tuple[int, int] | None:
     """Try everything: the price and the number of machines of the best choice."""
     ranges = [range(min(kind.stock, -(-pods // kind.slots)) + 1) for kind in kinds]
     ways = [
@@ -40,7 +40,7 @@ def brute(pods: int, kinds: tuple[Kind, ...], packing: Packing) -> tuple[int, in
 
 @given(st.integers(1, 18), kinds_of_machines.map(tuple), st.sampled_from(get_args(Packing)))
 def test_it_is_what_trying_everything_finds(
-    pods: int, kinds: tuple[Kind, ...], packing: Packing
+    pods: int, kinds: tuple[MachineKind, ...], packing: Packing
 ) -> None:
     counts = cover(pods, kinds, packing, SLACK)
     best = brute(pods, kinds, packing)
@@ -55,7 +55,7 @@ def test_it_is_what_trying_everything_finds(
 def test_large_gangs_cost_at_most_one_machine_more_than_the_best(
     pods: int, sizes: list[tuple[int, int]]
 ) -> None:
-    kinds = tuple(Kind(slots, price, 10**6) for slots, price in sizes)
+    kinds = tuple(MachineKind(slots, price, 10**6) for slots, price in sizes)
     counts = cover(pods, kinds, "MinCost", SLACK)
     if counts is None:
         assert not kinds
@@ -67,6 +67,6 @@ def test_large_gangs_cost_at_most_one_machine_more_than_the_best(
 
 @pytest.mark.parametrize("packing", get_args(Packing))
 def test_stock_that_is_just_enough_is_used_up(packing: Packing) -> None:
-    kinds = (Kind(4, 40, 2), Kind(1, 5, 3))
+    kinds = (MachineKind(4, 40, 2), MachineKind(1, 5, 3))
     assert cover(11, kinds, packing, SLACK) == (2, 3)
     assert cover(12, kinds, packing, SLACK) is None

@@ -14,7 +14,12 @@ from unisono.engine.model.explanation import Deactivated
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.equivalence import Shapes
-from unisono.engine.state.pending_queue import HeapQueue, Kind, Waiting, kind_of
+from unisono.engine.state.pending_queue import (
+    EquivalenceClass,
+    HeapQueue,
+    Waiting,
+    equivalence_class_of,
+)
 
 WHY = (Deactivated(),)  # any fact will do
 SHAPES = Shapes()
@@ -62,22 +67,22 @@ def test_equals_become_inadmissible_and_active_together() -> None:
     equals = [waiting(f"w{number:02}", 2, at=number) for number in range(50)]
     for each in equals:
         queue.push(each)
-    kind = kind_of(equals[0])
-    queue.set_aside(kind, WHY)
+    equivalence_class = equivalence_class_of(equals[0])
+    queue.set_aside(equivalence_class, WHY)
     assert queue.head(None) is None
     assert len(queue) == 50
     assert not queue.push(waiting("late", 2, at=99))
     assert queue.push(waiting("small", 1, at=99))
     assert head(queue) == "small"
-    assert queue.wake(kind)
+    assert queue.wake(equivalence_class)
     assert head(queue) == "w00"
-    assert not queue.wake(kind)
+    assert not queue.wake(equivalence_class)
 
 
 def test_an_older_one_of_an_inadmissible_class_is_evaluated() -> None:
     queue = HeapQueue()
     queue.push(waiting("new", at=5))
-    queue.set_aside(kind_of(waiting("other")), WHY)
+    queue.set_aside(equivalence_class_of(waiting("other")), WHY)
     assert queue.push(waiting("old", at=1))
     assert head(queue) == "old"
     assert not queue.inadmissible
@@ -87,11 +92,11 @@ def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
     plain, other = waiting("plain"), waiting("marked")
     workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
     marked = Waiting(workload, other.shape)
-    assert kind_of(plain) != kind_of(marked)
+    assert equivalence_class_of(plain) != equivalence_class_of(marked)
     queue = HeapQueue()
     for each in (plain, marked):
         queue.push(each)
-    queue.set_aside(kind_of(plain), WHY)
+    queue.set_aside(equivalence_class_of(plain), WHY)
     assert head(queue) == "marked"
 
 
@@ -112,7 +117,7 @@ def test_an_inadmissible_class_ends_with_its_last_member() -> None:
     queue = HeapQueue()
     only = waiting("only")
     queue.push(only)
-    queue.set_aside(kind_of(only), WHY)
+    queue.set_aside(equivalence_class_of(only), WHY)
     queue.drop(only)
     assert not queue.inadmissible
     assert queue.push(waiting("next"))
@@ -135,9 +140,9 @@ def test_one_local_queue_leaving_does_not_wake_the_other() -> None:
     mine, yours = waiting("mine", lq="x"), waiting("yours", lq="y")
     for each in (mine, yours):
         queue.push(each)
-    queue.set_aside(kind_of(mine), WHY)
+    queue.set_aside(equivalence_class_of(mine), WHY)
     queue.drop(mine)
-    assert kind_of(yours) in queue.inadmissible
+    assert equivalence_class_of(yours) in queue.inadmissible
     assert queue.head(None) is None
 
 
@@ -159,7 +164,7 @@ def test_the_head_is_the_first_that_is_not_inadmissible(
     actions: list[tuple[str, int]], usage_of: Callable[[LocalQueueKey], int] | None
 ) -> None:
     queue, present = HeapQueue(usage_of=usage_of), list[Waiting]()
-    inadmissible: set[Kind] = set()
+    inadmissible: set[EquivalenceClass] = set()
 
     def place(each: Waiting) -> tuple[int, int, int, str]:
         w: Workload = each.workload
@@ -177,17 +182,19 @@ def test_the_head_is_the_first_that_is_not_inadmissible(
             )  # one older than its class makes the class active
         elif present and action == "drop":
             queue.drop(present.pop(choice % len(present)))
-            inadmissible &= {kind_of(each) for each in present}
+            inadmissible &= {equivalence_class_of(each) for each in present}
         elif present and action == "park":
             first = queue.head(None)
             if first is not None:
-                queue.set_aside(kind_of(first), WHY)
-                inadmissible.add(kind_of(first))
+                queue.set_aside(equivalence_class_of(first), WHY)
+                inadmissible.add(equivalence_class_of(first))
         elif present:
-            kind = kind_of(present[choice % len(present)])
-            assert queue.wake(kind) == (kind in inadmissible)
-            inadmissible.discard(kind)
-        active = sorted((each for each in present if kind_of(each) not in inadmissible), key=place)
+            equivalence_class = equivalence_class_of(present[choice % len(present)])
+            assert queue.wake(equivalence_class) == (equivalence_class in inadmissible)
+            inadmissible.discard(equivalence_class)
+        active = sorted(
+            (each for each in present if equivalence_class_of(each) not in inadmissible), key=place
+        )
         assert head(queue) == (active[0].workload.uid if active else None)
         assert queue.in_order() == sorted(present, key=place)
         assert set(queue.inadmissible) == inadmissible

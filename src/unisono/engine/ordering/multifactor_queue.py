@@ -23,7 +23,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.overriding import override
 from unisono.engine.ordering.factors import JobRecord, priorities
 from unisono.engine.ordering.multifactor import MultifactorPriority
-from unisono.engine.state.pending_queue import Kind, PendingQueue, Waiting
+from unisono.engine.state.pending_queue import EquivalenceClass, PendingQueue, Waiting
 
 # Association, QOS, partition, user without account, pod set shape, time limit: such workloads are
 # under the same limits and reach them together.
@@ -61,7 +61,7 @@ class _Columns:
         self.is_set: Bools = np.zeros(_ROOM, dtype=bool)
         self.tier: Ints = np.zeros(_ROOM, dtype=np.int64)
         self.submitted: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.kind: Ints = np.zeros(_ROOM, dtype=np.int64)
+        self.equivalence_class: Ints = np.zeros(_ROOM, dtype=np.int64)
         self.group: Ints = np.zeros(_ROOM, dtype=np.int64)
         self.active: Bools = np.zeros(_ROOM, dtype=bool)
 
@@ -73,7 +73,7 @@ class _Columns:
         self.is_set = _doubled(self.is_set)
         self.tier = _doubled(self.tier)
         self.submitted = _doubled(self.submitted)
-        self.kind = _doubled(self.kind)
+        self.equivalence_class = _doubled(self.equivalence_class)
         self.group = _doubled(self.group)
         self.active = _doubled(self.active)
 
@@ -120,11 +120,11 @@ class _Numbers(Generic[N]):
 class Row:
     """Where a workload is in the columns, and the classes it was counted in there."""
 
-    __slots__ = ("group", "kind", "number")
+    __slots__ = ("equivalence_class", "group", "number")
 
-    def __init__(self, number: int, kind: Kind, group: LimitClass) -> None:
+    def __init__(self, number: int, equivalence_class: EquivalenceClass, group: LimitClass) -> None:
         self.number = number
-        self.kind = kind
+        self.equivalence_class = equivalence_class
         self.group = group
 
 
@@ -141,7 +141,7 @@ class MultifactorQueue(PendingQueue):
         self._rows: list[Waiting | None] = []
         self._free: list[int] = []
         self._columns = _Columns()
-        self._kinds: _Numbers[Kind] = _Numbers()
+        self._classes: _Numbers[EquivalenceClass] = _Numbers()
         self._limit_classes: _Numbers[LimitClass] = _Numbers()
         self._edition = 0
         # Priorities by row, and what they were computed from.
@@ -162,12 +162,18 @@ class MultifactorQueue(PendingQueue):
                 self._columns.grow()
         number = self._free.pop()
         record = self.multifactor.pending[waiting.workload.key]
-        kind, group, columns = waiting.kind, limit_class_of(waiting, record), self._columns
+        equivalence_class, group, columns = (
+            waiting.equivalence_class,
+            limit_class_of(waiting, record),
+            self._columns,
+        )
         self._rows[number] = waiting
-        waiting.slot = Row(number, kind, group)
-        columns.kind[number] = self._kinds.join(kind)
+        waiting.slot = Row(number, equivalence_class, group)
+        columns.equivalence_class[number] = self._classes.join(equivalence_class)
         columns.group[number] = self._limit_classes.join(group)
-        columns.active[number] = kind not in self.inadmissible and group not in self.limit_blocked
+        columns.active[number] = (
+            equivalence_class not in self.inadmissible and group not in self.limit_blocked
+        )
         self._fill(number, waiting)
         self._forget_order()
         return bool(columns.active[number])
@@ -192,18 +198,20 @@ class MultifactorQueue(PendingQueue):
         self._columns.active[row.number] = False
         self._free.append(row.number)
         self.drop_preemptor(waiting.workload.key)
-        if self._kinds.leave(row.kind):
-            self.inadmissible.pop(row.kind, None)
+        if self._classes.leave(row.equivalence_class):
+            self.inadmissible.pop(row.equivalence_class, None)
         if self._limit_classes.leave(row.group):
             self.limit_blocked.pop(row.group, None)
 
     # --- setting aside ---------------------------------------------------------------------------
 
     @override
-    def set_aside(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+    def set_aside(self, equivalence_class: EquivalenceClass, blockers: tuple[Blocker, ...]) -> None:
         """Set an equivalence class aside as inadmissible; later ones of that class join it."""
-        self.inadmissible[kind] = blockers
-        self._columns.active[self._columns.kind == self._kinds.of(kind)] = False
+        self.inadmissible[equivalence_class] = blockers
+        self._columns.active[
+            self._columns.equivalence_class == self._classes.of(equivalence_class)
+        ] = False
 
     def block(self, group: LimitClass, blockers: tuple[Blocker, ...]) -> None:
         """Set a class aside that has reached a limit; later ones of that class join it."""
@@ -211,11 +219,11 @@ class MultifactorQueue(PendingQueue):
         self._columns.active[self._columns.group == self._limit_classes.of(group)] = False
 
     @override
-    def wake(self, kind: Kind) -> bool:
+    def wake(self, equivalence_class: EquivalenceClass) -> bool:
         """Bring an inadmissible equivalence class back; False if it was not set aside."""
-        if self.inadmissible.pop(kind, None) is None:
+        if self.inadmissible.pop(equivalence_class, None) is None:
             return False
-        self._revive(self._columns.kind == self._kinds.of(kind))
+        self._revive(self._columns.equivalence_class == self._classes.of(equivalence_class))
         return True
 
     def unblock(self, group: LimitClass) -> bool:
@@ -231,7 +239,10 @@ class MultifactorQueue(PendingQueue):
             waiting = self._rows[number] if number < len(self._rows) else None
             if waiting is not None:
                 row = _row(waiting)
-                active = row.kind not in self.inadmissible and row.group not in self.limit_blocked
+                active = (
+                    row.equivalence_class not in self.inadmissible
+                    and row.group not in self.limit_blocked
+                )
                 self._columns.active[number] = active
         self._next = 0
 
@@ -381,7 +392,7 @@ class MultifactorQueue(PendingQueue):
     def blockers_of(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return why a workload is not evaluated for now; None if it is."""
         row = _row(waiting)
-        return self.inadmissible.get(row.kind) or self.limit_blocked.get(row.group)
+        return self.inadmissible.get(row.equivalence_class) or self.limit_blocked.get(row.group)
 
     @override
     def __len__(self) -> int:

@@ -40,7 +40,7 @@ _Table = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineKind:
     """Machines that are alike: how many pods one holds, what it costs, how many there are."""
 
     slots: int
@@ -52,7 +52,9 @@ Counts = tuple[int, ...]  # of each kind
 
 
 @lru_cache(maxsize=1024)  # zones mostly sell alike: one search serves them all
-def cover(pods: int, kinds: tuple[Kind, ...], packing: Packing, slack_milli: int) -> Counts | None:
+def cover(
+    pods: int, kinds: tuple[MachineKind, ...], packing: Packing, slack_milli: int
+) -> Counts | None:
     """Return how many machines of each kind hold `pods`; None if there are not enough."""
     if sum(kind.slots * kind.stock for kind in kinds) < pods:
         return None
@@ -69,7 +71,7 @@ def cover(pods: int, kinds: tuple[Kind, ...], packing: Packing, slack_milli: int
         counts[index] += taken
         left -= taken * kind.slots
     rest = tuple(
-        Kind(kind.slots, kind.price, kind.stock - taken)
+        MachineKind(kind.slots, kind.price, kind.stock - taken)
         for kind, taken in zip(kinds, counts, strict=True)
     )
     if left > 0:
@@ -78,12 +80,12 @@ def cover(pods: int, kinds: tuple[Kind, ...], packing: Packing, slack_milli: int
     return tuple(counts)
 
 
-def cost_of(counts: Counts, kinds: tuple[Kind, ...]) -> int:
+def cost_of(counts: Counts, kinds: tuple[MachineKind, ...]) -> int:
     """Return what machines cost together."""
     return sum(count * kind.price for count, kind in zip(counts, kinds, strict=True))
 
 
-def _take_cheapest(pods: int, kinds: tuple[Kind, ...], counts: list[int]) -> None:
+def _take_cheapest(pods: int, kinds: tuple[MachineKind, ...], counts: list[int]) -> None:
     needed = -(-pods // kinds[0].slots)
     for index in sorted(range(len(kinds)), key=lambda i: (kinds[i].price, i)):
         taken = min(needed, kinds[index].stock)
@@ -91,7 +93,9 @@ def _take_cheapest(pods: int, kinds: tuple[Kind, ...], counts: list[int]) -> Non
         needed -= taken
 
 
-def _bulk(kinds: tuple[Kind, ...], counts: list[int], packing: Packing, slack_milli: int) -> int:
+def _bulk(
+    kinds: tuple[MachineKind, ...], counts: list[int], packing: Packing, slack_milli: int
+) -> int:
     """Choose the kind that most pods go to."""
     there = [i for i, kind in enumerate(kinds) if counts[i] < kind.stock]
     cheapest = min(there, key=lambda i: (kinds[i].price / kinds[i].slots, i))
@@ -113,7 +117,9 @@ class _Step:
     rest_of_all: NDArray[np.intp]  # by machines: how many pods the others hold if all have a place
 
 
-def _search(pods: int, kinds: tuple[Kind, ...], packing: Packing, slack_milli: int) -> list[int]:
+def _search(
+    pods: int, kinds: tuple[MachineKind, ...], packing: Packing, slack_milli: int
+) -> list[int]:
     """Fill the table and read the best choice from it."""
     slots = min(kind.slots for kind in kinds if kind.stock)
     most = min(-(-pods // slots), sum(kind.stock for kind in kinds))
@@ -142,7 +148,7 @@ def _bundles(stock: int) -> list[int]:
     return found
 
 
-def _joined(table: _Table, index: int, bundle: int, kind: Kind) -> tuple[_Table, _Step]:
+def _joined(table: _Table, index: int, bundle: int, kind: MachineKind) -> tuple[_Table, _Step]:
     """Return the table when a bundle may be taken, too.
 
     The last column is "all pods": places beyond the need are not counted.
@@ -171,7 +177,7 @@ def _row(costs: _Table, packing: Packing, slack_milli: int) -> int:
     return int(np.argmax(costs <= bound))
 
 
-def _read(steps: list[_Step], kinds: tuple[Kind, ...], row: int, pods: int) -> list[int]:
+def _read(steps: list[_Step], kinds: tuple[MachineKind, ...], row: int, pods: int) -> list[int]:
     """Walk back through the bundles that were taken."""
     counts = [0] * len(kinds)
     column = pods
@@ -186,7 +192,7 @@ def _read(steps: list[_Step], kinds: tuple[Kind, ...], row: int, pods: int) -> l
 
 def cover_within(
     pods: int,
-    kinds: tuple[Kind, ...],
+    kinds: tuple[MachineKind, ...],
     offerings: Sequence[Offering],
     planned: dict[str, dict[str, int]],
 ) -> Counts | None:
@@ -199,7 +205,11 @@ def cover_within(
 
 class _Search:
     def __init__(
-        self, pods: int, kinds: tuple[Kind, ...], offerings: Sequence[Offering], order: list[int]
+        self,
+        pods: int,
+        kinds: tuple[MachineKind, ...],
+        offerings: Sequence[Offering],
+        order: list[int],
     ) -> None:
         self._kinds = kinds
         self._offerings = offerings

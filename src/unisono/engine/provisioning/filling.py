@@ -13,7 +13,7 @@ from unisono.engine.model.provisioning import NODES, CapacityType, Packing
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import Candidate, Candidates, headroom
 from unisono.engine.provisioning.catalogue import label_in_the_way, slots_in, taint_in_the_way
-from unisono.engine.provisioning.cover import Counts, Kind, cover, cover_within
+from unisono.engine.provisioning.cover import Counts, MachineKind, cover, cover_within
 from unisono.engine.provisioning.order import Box, Filled, FreeNode, Order, has_gpus
 
 # So many kinds of machines are combined; the rest are dearer and no larger than others.
@@ -164,7 +164,7 @@ def _chosen(
     if not usable:
         return None
     kinds = tuple(
-        Kind(
+        MachineKind(
             min(one.slots, pods), one.offering.offer.price_micro, _stock(one, pods, planned, boxes)
         )
         for one in usable

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
-from unisono.engine.state.pending_queue import Kind, Waiting
+from unisono.engine.state.pending_queue import EquivalenceClass, Waiting
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.wake_index import Sleeper
 
@@ -102,11 +102,11 @@ class ActiveQueues:
         """Note that a sleeper does not wait for nodes: this time it has another blocker."""
         self._short_of_nodes.pop(sleeper, None)
 
-    def rouse(self, cq: ClusterQueueState, kind: Kind) -> None:
+    def rouse(self, cq: ClusterQueueState, equivalence_class: EquivalenceClass) -> None:
         """Make an equivalence class admissible again, whatever it waited for."""
-        self._short_of_nodes.pop((cq.spec.name, kind), None)
-        cq.tree.wakes.forget((cq.spec.name, kind))
-        cq.pending.wake(kind)
+        self._short_of_nodes.pop((cq.spec.name, equivalence_class), None)
+        cq.tree.wakes.forget((cq.spec.name, equivalence_class))
+        cq.pending.wake(equivalence_class)
 
     def waits_for_nodes(self, sleeper: Sleeper) -> bool:
         """Say whether a sleeper is filed under nodes."""
@@ -129,16 +129,16 @@ class ActiveQueues:
                 self.wake_tree(cq.tree)
 
     def _wake(self, sleeper: Sleeper) -> None:
-        name, kind = sleeper
+        name, equivalence_class = sleeper
         cq = self._books.get(name)
         self._short_of_nodes.pop(sleeper, None)  # it is filed anew if it falls asleep again
         if cq is None:
             return  # its queue is gone
         cq.tree.wakes.forget(sleeper)
-        if kind is None:
+        if equivalence_class is None:
             cq.stalled = False
         else:
-            cq.pending.wake(kind)
+            cq.pending.wake(equivalence_class)
         if cq.blocker is None:
             self.ready[cq] = None
 

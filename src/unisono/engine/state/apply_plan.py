@@ -23,7 +23,7 @@ from unisono.engine.model.plan import (
 from unisono.engine.model.workload import AdmittedWorkload
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
-from unisono.engine.state.pending_queue import kind_of
+from unisono.engine.state.pending_queue import equivalence_class_of
 from unisono.engine.state.purchases import with_purchase
 from unisono.engine.state.wake_index import Sleeper
 
@@ -138,10 +138,10 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
     assert name is not None, "an examined workload has a queue"
     match wait.outcome:
         case "park":
-            kind = kind_of(waiting)
+            equivalence_class = equivalence_class_of(waiting)
             cq.pending.drop_preemptor(explanation.workload)
-            cq.pending.set_aside(kind, explanation.blockers)
-            _file_under(state, cq, (name, kind), wait)
+            cq.pending.set_aside(equivalence_class, explanation.blockers)
+            _file_under(state, cq, (name, equivalence_class), wait)
             return True
         case "stall":
             cq.stalled = True

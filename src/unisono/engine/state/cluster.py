@@ -42,7 +42,7 @@ from unisono.engine.state.lifecycle import (
 )
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
-from unisono.engine.state.pending_queue import HeapQueue, Waiting, kind_of
+from unisono.engine.state.pending_queue import HeapQueue, Waiting, equivalence_class_of
 from unisono.engine.state.purchases import Lenders
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
@@ -287,8 +287,11 @@ class ClusterState:
         """Take a pending workload out of its pending queue."""
         self.timeline.left(waiting, cq)
         cq.pending.drop(waiting)
-        if cq.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in cq.pending.inadmissible:
-            cq.tree.wakes.forget((cq.spec.name, kind))
+        if (
+            cq.tree.wakes.has_sleepers
+            and (equivalence_class := equivalence_class_of(waiting)) not in cq.pending.inadmissible
+        ):
+            cq.tree.wakes.forget((cq.spec.name, equivalence_class))
         if cq.head_wait is not None and cq.head_wait[0] == waiting.key:
             cq.head_wait = None
             self.active_queues.unstall(cq)
@@ -470,7 +473,7 @@ class ClusterState:
             if cq is not None:
                 self.enqueue(waiting, cq)
         elif cq is not None:
-            self.active_queues.rouse(cq, kind_of(waiting))
+            self.active_queues.rouse(cq, equivalence_class_of(waiting))
             self.active_queues.unstall(cq)
             self.active_queues.wake_queue(cq)
 
@@ -667,8 +670,8 @@ def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
     cq.stalled = False
     cq.head_wait = None
     state.renew_pending_queue(cq)
-    for kind in [*cq.pending.inadmissible]:
-        state.active_queues.rouse(cq, kind)
+    for equivalence_class in [*cq.pending.inadmissible]:
+        state.active_queues.rouse(cq, equivalence_class)
     for running in cq.running.values():
         state.note_triggers(running)
     state.active_queues.reopen(cq)

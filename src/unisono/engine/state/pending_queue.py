@@ -21,10 +21,10 @@ from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import PositionKey, Workload
 from unisono.engine.state.equivalence import Shape
 
-# The equivalence class: pod set shape, priority, and relation to maintenance reservations; or the
+# Pod set shape, priority, and relation to maintenance reservations; or the
 # uid of a workload with a history of its own (a back-off before it may preempt). The type has no
 # length, so that compiled code keeps the tuple as it is: it is looked up in many places.
-Kind = tuple[int | str, ...]
+EquivalenceClass = tuple[int | str, ...]
 UsageOf = Callable[[LocalQueueKey], int]
 
 
@@ -33,9 +33,9 @@ class Waiting:
 
     __slots__ = (
         "alone",
+        "equivalence_class",
         "is_plain",
         "key",
-        "kind",
         "priority",
         "queue",
         "shape",
@@ -65,12 +65,12 @@ class Waiting:
         # because it, or its LocalQueue, is held back.
         self.slot: object | None = None
         own = workload.uid if alone or workload.may_preempt_at is not None else term
-        self.kind: Kind = (shape.number, self.priority, own)
+        self.equivalence_class: EquivalenceClass = (shape.number, self.priority, own)
 
 
-def kind_of(waiting: Waiting) -> Kind:
+def equivalence_class_of(waiting: Waiting) -> EquivalenceClass:
     """Return the equivalence class of a workload."""
-    return waiting.kind
+    return waiting.equivalence_class
 
 
 class PendingQueue(ABC):
@@ -82,7 +82,7 @@ class PendingQueue(ABC):
         # Set: admission fair sharing orders LocalQueues by their recent usage first.
         self.usage_of: UsageOf | None = None
         # Equivalence classes that were found inadmissible, and why.
-        self.inadmissible: dict[Kind, tuple[Blocker, ...]] = {}
+        self.inadmissible: dict[EquivalenceClass, tuple[Blocker, ...]] = {}
 
     @abstractmethod
     def push(self, waiting: Waiting) -> bool:
@@ -97,11 +97,11 @@ class PendingQueue(ABC):
         """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
 
     @abstractmethod
-    def set_aside(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+    def set_aside(self, equivalence_class: EquivalenceClass, blockers: tuple[Blocker, ...]) -> None:
         """Set an equivalence class aside as inadmissible; later ones of that class join it."""
 
     @abstractmethod
-    def wake(self, kind: Kind) -> bool:
+    def wake(self, equivalence_class: EquivalenceClass) -> bool:
         """Bring an inadmissible equivalence class back; False if it was not set aside."""
 
     @abstractmethod
@@ -119,10 +119,10 @@ class PendingQueue(ABC):
 
     def inadmissible_heads(self) -> list[Waiting]:
         """Return the first workload of every inadmissible equivalence class, in queue order."""
-        found: dict[Kind, Waiting] = {}
+        found: dict[EquivalenceClass, Waiting] = {}
         for waiting in self.in_order():
-            if waiting.kind in self.inadmissible:
-                found.setdefault(waiting.kind, waiting)
+            if waiting.equivalence_class in self.inadmissible:
+                found.setdefault(waiting.equivalence_class, waiting)
         return list(found.values())
 
     def limit_blocked_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
@@ -131,17 +131,31 @@ class PendingQueue(ABC):
 
     def blockers_of(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return why a workload is not evaluated for now; None if it is."""
-        return self.inadmissible.get(waiting.kind)
+        return self.inadmissible.get(waiting.equivalence_class)
 
 
 class Bucket:
     """Pending workloads of one equivalence class, first come first served."""
 
-    __slots__ = ("_members", "key", "kind", "local_queue", "offered", "priority", "size")
+    __slots__ = (
+        "_members",
+        "equivalence_class",
+        "key",
+        "local_queue",
+        "offered",
+        "priority",
+        "size",
+    )
 
-    def __init__(self, key: Kind, kind: Kind, priority: int, local_queue: LocalQueueKey) -> None:
+    def __init__(
+        self,
+        key: EquivalenceClass,
+        equivalence_class: EquivalenceClass,
+        priority: int,
+        local_queue: LocalQueueKey,
+    ) -> None:
         self.key = key  # among all buckets of the queue
-        self.kind = kind
+        self.equivalence_class = equivalence_class
         self.priority = priority
         self.local_queue = local_queue
         self._members: list[tuple[Instant, str, int, Waiting]] = []
@@ -186,7 +200,9 @@ class HeapQueue(PendingQueue):
     ) -> None:
         super().__init__(preemptor=preemptor)
         self.usage_of = usage_of
-        self._buckets: dict[Kind, Bucket] = {}  # the key has the LocalQueue too where it matters
+        self._buckets: dict[
+            EquivalenceClass, Bucket
+        ] = {}  # the key has the LocalQueue too where it matters
         # (-priority, time, uid, member's sequence, entry's number, bucket): the number ends ties.
         self._heap: list[tuple[int, Instant, str, int, int, Bucket]] = []
         # Buckets whose first member may have changed; the heap hears of it when a head is wanted.
@@ -196,20 +212,22 @@ class HeapQueue(PendingQueue):
     @override
     def push(self, waiting: Waiting) -> bool:
         """Add a workload; say whether its bucket is active, i.e. it will be evaluated."""
-        kind = waiting.kind
-        key = kind if self.usage_of is None else (*kind, waiting.queue)
+        equivalence_class = waiting.equivalence_class
+        key = equivalence_class if self.usage_of is None else (*equivalence_class, waiting.queue)
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = Bucket(key, kind, waiting.priority, waiting.queue)
+            bucket = self._buckets[key] = Bucket(
+                key, equivalence_class, waiting.priority, waiting.queue
+            )
         self._sequence += 1
         bucket.push(waiting, self._sequence)
-        if self.inadmissible and kind in self.inadmissible:
+        if self.inadmissible and equivalence_class in self.inadmissible:
             first = bucket.first()
             if first is None or first[3] is not waiting:
                 return False
             # A workload older than all that were found inadmissible may be admissible (some rules
             # compare times), so the class is evaluated once more.
-            self.wake(kind)
+            self.wake(equivalence_class)
         self._changed[bucket] = None
         return True
 
@@ -224,9 +242,9 @@ class HeapQueue(PendingQueue):
             bucket.offered = 0  # its entry on the heap is void
             self._changed.pop(bucket, None)
             del self._buckets[bucket.key]
-            if self.inadmissible and not self._keys(bucket.kind):
-                self.inadmissible.pop(bucket.kind, None)
-        elif not self.inadmissible or bucket.kind not in self.inadmissible:
+            if self.inadmissible and not self._keys(bucket.equivalence_class):
+                self.inadmissible.pop(bucket.equivalence_class, None)
+        elif not self.inadmissible or bucket.equivalence_class not in self.inadmissible:
             self._changed[bucket] = None
 
     @override
@@ -238,13 +256,17 @@ class HeapQueue(PendingQueue):
             return self._fairest(self.usage_of)
         if self._changed:
             for bucket in self._changed:
-                if bucket.kind not in self.inadmissible:
+                if bucket.equivalence_class not in self.inadmissible:
                     self._offer(bucket)
             self._changed.clear()
         while self._heap:
             _, _, _, sequence, _, bucket = self._heap[0]
             first = bucket.first()
-            if first is not None and first[2] == sequence and bucket.kind not in self.inadmissible:
+            if (
+                first is not None
+                and first[2] == sequence
+                and bucket.equivalence_class not in self.inadmissible
+            ):
                 return first[3]
             heapq.heappop(self._heap)
             if bucket.offered == sequence:
@@ -252,16 +274,16 @@ class HeapQueue(PendingQueue):
         return None
 
     @override
-    def set_aside(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+    def set_aside(self, equivalence_class: EquivalenceClass, blockers: tuple[Blocker, ...]) -> None:
         """Set an equivalence class aside; its buckets leave the heap when they come first."""
-        self.inadmissible[kind] = blockers
+        self.inadmissible[equivalence_class] = blockers
 
     @override
-    def wake(self, kind: Kind) -> bool:
+    def wake(self, equivalence_class: EquivalenceClass) -> bool:
         """Bring an inadmissible equivalence class back; False if it was not set aside."""
-        if self.inadmissible.pop(kind, None) is None:
+        if self.inadmissible.pop(equivalence_class, None) is None:
             return False
-        for key in self._keys(kind):
+        for key in self._keys(equivalence_class):
             self._changed[self._buckets[key]] = None
         return True
 
@@ -282,10 +304,10 @@ class HeapQueue(PendingQueue):
         """Return how many workloads are pending."""
         return sum(bucket.size for bucket in self._buckets.values())
 
-    def _keys(self, kind: Kind) -> list[Kind]:
+    def _keys(self, equivalence_class: EquivalenceClass) -> list[EquivalenceClass]:
         if self.usage_of is None:
-            return [kind] if kind in self._buckets else []
-        return [key for key in self._buckets if key[:-1] == kind]
+            return [equivalence_class] if equivalence_class in self._buckets else []
+        return [key for key in self._buckets if key[:-1] == equivalence_class]
 
     def _offer(self, bucket: Bucket) -> None:
         """Put a bucket's first member on the heap (`head` discards entries that became void)."""
@@ -306,7 +328,7 @@ class HeapQueue(PendingQueue):
         best: tuple[tuple[int, int, Instant, str, int], Waiting] | None = None
         for bucket in self._buckets.values():
             first = bucket.first()
-            if bucket.kind in self.inadmissible or first is None:
+            if bucket.equivalence_class in self.inadmissible or first is None:
                 continue
             rank = (usage_of(bucket.local_queue), -bucket.priority, first[0], first[1], first[2])
             if best is None or rank < best[0]:

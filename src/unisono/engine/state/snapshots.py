@@ -15,7 +15,7 @@ from unisono.engine.model.workload import Result
 from unisono.engine.state import changes
 from unisono.engine.state.apply_plan import file_verdict
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.pending_queue import kind_of
+from unisono.engine.state.pending_queue import equivalence_class_of
 
 
 def snapshot(state: ClusterState) -> Snapshot:
@@ -108,11 +108,13 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
     for name in sorted(state.queues):
         cq = state.queues[name]
         for waiting in cq.pending.inadmissible_heads():
-            blockers = cq.pending.inadmissible[kind_of(waiting)]
+            blockers = cq.pending.inadmissible[equivalence_class_of(waiting)]
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
-            short = cq.tree.wakes.shortages((name, kind_of(waiting)), state.active_queues.room)
-            nodes = state.active_queues.waits_for_nodes((name, kind_of(waiting)))
-            watches = cq.tree.wakes.watches_admitted((name, kind_of(waiting)))
+            short = cq.tree.wakes.shortages(
+                (name, equivalence_class_of(waiting)), state.active_queues.room
+            )
+            nodes = state.active_queues.waits_for_nodes((name, equivalence_class_of(waiting)))
+            watches = cq.tree.wakes.watches_admitted((name, equivalence_class_of(waiting)))
             yield Wait(
                 outcome="park",
                 explanation=why,
@@ -157,7 +159,7 @@ def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
 
 
 def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
-    """Yield the newest verdict of every kind of workload that waits, by the first of each."""
+    """Yield the newest verdict of every equivalence class, by the first of each."""
     found = [
         Explanation(
             workload=group.members[0].waiting.key,

@@ -1,7 +1,7 @@
 """The timeline: pending workloads in priority order, running workloads by their expected end.
 
 Kept by events like the rest of the state, and only while the policy asks for backfill. Workloads of
-one kind (same queue, equivalence class and priority) are one group: a verdict on one of them holds
+one queue and one equivalence class are one group: a verdict on one of them holds
 for all, so that a cycle evaluates groups instead of thousands of equal workloads.
 
 The backfill reservations of the last cycle hold until something else happens than arrivals and
@@ -20,7 +20,7 @@ from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState, Running
-from unisono.engine.state.pending_queue import Kind, Waiting
+from unisono.engine.state.pending_queue import EquivalenceClass, Waiting
 
 # Place in the order: (-priority, time, uid, number of entry); smaller goes first. The type has no
 # length, so that compiled code keeps the tuple that it is instead of taking it apart.
@@ -66,7 +66,7 @@ class Member:
 
 
 class Group:
-    """Pending workloads of one kind in one queue, in order."""
+    """Pending workloads of one equivalence class in one queue, in order."""
 
     __slots__ = (
         "blockers",
@@ -149,7 +149,9 @@ class Timeline:
         self.ending: list[Running] = []  # ... and what runs, in the same order
         self.order: list[Group] = []  # all groups by the places of their first members ...
         self._heads: list[Place] = []  # ... which are these
-        self._known: dict[tuple[QueueName, Kind], Group] = {}  # those without members, too
+        self._known: dict[
+            tuple[QueueName, EquivalenceClass], Group
+        ] = {}  # those without members, too
         # The last verdict on a workload, and which cycle found it.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
         self.dated: BackfillReservation | None = None  # the first reservation of the last cycle
@@ -221,7 +223,7 @@ class Timeline:
 
     def _group_for(self, waiting: Waiting, cq: ClusterQueueState) -> Group:
         """Return the group of workloads like this one."""
-        name = (cq.spec.name, waiting.kind)
+        name = (cq.spec.name, waiting.equivalence_class)
         group = self._known.get(name)
         if group is None or group.cq is not cq:
             if len(self._known) >= RESTING_KEPT + 2 * len(self.groups):

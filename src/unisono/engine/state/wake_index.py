@@ -1,10 +1,10 @@
 """What would unblock which workloads: the wake index of one cohort tree (ADR 0003).
 
-A blocked kind is filed under the flavor-resources it was short of, with the shortage. Availability
-can grow by no more than what is freed in the tree, so nothing filed is evaluated before at least
-its shortage has been freed since. What also depends on victims, or on how several pod sets share,
-is filed under "anything freed" (None). No shortages at all means that only configuration can help;
-configuration changes wake all sleepers without asking this index.
+A blocked equivalence class is filed under the flavor-resources it was short of, with the shortage.
+Availability can grow by no more than what is freed in the tree, so nothing filed is evaluated
+before at least its shortage has been freed since. What also depends on victims, or on how several
+pod sets share, is filed under "anything freed" (None). No shortages at all means that only
+configuration can help; configuration changes wake all sleepers without asking this index.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import FlavorResource
-from unisono.engine.state.pending_queue import Kind
+from unisono.engine.state.pending_queue import EquivalenceClass
 
-# A queue, and the kind of workload in it; None stands for the stalled head of a StrictFIFO queue.
-Sleeper = tuple[QueueName, Kind | None]
+# A queue, and an equivalence class in it; None stands for the stalled head of a StrictFIFO queue.
+Sleeper = tuple[QueueName, EquivalenceClass | None]
 Shortages = tuple[tuple[FlavorResource, int], ...] | None
 
 
