@@ -36,7 +36,7 @@ from unisono.engine.ordering.multifactor_queue import MultifactorQueue, Priority
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Place, place_of
 
@@ -57,7 +57,7 @@ class Candidate:
     def __init__(
         self,
         cq: ClusterQueueState,
-        waiting: Waiting,
+        waiting: PendingWorkload,
         group: Group | None = None,
         nominee: Nominee | None = None,
     ) -> None:
@@ -106,7 +106,7 @@ def candidates_for(cycle: Decisions) -> Candidates:
     return Heads(cycle)
 
 
-def _active_heads(state: ClusterState) -> list[tuple[ClusterQueueState, Waiting]]:
+def _active_heads(state: ClusterState) -> list[tuple[ClusterQueueState, PendingWorkload]]:
     """Return the heads that are worth an evaluation, with their queues.
 
     Preemptors go along in every cycle that may start something: the nodes that their victims leave
@@ -176,7 +176,7 @@ class PriorityHeads(Candidates):
         heapq.heapify(self._heads)
         self._bound: _Rank | None = None  # of the best workload that is not a head
 
-    def _ranked(self) -> list[tuple[_Rank, str, ClusterQueueState, Waiting]]:
+    def _ranked(self) -> list[tuple[_Rank, str, ClusterQueueState, PendingWorkload]]:
         heads = _active_heads(self.state)
         if len(heads) == 1:  # a single head needs no rank
             return [(_FIRST, cq.spec.name, cq, head) for cq, head in heads]
@@ -266,20 +266,20 @@ class AllPending(Candidates):
             self.evaluated[group.cq] = None
             yield Candidate(group.cq, waiting, group)
 
-    def _pending(self) -> Iterator[tuple[Waiting, Group]]:
+    def _pending(self) -> Iterator[tuple[PendingWorkload, Group]]:
         first = self._preemptors()
         return self._in_order() if not first else self._after_preemptors(first)
 
     def _after_preemptors(
-        self, first: list[tuple[Waiting, Group]]
-    ) -> Iterator[tuple[Waiting, Group]]:
+        self, first: list[tuple[PendingWorkload, Group]]
+    ) -> Iterator[tuple[PendingWorkload, Group]]:
         yield from first
         done = {waiting.workload.key for waiting, _ in first}
         for waiting, group in self._in_order():
             if waiting.workload.key not in done:
                 yield waiting, group
 
-    def _preemptors(self) -> list[tuple[Waiting, Group]]:
+    def _preemptors(self) -> list[tuple[PendingWorkload, Group]]:
         state, policy = self.state, self.state.policy
         if self.cycle.limits is not None or self._table.is_reused:
             return []  # first in priority order anyway; or nothing changed since the last cycle
@@ -292,12 +292,12 @@ class AllPending(Candidates):
                 found.append((waiting, self._group(waiting)))
         return sorted(found, key=lambda pair: _classical_place(pair[0]))
 
-    def _group(self, waiting: Waiting) -> Group:
+    def _group(self, waiting: PendingWorkload) -> Group:
         found = self._timeline.group_of(waiting)
         assert found is not None, f"{waiting.key} is pending"
         return found
 
-    def _in_order(self) -> Iterator[tuple[Waiting, Group]]:
+    def _in_order(self) -> Iterator[tuple[PendingWorkload, Group]]:
         """Yield the workloads that are worth an evaluation, in order."""
         timeline, table = self._timeline, self._table
         if self.cycle.limits is not None:
@@ -329,7 +329,7 @@ class AllPending(Candidates):
             if after is not None:
                 heapq.heappush(heads, (group.places[after], after, group))
 
-    def _shortest_first(self, heads: list[_Head]) -> Iterator[tuple[Waiting, Group]]:
+    def _shortest_first(self, heads: list[_Head]) -> Iterator[tuple[PendingWorkload, Group]]:
         """Yield the rest, the shortest time limit first."""
         rest = [
             (member.limit, member.place, member)
@@ -510,7 +510,7 @@ class AllPending(Candidates):
         return [Wait(outcome="line", explanation=why) for why in lost]
 
 
-def priority_order(state: ClusterState) -> Iterator[tuple[ClusterQueueState, Waiting]]:
+def priority_order(state: ClusterState) -> Iterator[tuple[ClusterQueueState, PendingWorkload]]:
     """Yield the pending workloads of all open queues in multifactor priority order."""
     open_queues = [cq for cq in state.queues.values() if cq.blocker is None and len(cq.pending)]
     if len(open_queues) == 1:  # in its own order
@@ -519,7 +519,9 @@ def priority_order(state: ClusterState) -> Iterator[tuple[ClusterQueueState, Wai
             yield cq, waiting
         return
 
-    def of(cq: ClusterQueueState) -> Iterator[tuple[_Rank, str, ClusterQueueState, Waiting]]:
+    def of(
+        cq: ClusterQueueState,
+    ) -> Iterator[tuple[_Rank, str, ClusterQueueState, PendingWorkload]]:
         for waiting in cq.pending.in_order():
             yield _rank(cq, waiting), cq.spec.name, cq, waiting
 
@@ -528,13 +530,13 @@ def priority_order(state: ClusterState) -> Iterator[tuple[ClusterQueueState, Wai
         yield cq, waiting
 
 
-def _rank(cq: ClusterQueueState, waiting: Waiting) -> _Rank:
+def _rank(cq: ClusterQueueState, waiting: PendingWorkload) -> _Rank:
     pending = cq.pending
     assert isinstance(pending, MultifactorQueue), "priority orders every queue or none"
     return waiting.workload.key != pending.preemptor, pending.key(waiting)
 
 
-def _classical_place(waiting: Waiting) -> tuple[int, Instant, str]:
+def _classical_place(waiting: PendingWorkload) -> tuple[int, Instant, str]:
     workload = waiting.workload
     return -workload.priority, workload.position_time, workload.tie
 

@@ -40,7 +40,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.nodes import TerminatingPod, placed_pods_of
 from unisono.engine.state.occupancy import PlacedPods
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.transaction import Charges, Starting, Transaction
@@ -90,7 +90,7 @@ class Decisions:
         if self.state.priority_order.is_on:
             self.limits = multifactor_of(self.state)
 
-    def over_limit(self, waiting: Waiting) -> LimitReached | None:
+    def over_limit(self, waiting: PendingWorkload) -> LimitReached | None:
         """Return the limit that a workload would break by starting beside this cycle's starts."""
         limits = self.limits
         return None if limits is None else limits.over_limit_of(waiting.key, self.limit_counts)
@@ -296,7 +296,7 @@ class Decisions:
         return counted.capacity.total(self.transaction) >= counted.pods
 
     def offer_counted(
-        self, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
+        self, waiting: PendingWorkload, cq: ClusterQueueState, counted: CountedGang
     ) -> Offer | None:
         """Say where a counted gang would go, and what that books."""
         chosen = counted.capacity.choose(counted.pods, self.transaction)
@@ -309,7 +309,7 @@ class Decisions:
         return admission, Starting(counted.cells, placed_pods)
 
     def admit_counted(
-        self, waiting: Waiting, counted: CountedGang, offer: Offer, *, later: bool
+        self, waiting: PendingWorkload, counted: CountedGang, offer: Offer, *, later: bool
     ) -> None:
         """Admit a counted gang; `later`: put it on its nodes only when nodes are read."""
         admission, starting = offer

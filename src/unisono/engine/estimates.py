@@ -37,7 +37,7 @@ from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.timeline import Lasts, Timeline
 from unisono.engine.state.transaction import Transaction
 
@@ -129,7 +129,7 @@ def _with_others(
 def _expected(
     state: ClusterState,
     now: Instant,
-    first: list[tuple[ClusterQueueState, Waiting]],
+    first: list[tuple[ClusterQueueState, PendingWorkload]],
     planned: dict[WorkloadKey, Planned],
     nodes: dict[WorkloadKey, tuple[NodeName, ...]],
 ) -> Iterator[tuple[WorkloadKey, Expected]]:
@@ -163,9 +163,9 @@ def _expected(
 
 def first_pending(
     state: ClusterState, last: WorkloadKey | None, most: int
-) -> list[tuple[ClusterQueueState, Waiting]]:
+) -> list[tuple[ClusterQueueState, PendingWorkload]]:
     """Return the first pending workloads up to one of them: those behind do not move its start."""
-    found: list[tuple[ClusterQueueState, Waiting]] = []
+    found: list[tuple[ClusterQueueState, PendingWorkload]] = []
     for cq, waiting in _first(state, most):
         found.append((cq, waiting))
         if waiting.workload.key == last:
@@ -173,7 +173,7 @@ def first_pending(
     return found
 
 
-def _first(state: ClusterState, most: int) -> Iterator[tuple[ClusterQueueState, Waiting]]:
+def _first(state: ClusterState, most: int) -> Iterator[tuple[ClusterQueueState, PendingWorkload]]:
     """Yield the first pending workloads in order."""
     if state.priority_order.is_on:
         yield from islice(priority_order(state), most)
@@ -188,7 +188,7 @@ def _first(state: ClusterState, most: int) -> Iterator[tuple[ClusterQueueState, 
     yield from heapq.nsmallest(most, standing, key=lambda pair: _classical_key(pair[1]))
 
 
-def _classical_key(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
+def _classical_key(waiting: PendingWorkload) -> tuple[int, Instant, str, WorkloadKey]:
     workload = waiting.workload
     return -workload.priority, workload.position_time, workload.tie, workload.key
 

@@ -40,7 +40,7 @@ from unisono.engine.quota.flavors import EligibleFlavors, eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.equivalence import Shape, shrunk
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Transaction
 
@@ -58,7 +58,7 @@ ADMISSIONS_KEPT = 64
 class Nominee:
     """A candidate with what it could get. Satisfies `ordering.heads.Head`."""
 
-    waiting: Waiting
+    waiting: PendingWorkload
     cq: ClusterQueueState
     eligible: EligibleFlavors
     assignment: Assignment
@@ -117,7 +117,7 @@ class Nominee:
 def nominate(
     state: ClusterState,
     cq: ClusterQueueState,
-    waiting: Waiting,
+    waiting: PendingWorkload,
     transaction: Transaction,
     now: Instant,
     *,
@@ -291,7 +291,7 @@ def _add_backoff(assignment: Assignment, victims: VictimSearch) -> None:
 def affordable(
     state: ClusterState,
     cq: ClusterQueueState,
-    waiting: Waiting,
+    waiting: PendingWorkload,
     transaction: Transaction,
     now: Instant,
 ) -> Assignment:

@@ -25,14 +25,14 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import NO_LIMIT, potential
 from unisono.engine.state.quota_tree import Node as Tree
 from unisono.sim.random_source import RandomSource
 
 NO_ROW = 1 << 60  # sorts after every row
 
-PriorityOrder = Sequence[tuple[ClusterQueueState, Waiting]]
+PriorityOrder = Sequence[tuple[ClusterQueueState, PendingWorkload]]
 
 
 @dataclass(slots=True)

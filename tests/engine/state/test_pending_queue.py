@@ -17,7 +17,7 @@ from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.pending_queue import (
     EquivalenceClass,
     HeapQueue,
-    Waiting,
+    PendingWorkload,
     equivalence_class_of,
 )
 
@@ -25,18 +25,20 @@ WHY = (Deactivated(),)  # any fact will do
 SHAPES = Shapes()
 
 
-def waiting(name: str, size: int = 1, *, priority: int = 0, at: int = 0, lq: str = "q") -> Waiting:
+def waiting(
+    name: str, size: int = 1, *, priority: int = 0, at: int = 0, lq: str = "q"
+) -> PendingWorkload:
     workload = job(name, lq, size, priority=priority, created_at=Instant(at))
-    return Waiting(workload, SHAPES.take(workload))
+    return PendingWorkload(workload, SHAPES.take(workload))
 
 
-def head(queue: HeapQueue, everybody: list[Waiting] | None = None) -> str | None:
+def head(queue: HeapQueue, everybody: list[PendingWorkload] | None = None) -> str | None:
     preemptor = next((w for w in everybody or () if w.workload.key == queue.preemptor), None)
     found = queue.head(preemptor)
     return found.workload.uid if found else None
 
 
-def names(found: list[Waiting]) -> list[str]:
+def names(found: list[PendingWorkload]) -> list[str]:
     return [each.workload.uid for each in found]
 
 
@@ -91,7 +93,7 @@ def test_an_older_one_of_an_inadmissible_class_is_evaluated() -> None:
 def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
     plain, other = waiting("plain"), waiting("marked")
     workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
-    marked = Waiting(workload, other.shape)
+    marked = PendingWorkload(workload, other.shape)
     assert equivalence_class_of(plain) != equivalence_class_of(marked)
     queue = HeapQueue()
     for each in (plain, marked):
@@ -163,10 +165,10 @@ def _usage(key: LocalQueueKey) -> int:
 def test_the_head_is_the_first_that_is_not_inadmissible(
     actions: list[tuple[str, int]], usage_of: Callable[[LocalQueueKey], int] | None
 ) -> None:
-    queue, present = HeapQueue(usage_of=usage_of), list[Waiting]()
+    queue, present = HeapQueue(usage_of=usage_of), list[PendingWorkload]()
     inadmissible: set[EquivalenceClass] = set()
 
-    def place(each: Waiting) -> tuple[int, int, int, str]:
+    def place(each: PendingWorkload) -> tuple[int, int, int, str]:
         w: Workload = each.workload
         return usage_of(w.queue) if usage_of else 0, -w.priority, w.created_at, w.uid
 

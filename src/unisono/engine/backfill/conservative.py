@@ -32,7 +32,7 @@ from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.node_table import Rows
 from unisono.engine.state.nodes import placed_pods_of
 from unisono.engine.state.occupancy import NO_ROWS, PlacedPods
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked, Starting
@@ -70,7 +70,7 @@ class ConservativeTable(ReservationTable):
         """Return the table, if it has reservations."""
         return self if self._reservations else None
 
-    def fits(self, arrivals: Iterable[tuple[Waiting, Group]]) -> bool:
+    def fits(self, arrivals: Iterable[tuple[PendingWorkload, Group]]) -> bool:
         """Say whether arrivals since the last cycle can be counted like the others."""
         capacity = self._capacity
         if isinstance(capacity, SlotCapacity):
@@ -249,7 +249,7 @@ class ConservativeTable(ReservationTable):
 
     @override
     def reserve(
-        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
+        self, waiting: PendingWorkload, group: Group, limit_ms: int, furthest: Instant | None
     ) -> BackfillReservation | None:
         """Reserve the first interval that is long enough."""
         if self.is_full:
@@ -350,7 +350,7 @@ class ConservativeTable(ReservationTable):
         self._capacity = NodeCapacity(table, self._intervals, ends, requested)
 
     def _place(
-        self, waiting: Waiting, cq: ClusterQueueState, start: Instant, end: Instant
+        self, waiting: PendingWorkload, cq: ClusterQueueState, start: Instant, end: Instant
     ) -> Starting | None:
         """Find quota and nodes that stay free from one instant to another."""
         assert self._intervals is not None, "there are intervals by now"
@@ -378,7 +378,7 @@ class ConservativeTable(ReservationTable):
         return Starting(charges, self._with_rows(placed_pods_of(waiting.workload, admission)))
 
     def _book_reservation(
-        self, waiting: Waiting, start: Instant, end: Instant, found: Starting
+        self, waiting: PendingWorkload, start: Instant, end: Instant, found: Starting
     ) -> BackfillReservation:
         assert self._intervals is not None, "there are intervals by now"
         high = self._intervals.cut(end)
@@ -440,7 +440,7 @@ class Bounds:
         self._starts[low:high] = [start]
 
 
-def _requests(waiting: Waiting) -> Iterator[Amounts]:
+def _requests(waiting: PendingWorkload) -> Iterator[Amounts]:
     """Yield what each pod of a workload takes of a node."""
     for pod_set in waiting.shape.pod_sets:
         yield pod_set.requests if pod_set.node_requests is None else pod_set.node_requests

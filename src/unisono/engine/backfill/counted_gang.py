@@ -41,7 +41,7 @@ from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.occupancy import PlacedPods
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, available, potential
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Starting
@@ -165,7 +165,7 @@ def _counted_gangs_of(cq: ClusterQueueState) -> _CountedGangs:
     return memo  # type: ignore[return-value]  # derived values are kept by their type
 
 
-def counted_gang(state: ClusterState, group: Group, waiting: Waiting) -> CountedGang | None:
+def counted_gang(state: ClusterState, group: Group, waiting: PendingWorkload) -> CountedGang | None:
     """Return what a group's gangs need, if counting is enough for them."""
     if state.config.policy.reservations and state.reserved.concern(waiting.workload, state.now):
         return None  # which nodes it may use depends on when it starts
@@ -189,7 +189,9 @@ def stamp_of(state: ClusterState) -> int:
     return state.config.edition + table.layout + table.traits.version
 
 
-def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> CountedGang | None:
+def _count(
+    state: ClusterState, group: Group, waiting: PendingWorkload, stamp: int
+) -> CountedGang | None:
     cq, shape, workload = group.cq, waiting.shape, waiting.workload
     nodes, table = state.nodes, state.nodes.table
     if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not nodes.has_nodes:
@@ -320,7 +322,11 @@ def _pod_capacity(
 
 
 def offer_on(
-    nodes: NodeState, chosen: Chosen, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
+    nodes: NodeState,
+    chosen: Chosen,
+    waiting: PendingWorkload,
+    cq: ClusterQueueState,
+    counted: CountedGang,
 ) -> tuple[Admission, tuple[PlacedPods, ...]]:
     """Return the admission of a gang to nodes that were chosen for it, and its pods there."""
     rows, counts = chosen

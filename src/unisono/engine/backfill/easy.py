@@ -23,7 +23,7 @@ from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import placed_pods_of
 from unisono.engine.state.occupancy import PlacedPods
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Kept
 from unisono.engine.state.transaction import Booked, Charges, Starting
@@ -291,7 +291,7 @@ class EasyTable(ReservationTable):
 
     @override
     def reserve(
-        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
+        self, waiting: PendingWorkload, group: Group, limit_ms: int, furthest: Instant | None
     ) -> BackfillReservation | None:
         """Make the one reservation."""
         if self.shadow is not None:
@@ -307,7 +307,7 @@ class EasyTable(ReservationTable):
         return shadow.reservation
 
     def _shadow_by_nomination(
-        self, waiting: Waiting, cq: ClusterQueueState, limit_ms: int
+        self, waiting: PendingWorkload, cq: ClusterQueueState, limit_ms: int
     ) -> EasyShadow | None:
         """Let one running workload after the other end, until a nomination fits."""
         ends = self._ends()
@@ -345,7 +345,7 @@ class EasyTable(ReservationTable):
         return ends
 
     def _shadow_by_count(
-        self, waiting: Waiting, counted: CountedGang, limit_ms: int
+        self, waiting: PendingWorkload, counted: CountedGang, limit_ms: int
     ) -> EasyShadow | None:
         """Let running workloads end until there is quota, then until there are nodes."""
         short = {cell: amount - available(cell) for cell, amount in counted.cells}
@@ -381,7 +381,7 @@ class EasyTable(ReservationTable):
                 return shadow
         return None
 
-    def _has_enough_in_total(self, waiting: Waiting) -> bool:
+    def _has_enough_in_total(self, waiting: PendingWorkload) -> bool:
         """Say whether there is enough of everything on all nodes together."""
         if not self._state.nodes.has_nodes:
             return True

@@ -22,7 +22,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Kept, Member, Place, place_of
 from unisono.engine.state.transaction import Booked, Starting
@@ -313,7 +313,9 @@ class _FastCycle:
                 return False
         return self.extra_pods >= counted.pods
 
-    def _start(self, waiting: Waiting, group: Group, counted: CountedGang, end: Instant) -> None:
+    def _start(
+        self, waiting: PendingWorkload, group: Group, counted: CountedGang, end: Instant
+    ) -> None:
         state, capacity = self.state, counted.capacity
         chosen = (
             capacity.only(counted.pods)
@@ -425,7 +427,7 @@ def _is_short(missing: list[int]) -> bool:
     return False
 
 
-def _planned(waiting: Waiting, start: Instant, limit: int) -> Planned:
+def _planned(waiting: PendingWorkload, start: Instant, limit: int) -> Planned:
     """Return the fact that records the one reservation."""
     return Planned(
         start=start,

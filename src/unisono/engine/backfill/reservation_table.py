@@ -19,7 +19,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.nominate import Nominee
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.timeline import Group, Kept, Timeline
 from unisono.engine.state.transaction import Booked, Starting, Transaction
 
@@ -123,6 +123,6 @@ class ReservationTable(ABC):
 
     @abstractmethod
     def reserve(
-        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
+        self, waiting: PendingWorkload, group: Group, limit_ms: int, furthest: Instant | None
     ) -> BackfillReservation | None:
         """Make a reservation for a workload that has to wait, if there is one to make."""

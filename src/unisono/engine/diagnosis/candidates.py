@@ -28,7 +28,7 @@ from unisono.engine.model.resources import is_share, shared_gpu
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import Running
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 
 # A workload has fewer conditions of its own than this.
 _MOST_CONDITIONS = 16
@@ -56,7 +56,7 @@ def own_conditions(state: ClusterState, key: WorkloadKey) -> list[Cause]:
     return [cause for cause in found if not isinstance(cause, Until) or cause is last]
 
 
-def _condition(state: ClusterState, waiting: Waiting) -> Cause | None:
+def _condition(state: ClusterState, waiting: PendingWorkload) -> Cause | None:
     """Return the first thing that keeps a workload out of its pending queue."""
     workload = waiting.workload
     lq = state.local_queue(workload.queue)

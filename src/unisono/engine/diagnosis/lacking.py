@@ -40,7 +40,7 @@ from unisono.engine.model.workload import PodSet
 from unisono.engine.quota.flavors import EligibleFlavors, Option, eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import potential
 
 replace = msgspec.structs.replace
@@ -192,7 +192,7 @@ def _with_flavors(
 
 def _looked_up(
     empty: Trials, causes: Sequence[Cause], names: Sequence[FlavorName]
-) -> tuple[ClusterState, Waiting, ClusterQueueState, EligibleFlavors, list[Option]]:
+) -> tuple[ClusterState, PendingWorkload, ClusterQueueState, EligibleFlavors, list[Option]]:
     """Return the cluster without causes, and what the workload could take there of the flavors."""
     state = empty.without(causes)
     state.refresh()

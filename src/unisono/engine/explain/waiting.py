@@ -13,7 +13,7 @@ from unisono.engine.backfill.counted_gang import counted_gang
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation, WouldDelay
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 
 
 def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
@@ -49,7 +49,9 @@ def recorded_explanation(state: ClusterState, key: WorkloadKey) -> Explanation |
     return _explanation_with(state, waiting, blockers) if waiting is not None and blockers else None
 
 
-def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: int) -> Explanation:
+def _explain(
+    state: ClusterState, waiting: PendingWorkload, *, head: PendingWorkload, position: int
+) -> Explanation:
     """Name the blocker: of the workload, its LocalQueue, its ClusterQueue, or the queue's head."""
     blockers = _recorded_blockers(state, waiting)
     if blockers is None:
@@ -60,7 +62,7 @@ def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: 
     return _explanation_with(state, waiting, blockers)
 
 
-def _recorded_blockers(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
+def _recorded_blockers(state: ClusterState, waiting: PendingWorkload) -> tuple[Blocker, ...] | None:
     key = waiting.workload.key
     lq = state.local_queue(waiting.workload.queue)
     if (own := state.held.get(key)) is not None:
@@ -80,14 +82,14 @@ def _recorded_blockers(state: ClusterState, waiting: Waiting) -> tuple[Blocker, 
 
 
 def _explanation_with(
-    state: ClusterState, waiting: Waiting, blockers: tuple[Blocker, ...]
+    state: ClusterState, waiting: PendingWorkload, blockers: tuple[Blocker, ...]
 ) -> Explanation:
     local_queue = state.config.local_queues.get(waiting.workload.queue)
     queue = local_queue.queue if local_queue else None
     return Explanation(workload=waiting.workload.key, queue=queue, blockers=blockers)
 
 
-def _of_timeline(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
+def _of_timeline(state: ClusterState, waiting: PendingWorkload) -> tuple[Blocker, ...]:
     """Return why a workload waits, as far as a cycle has evaluated it or its group.
 
     A workload that would delay a reservation is not evaluated again when backfilled workloads have

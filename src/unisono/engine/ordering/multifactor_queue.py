@@ -23,7 +23,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.overriding import override
 from unisono.engine.ordering.factors import JobRecord, priorities
 from unisono.engine.ordering.multifactor import MultifactorPriority
-from unisono.engine.state.pending_queue import EquivalenceClass, PendingQueue, Waiting
+from unisono.engine.state.pending_queue import EquivalenceClass, PendingQueue, PendingWorkload
 
 # Association, QOS, partition, user without account, pod set shape, time limit: such workloads are
 # under the same limits and reach them together.
@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 _ROOM = 64
 
 
-def limit_class_of(waiting: Waiting, record: JobRecord) -> LimitClass:
+def limit_class_of(waiting: PendingWorkload, record: JobRecord) -> LimitClass:
     """Return the class of workloads under the same limits that a workload belongs to."""
     member = record.member
     return (
@@ -138,7 +138,7 @@ class MultifactorQueue(PendingQueue):
         self.multifactor = multifactor
         # Classes that reached a limit, and which.
         self.limit_blocked: dict[LimitClass, tuple[Blocker, ...]] = {}
-        self._rows: list[Waiting | None] = []
+        self._rows: list[PendingWorkload | None] = []
         self._free: list[int] = []
         self._columns = _Columns()
         self._classes: _Numbers[EquivalenceClass] = _Numbers()
@@ -153,7 +153,7 @@ class MultifactorQueue(PendingQueue):
     # --- adding and removing ----------------------------------------------------------------------
 
     @override
-    def push(self, waiting: Waiting) -> bool:
+    def push(self, waiting: PendingWorkload) -> bool:
         """Add a workload; say whether it may become the head, i.e. will be evaluated."""
         if not self._free:
             self._free = list(range(len(self._rows) + _ROOM - 1, len(self._rows) - 1, -1))
@@ -178,7 +178,7 @@ class MultifactorQueue(PendingQueue):
         self._forget_order()
         return bool(columns.active[number])
 
-    def _fill(self, number: int, waiting: Waiting) -> None:
+    def _fill(self, number: int, waiting: PendingWorkload) -> None:
         """Write what decides the priority of a workload into its row."""
         record, columns = self.multifactor.pending[waiting.workload.key], self._columns
         columns.fixed[number] = record.fixed
@@ -190,7 +190,7 @@ class MultifactorQueue(PendingQueue):
         columns.submitted[number] = waiting.workload.position_time
 
     @override
-    def drop(self, waiting: Waiting) -> None:
+    def drop(self, waiting: PendingWorkload) -> None:
         """Remove a workload."""
         row = _row(waiting)
         waiting.slot = None
@@ -249,19 +249,19 @@ class MultifactorQueue(PendingQueue):
     # --- order -----------------------------------------------------------------------------------
 
     @override
-    def head(self, preemptor: Waiting | None) -> Waiting | None:
+    def head(self, preemptor: PendingWorkload | None) -> PendingWorkload | None:
         """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
         if preemptor is not None and preemptor.slot is not None:
             return preemptor
         number = self._first(besides=None)
         return self._rows[number] if number is not None else None
 
-    def after(self, head: Waiting) -> Waiting | None:
+    def after(self, head: PendingWorkload) -> PendingWorkload | None:
         """Return the next to evaluate if the head were gone."""
         number = self._first(besides=_row(head).number)
         return self._rows[number] if number is not None else None
 
-    def key(self, waiting: Waiting) -> PriorityKey:
+    def key(self, waiting: PendingWorkload) -> PriorityKey:
         """Return what orders workloads of several queues."""
         return self._key(_row(waiting).number)
 
@@ -367,7 +367,7 @@ class MultifactorQueue(PendingQueue):
     # --- reading ---------------------------------------------------------------------------------
 
     @override
-    def in_order(self) -> list[Waiting]:
+    def in_order(self) -> list[PendingWorkload]:
         """Return all workloads, set aside or not, in priority order."""
         if len(self) <= 1:  # the only one, whatever its priority
             return [one for one in self._rows if one is not None]
@@ -380,16 +380,16 @@ class MultifactorQueue(PendingQueue):
         return found
 
     @override
-    def limit_blocked_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
+    def limit_blocked_heads(self) -> list[tuple[PendingWorkload, tuple[Blocker, ...]]]:
         """Return the first workload of every limit-blocked class and its blockers."""
-        found: dict[LimitClass, Waiting] = {}
+        found: dict[LimitClass, PendingWorkload] = {}
         for waiting in self.in_order():
             if _row(waiting).group in self.limit_blocked:
                 found.setdefault(_row(waiting).group, waiting)
         return [(waiting, self.limit_blocked[group]) for group, waiting in found.items()]
 
     @override
-    def blockers_of(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+    def blockers_of(self, waiting: PendingWorkload) -> tuple[Blocker, ...] | None:
         """Return why a workload is not evaluated for now; None if it is."""
         row = _row(waiting)
         return self.inadmissible.get(row.equivalence_class) or self.limit_blocked.get(row.group)
@@ -400,7 +400,7 @@ class MultifactorQueue(PendingQueue):
         return len(self._rows) - len(self._free)
 
 
-def _row(waiting: Waiting) -> Row:
+def _row(waiting: PendingWorkload) -> Row:
     row = waiting.slot
     assert isinstance(row, Row), f"{waiting.workload.key} is in no queue in priority order"
     return row

@@ -23,7 +23,7 @@ from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.features import Accruing, PriorityOrder
-from unisono.engine.state.pending_queue import PendingQueue, Waiting
+from unisono.engine.state.pending_queue import PendingQueue, PendingWorkload
 
 EVERYWHERE = ""  # the size of the whole cluster; a partition's is under its name
 
@@ -199,7 +199,7 @@ class MultifactorOrder(PriorityOrder):
 
     @override
     def block_by_limit(
-        self, cq: ClusterQueueState, waiting: Waiting, blockers: tuple[Blocker, ...]
+        self, cq: ClusterQueueState, waiting: PendingWorkload, blockers: tuple[Blocker, ...]
     ) -> None:
         """Set a class of workloads aside, filed under the limits that it has reached."""
         pending, row = cq.pending, waiting.slot

@@ -24,7 +24,7 @@ from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.nodes import OVERDUE_MS, NodeState, TerminatingPod
 from unisono.engine.state.occupancy import PlacedPods
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.reservations import ExcludedNodes
 from unisono.engine.state.transaction import Transaction
 
@@ -36,7 +36,7 @@ class NodeSearch:
     """Everything a search needs; the last refusal is kept for the explanation."""
 
     placement: ClusterPlacement
-    waiting: Waiting
+    waiting: PendingWorkload
     kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
     excluded: ExcludedNodes | None = None  # nodes that are reserved for others while it would run
     last_refusal: GangDoesNotFit | None = None

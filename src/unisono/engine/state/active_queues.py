@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
-from unisono.engine.state.pending_queue import EquivalenceClass, Waiting
+from unisono.engine.state.pending_queue import EquivalenceClass, PendingWorkload
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.wake_index import Sleeper
 
-HeadOf = Callable[[ClusterQueueState], Waiting | None]
+HeadOf = Callable[[ClusterQueueState], PendingWorkload | None]
 
 
 class ActiveQueues:

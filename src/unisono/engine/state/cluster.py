@@ -42,7 +42,7 @@ from unisono.engine.state.lifecycle import (
 )
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
-from unisono.engine.state.pending_queue import HeapQueue, Waiting, equivalence_class_of
+from unisono.engine.state.pending_queue import HeapQueue, PendingWorkload, equivalence_class_of
 from unisono.engine.state.purchases import Lenders
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
@@ -72,7 +72,7 @@ class ClusterState:
         self.config = Config(policy or Policy())
         self.cohort_trees = CohortTrees(self.config)
         self.queues = self.cohort_trees.queues  # all ClusterQueues
-        self.waiting: dict[WorkloadKey, Waiting] = {}
+        self.waiting: dict[WorkloadKey, PendingWorkload] = {}
         self.running: dict[WorkloadKey, Running] = {}
         self.local_queues: dict[LocalQueueKey, LocalQueueState] = {}
         self.held: dict[WorkloadKey, Blocker] = {}
@@ -202,7 +202,7 @@ class ClusterState:
             self.timeline.invalidate()
         alone = self.nodes.table.is_held_for(key)
         term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
-        waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
+        waiting = self.waiting[key] = PendingWorkload(workload, shape, alone=alone, term=term)
         lq = self.local_queue(waiting.queue)
         lq.waiting[key] = waiting
         plain = is_plain(workload)
@@ -236,7 +236,7 @@ class ClusterState:
             return found
         return self.arrays.join(workload) if workload.array else None
 
-    def enqueue(self, waiting: Waiting, cq: ClusterQueueState) -> None:
+    def enqueue(self, waiting: PendingWorkload, cq: ClusterQueueState) -> None:
         """Put a pending workload into a pending queue."""
         self.timeline.entered(waiting, cq)
         if cq.pending.push(waiting):
@@ -283,7 +283,7 @@ class ClusterState:
         if not lq.waiting:
             self._tidy(lq)
 
-    def dequeue(self, waiting: Waiting, cq: ClusterQueueState) -> None:
+    def dequeue(self, waiting: PendingWorkload, cq: ClusterQueueState) -> None:
         """Take a pending workload out of its pending queue."""
         self.timeline.left(waiting, cq)
         cq.pending.drop(waiting)
@@ -355,7 +355,7 @@ class ClusterState:
 
     def start(
         self,
-        waiting: Waiting,
+        waiting: PendingWorkload,
         admitted: AdmittedWorkload,
         cq: ClusterQueueState,
         charges: Charges,
@@ -454,7 +454,7 @@ class ClusterState:
                     self._reevaluate(self.waiting[key])
         self.active_queues.settle()
 
-    def _reevaluate(self, waiting: Waiting) -> None:
+    def _reevaluate(self, waiting: PendingWorkload) -> None:
         """Evaluate a pending workload again: an instant or an end that it waited for has come."""
         key = waiting.workload.key
         cq = self.local_queues[waiting.workload.queue].cq
@@ -505,7 +505,7 @@ class ClusterState:
 
     # --- look-ups for the cycle ------------------------------------------------------------------
 
-    def head_of(self, cq: ClusterQueueState) -> Waiting | None:
+    def head_of(self, cq: ClusterQueueState) -> PendingWorkload | None:
         """Return the workload that a queue would start next."""
         preemptor = cq.pending.preemptor
         return cq.pending.head(self.waiting.get(preemptor) if preemptor else None)

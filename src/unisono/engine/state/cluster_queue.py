@@ -9,7 +9,7 @@ from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, Workl
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import AdmittedWorkload
 from unisono.engine.state.occupancy import PlacedPods
-from unisono.engine.state.pending_queue import HeapQueue, PendingQueue, Waiting
+from unisono.engine.state.pending_queue import HeapQueue, PendingQueue, PendingWorkload
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.transaction import Charges
 from unisono.engine.state.wake_index import Wakes
@@ -88,5 +88,5 @@ class LocalQueueState:
     key: LocalQueueKey
     cq: ClusterQueueState | None = None  # None while closed
     blocker: Blocker | None = None
-    waiting: dict[WorkloadKey, Waiting] = field(default_factory=dict)
+    waiting: dict[WorkloadKey, PendingWorkload] = field(default_factory=dict)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Dependency, Result, Workload
 from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
-from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.run_history import pattern_of
 
 # Results that are kept, the newest; a dependency on an older one waits for a new job of that name.
@@ -37,7 +37,7 @@ class Dependencies(Feature):
     """Jobs that exist or are over, and the workloads that depend on them."""
 
     def __init__(
-        self, waiting: Mapping[WorkloadKey, Waiting], running: Mapping[WorkloadKey, Running]
+        self, waiting: Mapping[WorkloadKey, PendingWorkload], running: Mapping[WorkloadKey, Running]
     ) -> None:
         self._waiting, self._running = waiting, running  # all workloads, as the state has them
         self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job

@@ -17,7 +17,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import NodeChange
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
-from unisono.engine.state.pending_queue import PendingQueue, Waiting
+from unisono.engine.state.pending_queue import PendingQueue, PendingWorkload
 
 
 class Feature:
@@ -90,7 +90,7 @@ class PriorityOrder(Feature):
         return None
 
     def block_by_limit(
-        self, cq: ClusterQueueState, waiting: Waiting, blockers: tuple[Blocker, ...]
+        self, cq: ClusterQueueState, waiting: PendingWorkload, blockers: tuple[Blocker, ...]
     ) -> None:
         """Set a workload and all under the same limits aside until those limits allow more."""
         raise AssertionError("only a priority order has limits")

@@ -28,7 +28,7 @@ EquivalenceClass = tuple[int | str, ...]
 UsageOf = Callable[[LocalQueueKey], int]
 
 
-class Waiting:
+class PendingWorkload:
     """A pending workload: it holds no quota."""
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Waiting:
         self.equivalence_class: EquivalenceClass = (shape.number, self.priority, own)
 
 
-def equivalence_class_of(waiting: Waiting) -> EquivalenceClass:
+def equivalence_class_of(waiting: PendingWorkload) -> EquivalenceClass:
     """Return the equivalence class of a workload."""
     return waiting.equivalence_class
 
@@ -85,15 +85,15 @@ class PendingQueue(ABC):
         self.inadmissible: dict[EquivalenceClass, tuple[Blocker, ...]] = {}
 
     @abstractmethod
-    def push(self, waiting: Waiting) -> bool:
+    def push(self, waiting: PendingWorkload) -> bool:
         """Add a workload; say whether it may become the head, i.e. will be evaluated."""
 
     @abstractmethod
-    def drop(self, waiting: Waiting) -> None:
+    def drop(self, waiting: PendingWorkload) -> None:
         """Remove a workload."""
 
     @abstractmethod
-    def head(self, preemptor: Waiting | None) -> Waiting | None:
+    def head(self, preemptor: PendingWorkload | None) -> PendingWorkload | None:
         """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class PendingQueue(ABC):
         """Bring an inadmissible equivalence class back; False if it was not set aside."""
 
     @abstractmethod
-    def in_order(self) -> list[Waiting]:
+    def in_order(self) -> list[PendingWorkload]:
         """Return all workloads, inadmissible or not, in queue order."""
 
     @abstractmethod
@@ -117,19 +117,19 @@ class PendingQueue(ABC):
         if self.preemptor == key:
             self.preemptor = None
 
-    def inadmissible_heads(self) -> list[Waiting]:
+    def inadmissible_heads(self) -> list[PendingWorkload]:
         """Return the first workload of every inadmissible equivalence class, in queue order."""
-        found: dict[EquivalenceClass, Waiting] = {}
+        found: dict[EquivalenceClass, PendingWorkload] = {}
         for waiting in self.in_order():
             if waiting.equivalence_class in self.inadmissible:
                 found.setdefault(waiting.equivalence_class, waiting)
         return list(found.values())
 
-    def limit_blocked_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
+    def limit_blocked_heads(self) -> list[tuple[PendingWorkload, tuple[Blocker, ...]]]:
         """Return the first workload of every limit-blocked class and its blockers."""
         return []
 
-    def blockers_of(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+    def blockers_of(self, waiting: PendingWorkload) -> tuple[Blocker, ...] | None:
         """Return why a workload is not evaluated for now; None if it is."""
         return self.inadmissible.get(waiting.equivalence_class)
 
@@ -158,17 +158,17 @@ class Bucket:
         self.equivalence_class = equivalence_class
         self.priority = priority
         self.local_queue = local_queue
-        self._members: list[tuple[Instant, str, int, Waiting]] = []
+        self._members: list[tuple[Instant, str, int, PendingWorkload]] = []
         self.size = 0
         self.offered = 0  # the sequence of the member that is on the queue's heap for it
 
-    def push(self, waiting: Waiting, sequence: int) -> None:
+    def push(self, waiting: PendingWorkload, sequence: int) -> None:
         """Add a workload; `sequence` keeps comparisons away from the object itself."""
         heapq.heappush(self._members, (waiting.since, waiting.tie, sequence, waiting))
         waiting.slot = self
         self.size += 1
 
-    def drop(self, waiting: Waiting) -> None:
+    def drop(self, waiting: PendingWorkload) -> None:
         """Remove a workload from anywhere; its entry is discarded when it comes first."""
         waiting.slot = None
         self.size -= 1
@@ -176,14 +176,14 @@ class Bucket:
             self._members = [entry for entry in self._members if entry[3].slot is self]
             heapq.heapify(self._members)
 
-    def first(self) -> tuple[Instant, str, int, Waiting] | None:
+    def first(self) -> tuple[Instant, str, int, PendingWorkload] | None:
         """Return the first member's entry."""
         members = self._members
         while members and members[0][3].slot is not self:
             heapq.heappop(members)
         return members[0] if members else None
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[PendingWorkload]:
         """Yield members in no particular order."""
         return (entry[3] for entry in self._members if entry[3].slot is self)
 
@@ -210,7 +210,7 @@ class HeapQueue(PendingQueue):
         self._sequence = 0
 
     @override
-    def push(self, waiting: Waiting) -> bool:
+    def push(self, waiting: PendingWorkload) -> bool:
         """Add a workload; say whether its bucket is active, i.e. it will be evaluated."""
         equivalence_class = waiting.equivalence_class
         key = equivalence_class if self.usage_of is None else (*equivalence_class, waiting.queue)
@@ -232,7 +232,7 @@ class HeapQueue(PendingQueue):
         return True
 
     @override
-    def drop(self, waiting: Waiting) -> None:
+    def drop(self, waiting: PendingWorkload) -> None:
         """Remove a workload."""
         bucket = waiting.slot
         assert isinstance(bucket, Bucket), f"{waiting.workload.key} is in no bucket"
@@ -248,7 +248,7 @@ class HeapQueue(PendingQueue):
             self._changed[bucket] = None
 
     @override
-    def head(self, preemptor: Waiting | None) -> Waiting | None:
+    def head(self, preemptor: PendingWorkload | None) -> PendingWorkload | None:
         """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
         if preemptor is not None and preemptor.slot is not None:
             return preemptor
@@ -288,11 +288,11 @@ class HeapQueue(PendingQueue):
         return True
 
     @override
-    def in_order(self) -> list[Waiting]:
+    def in_order(self) -> list[PendingWorkload]:
         """Return all workloads, inadmissible or not, in queue order."""
         usage_of = self.usage_of
 
-        def place(waiting: Waiting) -> tuple[bool, int, PositionKey]:
+        def place(waiting: PendingWorkload) -> tuple[bool, int, PositionKey]:
             workload = waiting.workload
             usage = usage_of(workload.queue) if usage_of else 0
             return workload.key != self.preemptor, usage, workload.position_key
@@ -323,9 +323,9 @@ class HeapQueue(PendingQueue):
             self._heap, (-bucket.priority, first[0], first[1], first[2], self._sequence, bucket)
         )
 
-    def _fairest(self, usage_of: UsageOf) -> Waiting | None:
+    def _fairest(self, usage_of: UsageOf) -> PendingWorkload | None:
         """Return the head when the recent usage of LocalQueues comes before priority."""
-        best: tuple[tuple[int, int, Instant, str, int], Waiting] | None = None
+        best: tuple[tuple[int, int, Instant, str, int], PendingWorkload] | None = None
         for bucket in self._buckets.values():
             first = bucket.first()
             if bucket.equivalence_class in self.inadmissible or first is None:

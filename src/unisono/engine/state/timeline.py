@@ -20,7 +20,7 @@ from unisono.engine.model.plan import BackfillReservation
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState, Running
-from unisono.engine.state.pending_queue import EquivalenceClass, Waiting
+from unisono.engine.state.pending_queue import EquivalenceClass, PendingWorkload
 
 # Place in the order: (-priority, time, uid, number of entry); smaller goes first. The type has no
 # length, so that compiled code keeps the tuple that it is instead of taking it apart.
@@ -58,7 +58,7 @@ class Member:
 
     __slots__ = ("group", "limit", "place", "waiting")
 
-    def __init__(self, waiting: Waiting, group: Group, place: Place, limit: int) -> None:
+    def __init__(self, waiting: PendingWorkload, group: Group, place: Place, limit: int) -> None:
         self.waiting = waiting
         self.group = group
         self.place = place
@@ -182,7 +182,7 @@ class Timeline:
 
     # --- pending workloads -----------------------------------------------------------------------
 
-    def entered(self, waiting: Waiting, cq: ClusterQueueState) -> None:
+    def entered(self, waiting: PendingWorkload, cq: ClusterQueueState) -> None:
         """Take in a workload that became pending in a queue; in a closed one it is no candidate."""
         if self.rules is None or cq.blocker is not None:
             return
@@ -221,7 +221,7 @@ class Timeline:
             elif waiting.key not in self._entries:
                 self.entered(waiting, cq)
 
-    def _group_for(self, waiting: Waiting, cq: ClusterQueueState) -> Group:
+    def _group_for(self, waiting: PendingWorkload, cq: ClusterQueueState) -> Group:
         """Return the group of workloads like this one."""
         name = (cq.spec.name, waiting.equivalence_class)
         group = self._known.get(name)
@@ -232,7 +232,7 @@ class Timeline:
             group = self._known[name] = Group(cq)
         return group
 
-    def left(self, waiting: Waiting, cq: ClusterQueueState) -> None:
+    def left(self, waiting: PendingWorkload, cq: ClusterQueueState) -> None:
         """Forget a workload that is no longer pending."""
         member = self._entries.pop(waiting.key, None)
         if member is None:
@@ -276,7 +276,7 @@ class Timeline:
         """Say whether a workload that arrived is still pending."""
         return self._entries.get(member.waiting.key) is member
 
-    def record_wait(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
+    def record_wait(self, waiting: PendingWorkload, blockers: tuple[Blocker, ...]) -> None:
         """Record why a workload waits; its group waits for the same until told otherwise."""
         member = self._entries.get(waiting.key)
         if member is None:  # its queue is closed: that is why it waits
@@ -306,12 +306,12 @@ class Timeline:
             if key not in given and key not in told
         ]
 
-    def group_of(self, waiting: Waiting) -> Group | None:
+    def group_of(self, waiting: PendingWorkload) -> Group | None:
         """Return the group of a pending workload."""
         entry = self._entries.get(waiting.key)
         return entry.group if entry is not None else None
 
-    def why(self, waiting: Waiting) -> tuple[Blocker, ...]:
+    def why(self, waiting: PendingWorkload) -> tuple[Blocker, ...]:
         """Return why a workload waits, as far as a cycle has evaluated it or its group."""
         group = self.group_of(waiting)
         known = self._own(waiting.workload.key, group)
@@ -319,7 +319,7 @@ class Timeline:
             known = _without_date(group.blockers) if group is not None else ()
         return self.as_reserved_now(known, waiting)
 
-    def is_new(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> bool:
+    def is_new(self, waiting: PendingWorkload, group: Group, blockers: tuple[Blocker, ...]) -> bool:
         """Say whether a verdict has to be recorded: it is new for a workload, or for its group.
 
         `WouldDelay` is recorded for the whole group at once, since the others are not evaluated.
@@ -331,7 +331,7 @@ class Timeline:
             return known != blockers
         return not group.is_delaying or self.as_reserved_now(known, waiting) != blockers
 
-    def own(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+    def own(self, waiting: PendingWorkload) -> tuple[Blocker, ...] | None:
         """Return the verdict on a workload itself, unless its group has a newer one.
 
         `WouldDelay` is a group's verdict, except for the workload that has the reservation.
@@ -348,7 +348,7 @@ class Timeline:
         return known[1] if has_date else None
 
     def as_reserved_now(
-        self, blockers: tuple[Blocker, ...], waiting: Waiting
+        self, blockers: tuple[Blocker, ...], waiting: PendingWorkload
     ) -> tuple[Blocker, ...]:
         """Return `WouldDelay` with the reservation that is first now."""
         fact, first = blockers[0] if len(blockers) == 1 else None, self.dated
