@@ -344,7 +344,7 @@ class Decisions:
         answer = nominee.node_search.place(nominee.assignment)
         if isinstance(answer, GangDoesNotFit):
             return False
-        counts = placed_counts(answer, nominee.waiting.shape)
+        counts = placed_counts(answer, nominee.waiting.request)
         if counts != nominee.assignment.counts:  # an elastic set settles for what is left
             nominee.assignment = resized(nominee.assignment, nominee.eligible, counts)
         nominee.placements = answer

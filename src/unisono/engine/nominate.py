@@ -39,7 +39,7 @@ from unisono.engine.quota.assign import (
 from unisono.engine.quota.flavors import EligibleFlavors, eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, Running
-from unisono.engine.state.equivalence import Shape, shrunk
+from unisono.engine.state.gang_request import GangRequest, shrunk
 from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Transaction
@@ -139,7 +139,7 @@ def nominate(
     mark = transaction.mark()
     if replaced is not None:
         transaction.remove(replaced.charges)  # its pods stay where they are
-        allowed = flavors_kept(replaced.admitted.admission, waiting.shape)
+        allowed = flavors_kept(replaced.admitted.admission, waiting.request)
     nodes = None
     if state.nodes.has_nodes:
         kept = replaced.admitted.admission if replaced is not None else None
@@ -149,8 +149,8 @@ def nominate(
     victims = _victim_search(
         state, cq, workload, transaction, now, nodes=nodes, evicted=evicted, may_preempt=may_preempt
     )
-    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
-    best = _AssignmentSearch(cq, waiting.shape, eligible, victims, nodes, allowed).best()
+    eligible = eligible_flavors_of(cq, waiting.request, state.config)
+    best = _AssignmentSearch(cq, waiting.request, eligible, victims, nodes, allowed).best()
     if nodes is not None and nodes.come_later(best.assignment):
         nodes = None  # then it gets quota, and no place yet
     if not best.works:
@@ -297,8 +297,8 @@ def affordable(
 ) -> Assignment:
     """Return what quota alone would give a workload, as things are on the transaction."""
     victims = _victim_search(state, cq, waiting.workload, transaction, now, may_preempt=False)
-    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
-    assignments = _AssignmentSearch(cq, waiting.shape, eligible, victims, None, None)
+    eligible = eligible_flavors_of(cq, waiting.request, state.config)
+    assignments = _AssignmentSearch(cq, waiting.request, eligible, victims, None, None)
     return assignments.best().assignment
 
 
@@ -325,7 +325,7 @@ class _AssignmentSearch:
     """Tries counts and flavors until both quota and nodes fit."""
 
     cq: ClusterQueueState
-    shape: Shape
+    request: GangRequest
     eligible: EligibleFlavors
     victims: VictimSearch
     nodes: _NodeOptions | None  # None: the cluster has none, and quota alone decides
@@ -333,8 +333,8 @@ class _AssignmentSearch:
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
-        full = self._attempt_count(self.shape.counts)
-        if full.works or not self.shape.shrinkable:
+        full = self._attempt_count(self.request.counts)
+        if full.works or not self.request.shrinkable:
             return full
         full.assignment.shortages = None  # a smaller count may fit long before the full one does
         found = self._largest(lambda one: one.works)
@@ -345,11 +345,11 @@ class _AssignmentSearch:
 
     def _largest(self, is_enough: Callable[[_Outcome], bool]) -> _Outcome | None:
         """Return what the largest count can get that is enough; smaller ones are if it is."""
-        low, high = 1, self.shape.most_steps
+        low, high = 1, self.request.most_steps
         found: _Outcome | None = None
         while low <= high:
             middle = (low + high) // 2
-            smaller = self._attempt_count(shrunk(self.shape, middle))
+            smaller = self._attempt_count(shrunk(self.request, middle))
             if is_enough(smaller):
                 found, high = smaller, middle - 1
             else:
@@ -360,7 +360,7 @@ class _AssignmentSearch:
         """Try a count; victims are preempted only for as many pods as then find a place."""
         found = self._attempt(counts)
         nodes = self.nodes
-        while found.targets and nodes is not None and self.shape.shrinkable:
+        while found.targets and nodes is not None and self.request.shrinkable:
             if found.buys or nodes.come_later(found.assignment):
                 break
             given = self._counts_without(found.targets, found.assignment, nodes.search)
@@ -380,7 +380,7 @@ class _AssignmentSearch:
         answer = node_search.place(assignment)
         transaction.rollback(mark)
         assert not isinstance(answer, GangDoesNotFit), "victims that do not suffice are not targets"
-        return placed_counts(answer, self.shape)
+        return placed_counts(answer, self.request)
 
     def _attempt(self, counts: tuple[int, ...]) -> _Outcome:
         """Assign flavors and, with nodes, find places; a flavor whose nodes are full gives way."""
@@ -451,7 +451,7 @@ class _AssignmentSearch:
 
     def _placed(self, assignment: Assignment, placements: tuple[PodSetPlacement, ...]) -> _Outcome:
         """Settle for as many pods as found a place (elastic sets may get fewer than requested)."""
-        counts = placed_counts(placements, self.shape)
+        counts = placed_counts(placements, self.request)
         if counts != assignment.counts:
             assignment = resized(assignment, self.eligible, counts)
         return _Outcome(assignment, placements=placements)
@@ -497,7 +497,7 @@ class _AssignmentSearch:
 
     def _assign(self, counts: tuple[int, ...], banned: frozenset[Banned]) -> Assignment:
         return assign(
-            self.shape,
+            self.request,
             self.eligible,
             counts,
             fungibility=self.cq.spec.fungibility,
@@ -523,8 +523,8 @@ def admission_of(nominee: Nominee) -> Admission:
 
 
 def _build(nominee: Nominee) -> Admission:
-    shape, assignment = nominee.waiting.shape, nominee.assignment
-    return build_admission(nominee.cq.spec.name, shape, assignment, nominee.placements)
+    request, assignment = nominee.waiting.request, nominee.assignment
+    return build_admission(nominee.cq.spec.name, request, assignment, nominee.placements)
 
 
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:
@@ -533,10 +533,13 @@ def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:
 
 
 def build_admission(
-    queue: QueueName, shape: Shape, assignment: Assignment, placements: tuple[PodSetPlacement, ...]
+    queue: QueueName,
+    request: GangRequest,
+    assignment: Assignment,
+    placements: tuple[PodSetPlacement, ...],
 ) -> Admission:
     """Return flavors and counts from quota, nodes from placement, for every pod set."""
-    taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
+    taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in request.pod_sets]
     for (index, resource), flavor in assignment.flavors.items():
         taken[index].append((resource, flavor))
     placed_of = {placed.demand: placed for placed in placements}
@@ -546,17 +549,17 @@ def build_admission(
             PodSetAssignment(
                 name=pod_set.name,
                 # Reclaimable pods stay in the count; they are only not charged (spec quota §15).
-                count=assignment.counts[index] + pod_set.count - shape.counts[index],
+                count=assignment.counts[index] + pod_set.count - request.counts[index],
                 flavors=tuple(sorted(taken[index])),
                 nodes=placed_of[pod_set.name].nodes if pod_set.name in placed_of else (),
                 devices=placed_of[pod_set.name].devices if pod_set.name in placed_of else (),
             )
-            for index, pod_set in enumerate(shape.pod_sets)
+            for index, pod_set in enumerate(request.pod_sets)
         ),
     )
 
 
-def placed_counts(placements: tuple[PodSetPlacement, ...], shape: Shape) -> tuple[int, ...]:
+def placed_counts(placements: tuple[PodSetPlacement, ...], request: GangRequest) -> tuple[int, ...]:
     """Return how many pods of each set found a place."""
     got = {placed.demand: placed.pods for placed in placements}
-    return tuple(got.get(pod_set.name, 0) for pod_set in shape.pod_sets)
+    return tuple(got.get(pod_set.name, 0) for pod_set in request.pod_sets)

@@ -24,7 +24,7 @@ from unisono.engine.provisioning.order import has_gpus
 from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Provisioner
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.equivalence import shrunk
+from unisono.engine.state.gang_request import shrunk
 from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.transaction import Transaction
 
@@ -81,7 +81,7 @@ class Purchases:
 
 
 def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:
-    counts = placed_counts(bought.placements, nominee.waiting.shape)
+    counts = placed_counts(bought.placements, nominee.waiting.request)
     if counts != assignment.counts:  # an elastic set begins with what it needs
         assignment = resized(assignment, nominee.eligible, counts)
     nominee.assignment = assignment
@@ -108,10 +108,10 @@ def _buy_more(
     if isinstance(found, Bought):
         return assignment, found
     best: tuple[Assignment, Bought] | None = None
-    low, high = 1, nominee.waiting.shape.most_steps
+    low, high = 1, nominee.waiting.request.most_steps
     while low <= high:
         middle = (low + high) // 2
-        counts = shrunk(nominee.waiting.shape, middle)
+        counts = shrunk(nominee.waiting.request, middle)
         fewer = resized(assignment, nominee.eligible, counts)
         some = _try(provisioner, nominee, fewer)
         if isinstance(some, Bought):

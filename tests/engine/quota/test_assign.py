@@ -18,7 +18,7 @@ from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import PodSet
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict, assign
 from unisono.engine.quota.flavors import eligible_flavors
-from unisono.engine.state.equivalence import Shapes, shrunk
+from unisono.engine.state.gang_request import GangRequests, shrunk
 from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 
@@ -48,13 +48,13 @@ def assigned(
     **options: Any,
 ) -> Assignment:
     """Assign flavors to pod sets in a queue whose node hangs in some tree."""
-    shape = Shapes().take(job("w", "q", pod_sets=pod_sets))
+    request = GangRequests().take(job("w", "q", pod_sets=pod_sets))
     flavors = {each.flavor: Flavor(name=each.flavor) for g in of.groups for each in g.flavors}
     eligible = eligible_flavors(pod_sets, of, node, flavors, ignore_undeclared=False)
     return assign(
-        shape,
+        request,
         eligible,
-        options.pop("counts", shape.counts),
+        options.pop("counts", request.counts),
         fungibility=of.fungibility,
         preemption=victims or Victims(),
         queue=QueueName("q"),
@@ -299,9 +299,9 @@ def test_counts_shrink_evenly() -> None:
         pods(10, {"cpu": 2}, "w", min_count=5),
         pods(6, {"cpu": 1}, "e", min_count=3),
     )
-    shape = Shapes().take(job("w", "q", pod_sets=sets))
-    assert shape.shrinkable == 8
-    assert [shrunk(shape, steps) for steps in (0, 4, 5, 8)] == [
+    request = GangRequests().take(job("w", "q", pod_sets=sets))
+    assert request.shrinkable == 8
+    assert [shrunk(request, steps) for steps in (0, 4, 5, 8)] == [
         (1, 10, 6),
         (1, 8, 5),
         (1, 7, 5),
@@ -313,5 +313,5 @@ def test_reclaimable_pods_are_not_asked_for_again() -> None:
     workload = job(
         "w", "q", pod_sets=(pods(4, {"gpu": 1}, min_count=2),), reclaimable=(("main", 1),)
     )
-    shape = Shapes().take(workload)
-    assert (shape.counts, shape.minimums, shape.shrinkable) == ((3,), (2,), 1)
+    request = GangRequests().take(workload)
+    assert (request.counts, request.minimums, request.shrinkable) == ((3,), (2,), 1)

@@ -1,4 +1,4 @@
-"""Menus: which flavors the pods of a shape could take, by labels, taints and affinity (§7)."""
+"""Eligible flavors: what the pods of a gang could take, by labels, taints and affinity (§7)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.support.quota_builders import job
 from unisono.engine.model.explanation import Deactivated
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.state.equivalence import Shapes
+from unisono.engine.state.gang_request import GangRequests
 from unisono.engine.state.pending_queue import (
     EquivalenceClass,
     HeapQueue,
@@ -22,14 +22,14 @@ from unisono.engine.state.pending_queue import (
 )
 
 WHY = (Deactivated(),)  # any fact will do
-SHAPES = Shapes()
+REQUESTS = GangRequests()
 
 
 def waiting(
     name: str, size: int = 1, *, priority: int = 0, at: int = 0, lq: str = "q"
 ) -> PendingWorkload:
     workload = job(name, lq, size, priority=priority, created_at=Instant(at))
-    return PendingWorkload(workload, SHAPES.take(workload))
+    return PendingWorkload(workload, REQUESTS.take(workload))
 
 
 def head(queue: HeapQueue, everybody: list[PendingWorkload] | None = None) -> str | None:
@@ -64,7 +64,7 @@ def test_priority_then_time_then_identity() -> None:
 
 
 def test_equals_become_inadmissible_and_active_together() -> None:
-    """Scenario 5: one verdict sets fifty aside; another shape is still examined."""
+    """Scenario 5: one verdict sets fifty aside; another request is still examined."""
     queue = HeapQueue()
     equals = [waiting(f"w{number:02}", 2, at=number) for number in range(50)]
     for each in equals:
@@ -93,7 +93,7 @@ def test_an_older_one_of_an_inadmissible_class_is_evaluated() -> None:
 def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
     plain, other = waiting("plain"), waiting("marked")
     workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
-    marked = PendingWorkload(workload, other.shape)
+    marked = PendingWorkload(workload, other.request)
     assert equivalence_class_of(plain) != equivalence_class_of(marked)
     queue = HeapQueue()
     for each in (plain, marked):

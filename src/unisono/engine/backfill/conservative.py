@@ -41,7 +41,8 @@ from unisono.engine.state.transaction import Booked, Starting
 MOST_TRIED = 32
 
 
-# Equal bounds hold for a queue's workloads of one shape and relation to advance reservations.
+# Equal bounds hold for a queue's workloads with one gang request and relation to advance
+# reservations.
 _BoundsKey = tuple[ClusterQueueState, int, str]
 
 
@@ -260,7 +261,7 @@ class ConservativeTable(ReservationTable):
             self._look_ahead()
         intervals, capacity = self._intervals, self._capacity
         assert intervals is not None and capacity is not None, "there are intervals by now"
-        kind = (group.cq, waiting.shape.number, waiting.term)
+        kind = (group.cq, waiting.request.number, waiting.term)
         bounds = self._bounds.get(kind)
         if bounds is None:
             bounds = self._bounds[kind] = Bounds()
@@ -272,7 +273,7 @@ class ConservativeTable(ReservationTable):
             starts = capacity.starts(counted, limit_ms, first)
         else:
             assert isinstance(capacity, NodeCapacity), "where pods are counted all of them are"
-            wanted = waiting.shape.least_in_total if self._state.nodes.has_nodes else ()
+            wanted = waiting.request.least_in_total if self._state.nodes.has_nodes else ()
             starts = capacity.starts_by_total(wanted, limit_ms, first)
         order = NO_ROWS if counted is None else self._placement.in_order(counted.levels)
         for tried, low in enumerate(islice(starts, MOST_TRIED)):
@@ -374,7 +375,7 @@ class ConservativeTable(ReservationTable):
         answer = future_placement_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
-        admission = build_admission(cq.spec.name, waiting.shape, assignment, answer)
+        admission = build_admission(cq.spec.name, waiting.request, assignment, answer)
         return Starting(charges, self._with_rows(placed_pods_of(waiting.workload, admission)))
 
     def _book_reservation(
@@ -442,5 +443,5 @@ class Bounds:
 
 def _requests(waiting: PendingWorkload) -> Iterator[Amounts]:
     """Yield what each pod of a workload takes of a node."""
-    for pod_set in waiting.shape.pod_sets:
+    for pod_set in waiting.request.pod_sets:
         yield pod_set.requests if pod_set.node_requests is None else pod_set.node_requests

@@ -37,7 +37,7 @@ from unisono.engine.quota.flavors import eligible_flavors_of
 from unisono.engine.state.change_journal import Columns
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState
-from unisono.engine.state.equivalence import Shape
+from unisono.engine.state.gang_request import GangRequest
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.occupancy import PlacedPods
@@ -173,12 +173,12 @@ def counted_gang(state: ClusterState, group: Group, waiting: PendingWorkload) ->
     if group.stamp == stamp:
         return group.counted  # type: ignore[return-value]  # as this function left it
     by_class = _counted_gangs_of(group.cq).by_class
-    memo = by_class.get(waiting.shape.number)
+    memo = by_class.get(waiting.request.number)
     if memo is None or memo.stamp != stamp or waiting.alone:
         memo = _Memo(stamp, _count(state, group, waiting, stamp))
         if len(by_class) >= GANGS_KEPT:
             by_class.clear()
-        by_class[waiting.shape.number] = memo
+        by_class[waiting.request.number] = memo
     group.stamp, group.counted = stamp, memo.counted
     return memo.counted
 
@@ -192,11 +192,11 @@ def stamp_of(state: ClusterState) -> int:
 def _count(
     state: ClusterState, group: Group, waiting: PendingWorkload, stamp: int
 ) -> CountedGang | None:
-    cq, shape, workload = group.cq, waiting.shape, waiting.workload
+    cq, request, workload = group.cq, waiting.request, waiting.workload
     nodes, table = state.nodes, state.nodes.table
-    if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not nodes.has_nodes:
+    if len(request.pod_sets) != 1 or request.counts != request.minimums or not nodes.has_nodes:
         return None
-    pod_set = shape.pod_sets[0]
+    pod_set = request.pod_sets[0]
     if (
         pod_set.topology is not None
         or pod_set.host_ports
@@ -216,14 +216,14 @@ def _count(
     by_pod_set = _counted_gangs_of(cq).by_pod_set
     memo = by_pod_set.get(one_pod)
     if memo is None or memo.stamp != stamp:
-        memo = _Memo(stamp, _count_one(state, cq, shape))
+        memo = _Memo(stamp, _count_one(state, cq, request))
         if len(by_pod_set) >= GANGS_KEPT:
             by_pod_set.clear()
         by_pod_set[one_pod] = memo
     found = memo.counted
     if found is None:
         return None
-    pods = shape.counts[0]
+    pods = request.counts[0]
     cells = tuple((cell, amount * pods) for cell, amount in found.cells if amount * pods)
     if any(amount > potential(cell) for cell, amount in cells):
         return None  # it never fits; a nomination explains that
@@ -244,10 +244,12 @@ def _count(
     )
 
 
-def _count_one(state: ClusterState, cq: ClusterQueueState, shape: Shape) -> CountedGang | None:
+def _count_one(
+    state: ClusterState, cq: ClusterQueueState, request: GangRequest
+) -> CountedGang | None:
     """Return what one pod needs of an equivalence class that has one pod set."""
-    table, placement, pod_set = state.nodes.table, placement_of(state), shape.pod_sets[0]
-    eligible = eligible_flavors_of(cq, shape, state.config)
+    table, placement, pod_set = state.nodes.table, placement_of(state), request.pod_sets[0]
+    eligible = eligible_flavors_of(cq, request, state.config)
     if eligible.refusals or any(len(choice.options) != 1 for choice in eligible.choices):
         return None
     options = [choice.options[0] for choice in eligible.choices]

@@ -385,7 +385,7 @@ class EasyTable(ReservationTable):
         """Say whether there is enough of everything on all nodes together."""
         if not self._state.nodes.has_nodes:
             return True
-        return self._state.nodes.table.has_in_total(waiting.shape.least_in_total)
+        return self._state.nodes.table.has_in_total(waiting.request.least_in_total)
 
     def _shadow_of(
         self, nominee: Nominee, start: Instant, end: Instant, ended: list[Booked]

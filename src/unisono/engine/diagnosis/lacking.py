@@ -147,7 +147,7 @@ def _proposals(empty: Trials, given: Sequence[Cause]) -> Iterator[list[Cause]]:
     cq = state.local_queue(waiting.workload.queue).cq if waiting is not None else None
     if waiting is None or cq is None:
         return
-    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
+    eligible = eligible_flavors_of(cq, waiting.request, state.config)
     for ways in itertools.islice(_ways(eligible), _MOST_WAYS):
         flavors = [option.flavor for option in ways]
         yield from _with_flavors(empty, given, flavors)
@@ -199,7 +199,7 @@ def _looked_up(
     waiting = state.waiting[empty.key]
     cq = state.local_queue(waiting.workload.queue).cq
     assert cq is not None, "its flavors were found there"
-    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
+    eligible = eligible_flavors_of(cq, waiting.request, state.config)
     ways = [
         next(option for option in choice.options if option.flavor == name)
         for choice, name in zip(eligible.choices, names, strict=True)

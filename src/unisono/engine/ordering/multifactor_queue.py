@@ -25,7 +25,7 @@ from unisono.engine.ordering.factors import JobRecord, priorities
 from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.state.pending_queue import EquivalenceClass, PendingQueue, PendingWorkload
 
-# Association, QOS, partition, user without account, pod set shape, time limit: such workloads are
+# Association, QOS, partition, user without account, gang request, time limit: such workloads are
 # under the same limits and reach them together.
 LimitClass = tuple[int, str, str, str, int, int | None]
 # Tier, priority, submission, job id, array task, uid: the smaller goes first.
@@ -45,7 +45,7 @@ def limit_class_of(waiting: PendingWorkload, record: JobRecord) -> LimitClass:
         member.qos.name if member.qos is not None else "",
         member.partition.name if member.partition is not None else "",
         member.user,
-        waiting.shape.number,
+        waiting.request.number,
         record.time_limit_ms,
     )
 

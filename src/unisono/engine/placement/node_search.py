@@ -50,9 +50,9 @@ class NodeSearch:
 
     def gang(self, assignment: Assignment) -> Gang:
         """Return what an assignment has to find nodes for."""
-        shape = self.waiting.shape
+        request = self.waiting.request
         counts = assignment.counts
-        least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
+        least = tuple(min(count, low) for count, low in zip(counts, request.minimums, strict=True))
         return self.placement.gang_of(
             self.waiting.workload, least, counts, assignment.flavors, self.excluded
         )

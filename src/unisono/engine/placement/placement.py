@@ -209,7 +209,7 @@ class Answers:
 # Pod sets with GPUs that ask for no topology share a domain: they will talk to each other.
 TOGETHER = "unisono.dev/together"
 
-# Shapes with counts and flavors whose demands are kept; few are in use at a time.
+# Gang requests with counts and flavors whose demands are kept; few are in use at a time.
 DEMANDS_KEPT = 1024
 _Demands = tuple[tuple[Demand, ...], tuple[Demand, ...]]  # as they are, and anonymised
 

@@ -19,7 +19,7 @@ from unisono.engine.model.queue import FlavorFungibility
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.model.workload import Admission
 from unisono.engine.quota.flavors import Choice, EligibleFlavors, Option
-from unisono.engine.state.equivalence import Shape
+from unisono.engine.state.gang_request import GangRequest
 from unisono.engine.state.quota_tree import (
     Cell,
     available,
@@ -95,7 +95,7 @@ Allowed = Mapping[tuple[int, ResourceName], FlavorName]
 
 
 def assign(
-    shape: Shape,
+    request: GangRequest,
     eligible: EligibleFlavors,
     counts: tuple[int, ...],
     *,
@@ -115,7 +115,7 @@ def assign(
         if banned:
             options = tuple(o for o in choice.options if (number, o.flavor) not in banned)
             choice = Choice(choice.pod_sets, choice.resources, options)
-        best, refused = _choose(shape, choice, result, fungibility, preemption, queue, allowed)
+        best, refused = _choose(request, choice, result, fungibility, preemption, queue, allowed)
         if best is None:
             result.verdict = Verdict.NO_FIT
             failures.append(_milder_first(refused))
@@ -179,7 +179,7 @@ class _Tried:
 
 
 def _choose(
-    shape: Shape,
+    request: GangRequest,
     choice: Choice,
     result: Assignment,
     rules: FlavorFungibility,
@@ -191,7 +191,7 @@ def _choose(
     best: _Tried | None = None
     refused: list[_Tried] = []
     for option in choice.options:
-        tried = _try(shape, choice, option, result, preemption, queue, allowed)
+        tried = _try(request, choice, option, result, preemption, queue, allowed)
         if tried.verdict is Verdict.NO_FIT:
             refused.append(tried)
             continue
@@ -220,7 +220,7 @@ def _rank(tried: _Tried, rules: FlavorFungibility) -> tuple[bool, int, int]:
 
 
 def _try(
-    shape: Shape,
+    request: GangRequest,
     choice: Choice,
     option: Option,
     result: Assignment,
@@ -234,7 +234,7 @@ def _try(
     mismatch = option.mismatch
     if mismatch is None and allowed is not None:
         if any(allowed.get(place) != option.flavor for place in choice.resources):
-            name = shape.pod_sets[choice.pod_sets[0]].name
+            name = request.pod_sets[choice.pod_sets[0]].name
             mismatch = FlavorMismatch(pod_set=name, flavor=option.flavor, why="not-allowed")
             result.shortages = None  # the slice that ties it to its flavors may end first
     if mismatch is not None:
@@ -255,7 +255,7 @@ def _try(
             if borrows_with(cell, total):
                 tried.level = max(tried.level, borrow_level(cell, total)[0])
             continue
-        pod_set = shape.pod_sets[owner[cell]].name
+        pod_set = request.pod_sets[owner[cell]].name
         _short(tried, cell, total, max(0, room), preemption, queue, pod_set, result)
     return tried
 
@@ -346,11 +346,11 @@ def next_ban(
     return None
 
 
-def flavors_kept(admission: Admission, shape: Shape) -> Allowed:
+def flavors_kept(admission: Admission, request: GangRequest) -> Allowed:
     """Return the flavors an elastic slice must stay on."""
     by_name = {assigned.name: dict(assigned.flavors) for assigned in admission.pod_sets}
     return {
         (index, resource): flavor
-        for index, pod_set in enumerate(shape.pod_sets)
+        for index, pod_set in enumerate(request.pod_sets)
         for resource, flavor in by_name.get(pod_set.name, {}).items()
     }

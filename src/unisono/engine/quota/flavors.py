@@ -1,7 +1,7 @@
-"""Which flavors the pods of a shape could take in a queue: labels and taints, not numbers.
+"""Which flavors the pods of a gang could take in a queue: labels and taints, not numbers.
 
-The answer depends on configuration only, so it is worked out once per queue and shape
-and reused for every attempt of every workload of that shape. Spec quota §2 (pools, unmetered
+The answer depends on configuration only, so it is worked out once per queue and gang request
+and reused for every attempt of every workload of that request. Spec quota §2 (pools, unmetered
 resources), §3 (the `pods` resource) and §7 (which flavors match).
 """
 
@@ -18,7 +18,7 @@ from unisono.engine.model.selection import AffinityTerm, label_map, meets, toler
 from unisono.engine.model.workload import Admission, PodSet
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.config import Config
-from unisono.engine.state.equivalence import Shape
+from unisono.engine.state.gang_request import GangRequest
 from unisono.engine.state.quota_tree import Cell, Node
 
 # A queue sees few equivalence classes at a time; finding flavors again is cheap, a leak is not.
@@ -48,7 +48,7 @@ class Choice:
 
 @dataclass(slots=True, frozen=True)
 class EligibleFlavors:
-    """All choices a shape has to make in a queue, in order."""
+    """All choices a gang request has to make in a queue, in order."""
 
     choices: tuple[Choice, ...]
     refusals: tuple[Blocker, ...]  # resources that no group covers: nothing can be chosen
@@ -56,17 +56,19 @@ class EligibleFlavors:
     written: dict[object, Admission] = field(default_factory=dict)
 
 
-def eligible_flavors_of(cq: ClusterQueueState, shape: Shape, config: Config) -> EligibleFlavors:
+def eligible_flavors_of(
+    cq: ClusterQueueState, request: GangRequest, config: Config
+) -> EligibleFlavors:
     """Return the flavors that are eligible for an equivalence class, worked out on first use."""
     known = cq.derived.get(EligibleFlavors)
     if not isinstance(known, dict):  # not there yet
         known = cq.derived[EligibleFlavors] = {}
-    eligible: EligibleFlavors | None = known.get(shape.number)
+    eligible: EligibleFlavors | None = known.get(request.number)
     if eligible is None:
         if len(known) >= ELIGIBLE_KEPT:
             known.clear()
-        eligible = known[shape.number] = eligible_flavors(
-            shape.pod_sets,
+        eligible = known[request.number] = eligible_flavors(
+            request.pod_sets,
             cq.spec,
             cq.node,
             config.flavors,
@@ -83,7 +85,7 @@ def eligible_flavors(
     *,
     ignore_undeclared: bool,
 ) -> EligibleFlavors:
-    """Work out the choices of a shape in a queue."""
+    """Work out the choices of a gang request in a queue."""
     group_of = {resource: group for group in queue.groups for resource in group.covered}
     listed = [flavors.get(quota.flavor) for group in queue.groups for quota in group.flavors]
     only_topology = all(flavor is not None and flavor.topology for flavor in listed)

@@ -107,7 +107,7 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
         [(node.cell(flavor_resource), amount) for flavor_resource, amount in admit.charges]
     )
     state.start(waiting, admitted, cq, charges, fits=not admit.lent_by)
-    if state.shapes.sociable:  # pod affinity or topology spread may be satisfied now
+    if state.gang_requests.sociable:  # pod affinity or topology spread may be satisfied now
         state.active_queues.nodes_changed()
     if purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, purchase)

@@ -31,8 +31,8 @@ from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueStat
 from unisono.engine.state.cohort_trees import CohortTrees, charges_of, recharge
 from unisono.engine.state.config import Config
 from unisono.engine.state.dependencies import Arrays, Dependencies
-from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.features import PriorityOrder, hearing
+from unisono.engine.state.gang_request import GangRequests
 from unisono.engine.state.lifecycle import (
     EvictionTriggers,
     as_candidate,
@@ -84,7 +84,7 @@ class ClusterState:
         self.nodes = NodeState(self.config, self.timers)
         self.reserved = ReservationBook(self.config, self.timers)
         self.reserved.remind(now)
-        self.shapes = Shapes()
+        self.gang_requests = GangRequests()
         self.local_queues_of: dict[QueueName, dict[LocalQueueKey, None]] = {}
         self.stale_local_queues: dict[LocalQueueKey, None] = {}
         self.everything_stale = False
@@ -190,19 +190,19 @@ class ClusterState:
             if known.workload == workload:
                 return
             self._remove_pending(key)
-        shape = self.shapes.take_again(workload)
-        if shape is None:
-            if self.shapes.hear_of(workload):
+        request = self.gang_requests.take_again(workload)
+        if request is None:
+            if self.gang_requests.hear_of(workload):
                 self.requeue_all()
-            shape = self.shapes.take(workload)
-            if shape.pod_sets is not workload.pod_sets and shape.pod_sets == workload.pod_sets:
+            request = self.gang_requests.take(workload)
+            if request.pod_sets is not workload.pod_sets and request.pod_sets == workload.pod_sets:
                 # Equal pod sets are kept once.
-                workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
-        if shape.shares and self.nodes.open_devices(shape.shares):
+                workload = msgspec.structs.replace(workload, pod_sets=request.pod_sets)
+        if request.shares and self.nodes.open_devices(request.shares):
             self.timeline.invalidate()
         alone = self.nodes.table.is_held_for(key)
         term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
-        waiting = self.waiting[key] = PendingWorkload(workload, shape, alone=alone, term=term)
+        waiting = self.waiting[key] = PendingWorkload(workload, request, alone=alone, term=term)
         lq = self.local_queue(waiting.queue)
         lq.waiting[key] = waiting
         plain = is_plain(workload)
@@ -279,7 +279,7 @@ class ClusterState:
         for feature in self._hear_left:
             if feature.is_on:
                 feature.left(waiting.workload)
-        self.shapes.give_back(waiting.shape)
+        self.gang_requests.give_back(waiting.request)
         if not lq.waiting:
             self._tidy(lq)
 
@@ -300,7 +300,7 @@ class ClusterState:
     def _take_running(self, admitted: AdmittedWorkload) -> None:
         """Take in a workload that holds quota, or what changed about it."""
         key = admitted.workload.key
-        if self.shapes.hear_of(admitted.workload):
+        if self.gang_requests.hear_of(admitted.workload):
             self.requeue_all()
         self._remove_pending(key)
         known = self.running.get(key)
@@ -542,7 +542,7 @@ def _take_in(state: ClusterState, change: changes.Rarer) -> None:
 def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
     state.nodes.apply(change)
     state.priority_order.node_changed(change)
-    if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
+    if isinstance(change, changes.PodOnNode) and state.gang_requests.hear(change.pod.anti_affinity):
         state.requeue_all()
     state.timeline.invalidate()
     state.active_queues.nodes_changed()

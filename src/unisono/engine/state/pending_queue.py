@@ -19,9 +19,9 @@ from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import PositionKey, Workload
-from unisono.engine.state.equivalence import Shape
+from unisono.engine.state.gang_request import GangRequest
 
-# Pod set shape, priority, and relation to maintenance reservations; or the
+# Gang request, priority, and relation to maintenance reservations; or the
 # uid of a workload with a history of its own (a back-off before it may preempt). The type has no
 # length, so that compiled code keeps the tuple as it is: it is looked up in many places.
 EquivalenceClass = tuple[int | str, ...]
@@ -38,7 +38,7 @@ class PendingWorkload:
         "key",
         "priority",
         "queue",
-        "shape",
+        "request",
         "since",
         "slot",
         "term",
@@ -47,14 +47,14 @@ class PendingWorkload:
     )
 
     def __init__(
-        self, workload: Workload, shape: Shape, *, alone: bool = False, term: str = ""
+        self, workload: Workload, request: GangRequest, *, alone: bool = False, term: str = ""
     ) -> None:
         self.workload = workload
         self.key = workload.key
         self.queue = workload.queue
         self.priority = workload.priority
         self.is_plain = False  # nothing about the workload itself holds it back or ends it
-        self.shape = shape
+        self.request = request
         self.alone = alone  # in an equivalence class of its own
         self.term = term  # its relation to maintenance reservations; empty without any
         # What orders it among equals, ...
@@ -65,7 +65,7 @@ class PendingWorkload:
         # because it, or its LocalQueue, is held back.
         self.slot: object | None = None
         own = workload.uid if alone or workload.may_preempt_at is not None else term
-        self.equivalence_class: EquivalenceClass = (shape.number, self.priority, own)
+        self.equivalence_class: EquivalenceClass = (request.number, self.priority, own)
 
 
 def equivalence_class_of(waiting: PendingWorkload) -> EquivalenceClass:

@@ -23,7 +23,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.equivalence import UNUSED_KEPT, Shapes
+from unisono.engine.state.gang_request import UNUSED_KEPT, GangRequests
 
 
 def _named(name: str, app: str = "x", gpus: int = 1, **options: Any) -> Workload:
@@ -56,53 +56,53 @@ def _starts(state: ClusterState) -> set[str]:
 
 
 def test_the_very_same_pod_sets_are_known_again() -> None:
-    shapes, same = Shapes(), (pods(2, {"gpu": 1}),)
+    requests, same = GangRequests(), (pods(2, {"gpu": 1}),)
     first, second = (job(name, "q", pod_sets=same) for name in "ab")
-    assert shapes.take_again(first) is None
-    shape = shapes.take(first)
-    assert shapes.take_again(second) is shape
-    assert shape.users == 2
+    assert requests.take_again(first) is None
+    request = requests.take(first)
+    assert requests.take_again(second) is request
+    assert request.users == 2
     equal = job("c", "q", pod_sets=(pods(2, {"gpu": 1}),))
-    assert shapes.take_again(equal) is None
-    assert shapes.take(equal) is shape
+    assert requests.take_again(equal) is None
+    assert requests.take(equal) is request
     for other in ({"reclaimable": (("main", 1),)}, {"min_total": 1}, {"replaces": first.key}):
-        assert shapes.take_again(job("d", "q", pod_sets=same, **other)) is None
-        assert shapes.take(job("d", "q", pod_sets=same, **other)) is not shape
-    shapes.hear((_rule("app", "x"),))  # now it may count whose they are
-    assert shapes.take_again(second) is None
+        assert requests.take_again(job("d", "q", pod_sets=same, **other)) is None
+        assert requests.take(job("d", "q", pod_sets=same, **other)) is not request
+    requests.hear((_rule("app", "x"),))  # now it may count whose they are
+    assert requests.take_again(second) is None
 
 
 def test_pod_sets_that_nobody_used_for_long_are_forgotten() -> None:
-    shapes, same = Shapes(), (pods(2, {"gpu": 1}),)
-    shapes.give_back(shapes.take(job("a", "q", pod_sets=same)))
+    requests, same = GangRequests(), (pods(2, {"gpu": 1}),)
+    requests.give_back(requests.take(job("a", "q", pod_sets=same)))
     for gpus in range(3, 4 + UNUSED_KEPT):
-        shapes.give_back(shapes.take(job("b", "q", gpus)))
-    assert shapes.take_again(job("a", "q", pod_sets=same)) is None
+        requests.give_back(requests.take(job("b", "q", gpus)))
+    assert requests.take_again(job("a", "q", pod_sets=same)) is None
 
 
 def test_labels_are_read_before_pod_sets_are_known_again() -> None:
-    shapes, labelled = Shapes(), _named("a")
-    shapes.take(labelled)
-    assert shapes.take_again(labelled) is None
+    requests, labelled = GangRequests(), _named("a")
+    requests.take(labelled)
+    assert requests.take_again(labelled) is None
 
 
 def test_jobs_that_differ_only_in_their_names_are_alike() -> None:
-    shapes = Shapes()
-    assert shapes.take(_named("a")) is shapes.take(_named("b"))
+    requests = GangRequests()
+    assert requests.take(_named("a")) is requests.take(_named("b"))
 
 
 def test_labels_by_which_somebody_keeps_others_away_count() -> None:
-    shapes = Shapes()
-    assert shapes.hear((_rule("app", "x"),))
-    assert not shapes.hear((_rule("app", "y"),))
-    assert shapes.take(_named("a")) is shapes.take(_named("b"))
-    assert shapes.take(_named("a", "x")) is not shapes.take(_named("b", "y"))
+    requests = GangRequests()
+    assert requests.hear((_rule("app", "x"),))
+    assert not requests.hear((_rule("app", "y"),))
+    assert requests.take(_named("a")) is requests.take(_named("b"))
+    assert requests.take(_named("a", "x")) is not requests.take(_named("b", "y"))
 
 
 def test_pods_with_rules_of_their_own_count_with_all_their_labels() -> None:
-    shapes = Shapes()
+    requests = GangRequests()
     one, other = (_named(name, anti_affinity=(_rule("app", "x"),)) for name in ("a", "b"))
-    assert shapes.take(one) is not shapes.take(other)
+    assert requests.take(one) is not requests.take(other)
 
 
 def test_who_is_kept_away_does_not_stand_for_others() -> None:

@@ -1,8 +1,8 @@
-"""Shapes: workloads that ask for the same thing share one object, eligible flavors and a verdict.
+"""Gang requests: workloads that ask for the same share one object, eligible flavors and a verdict.
 
-The shape holds every property that a decision depends on; names, identities and labels that no rule
-reads stay out. Every Job's pods carry its name as a label: counting that would give as many
-shapes as jobs. Only pods that keep others away (required anti-affinity) make labels of others
+The request holds every property that a decision depends on; names, identities and labels that no
+rule reads stay out. Every Job's pods carry its name as a label: counting that would give as many
+requests as jobs. Only pods that keep others away (required anti-affinity) make labels of others
 count: those that their rules name, and the namespace. Pods with rules of their own count with all
 labels.
 """
@@ -16,12 +16,12 @@ from unisono.engine.model.node import PodRule
 from unisono.engine.model.resources import Amounts, is_share
 from unisono.engine.model.workload import PodSet, Workload
 
-_ShapeKey = tuple[
+_RequestKey = tuple[
     tuple[PodSet, ...], tuple[tuple[str, int], ...], WorkloadKey | None, int | None, str
 ]
 
 
-class Shape:
+class GangRequest:
     """Pod sets as they are asked for, with the counts that still have to run."""
 
     __slots__ = (
@@ -39,7 +39,7 @@ class Shape:
         "users",
     )
 
-    def __init__(self, number: int, key: _ShapeKey) -> None:
+    def __init__(self, number: int, key: _RequestKey) -> None:
         self.number = number
         self.key = key
         self.pod_sets, reclaimable, replaces, min_total, _ = key
@@ -71,11 +71,11 @@ class Shape:
         self.users = 0
 
 
-def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
+def shrunk(request: GangRequest, steps: int) -> tuple[int, ...]:
     """Return the counts after `steps` of all possible pods were taken off, spread evenly."""
     return tuple(
-        count - (count - least) * steps // shape.shrinkable
-        for count, least in zip(shape.counts, shape.minimums, strict=True)
+        count - (count - least) * steps // request.shrinkable
+        for count, least in zip(request.counts, request.minimums, strict=True)
     )
 
 
@@ -83,21 +83,21 @@ def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
 UNUSED_KEPT = 256
 
 
-class Shapes:
-    """Hands out one `Shape` for equal requests, for as long as it is used, and a while on."""
+class GangRequests:
+    """Hands out one `GangRequest` for equal requests, for as long as it is used, and a while on."""
 
     __slots__ = ("_by_key", "_has_rules", "_next", "_plain", "_read", "_unused", "sociable")
 
     def __init__(self) -> None:
-        self._by_key: dict[_ShapeKey, Shape] = {}
-        # By the identity of pod sets, of which the shape has the very same: those without labels or
+        self._by_key: dict[_RequestKey, GangRequest] = {}
+        # By the identity of the request's own pod sets: those without labels or
         # rules between pods, and with nothing else to ask.
-        self._plain: dict[int, Shape] = {}
+        self._plain: dict[int, GangRequest] = {}
         self._has_rules = False  # some pods have anti-affinity
         self._read: frozenset[str] = frozenset()  # the labels by which they tell them
-        self._unused: dict[Shape, None] = {}  # those longest out of use first
+        self._unused: dict[GangRequest, None] = {}  # those longest out of use first
         self._next = 0
-        self.sociable = 0  # how many shapes wait to which company matters
+        self.sociable = 0  # how many pending ones have rules about other pods
 
     def hear(self, rules: tuple[PodRule, ...]) -> bool:
         """Take in the labels that anti-affinity selects by; say whether more count now."""
@@ -115,27 +115,27 @@ class Shapes:
                 found |= self.hear(pod_set.anti_affinity)
         return found
 
-    def take_again(self, workload: Workload) -> Shape | None:
+    def take_again(self, workload: Workload) -> GangRequest | None:
         """Do as `take` if a workload with the very same pod sets came before; else None.
 
         Then nothing has to be heard of either: its pods have no anti-affinity.
         """
         pod_sets = workload.pod_sets
-        shape = self._plain.get(id(pod_sets))
+        request = self._plain.get(id(pod_sets))
         if (
-            shape is None
-            or shape.pod_sets is not pod_sets
+            request is None
+            or request.pod_sets is not pod_sets
             or self._has_rules
             or workload.reclaimable
             or workload.replaces is not None
             or workload.min_total is not None
         ):
             return None
-        self._use(shape)
-        return shape
+        self._use(request)
+        return request
 
-    def take(self, workload: Workload) -> Shape:
-        """Return the workload's shape and count one more user."""
+    def take(self, workload: Workload) -> GangRequest:
+        """Return the workload's request and count one more user."""
         pod_sets, has_rules = workload.pod_sets, self._has_rules
         for pod_set in pod_sets:
             if pod_set.affinity_to or pod_set.anti_affinity or pod_set.spread:
@@ -151,21 +151,21 @@ class Shapes:
             workload.min_total,
             namespace,
         )
-        shape = self._by_key.get(key)
-        if shape is None:
-            shape = self._by_key[key] = Shape(self._next, key)
+        request = self._by_key.get(key)
+        if request is None:
+            request = self._by_key[key] = GangRequest(self._next, key)
             self._next += 1
-            if not has_rules and shape.is_plain and not any(each.labels for each in pod_sets):
-                self._plain[id(pod_sets)] = shape
-        self._use(shape)
-        return shape
+            if not has_rules and request.is_plain and not any(each.labels for each in pod_sets):
+                self._plain[id(pod_sets)] = request
+        self._use(request)
+        return request
 
-    def _use(self, shape: Shape) -> None:
-        if shape.users == 0:
-            if shape in self._unused:
-                del self._unused[shape]
-            self.sociable += shape.sociable
-        shape.users += 1
+    def _use(self, request: GangRequest) -> None:
+        if request.users == 0:
+            if request in self._unused:
+                del self._unused[request]
+            self.sociable += request.sociable
+        request.users += 1
 
     def _stripped(self, pod_set: PodSet) -> PodSet:
         """Return a pod set without the labels that no rule reads."""
@@ -174,12 +174,12 @@ class Shapes:
         read = tuple([label for label in pod_set.labels if label[0] in self._read])
         return msgspec.structs.replace(pod_set, labels=read)
 
-    def give_back(self, shape: Shape) -> None:
-        """Count one user less; without any the shape is forgotten, sooner or later."""
-        shape.users -= 1
-        if shape.users == 0:
-            self.sociable -= shape.sociable
-            self._unused[shape] = None
+    def give_back(self, request: GangRequest) -> None:
+        """Count one user less; without any the request is forgotten, sooner or later."""
+        request.users -= 1
+        if request.users == 0:
+            self.sociable -= request.sociable
+            self._unused[request] = None
             if len(self._unused) > UNUSED_KEPT:
                 oldest = next(iter(self._unused))
                 del self._unused[oldest]
