@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.durability.crashes import Server
 from tests.durability.history import History
-from tests.faults.jobs import SORTS, Gang, Wish
+from tests.faults.jobs import JOB_KINDS, Gang, Wish
 from tests.faults.sweep import surroundings
 
 Json = dict[str, Any]
@@ -87,7 +87,7 @@ def wishes(count: int, chance: random.Random) -> list[Gang]:
             priority="",
             fails_once=False,
         )
-        found.append(SORTS[sort](wish))
+        found.append(JOB_KINDS[sort](wish))
     return found
 
 

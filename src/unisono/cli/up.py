@@ -9,14 +9,20 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 from unisono.runtime.instance import POD_UIDS, Instance, InstanceError, default_directory
 from unisono.runtime.policy_file import Chosen, chosen_policy, path_of
+
+if TYPE_CHECKING:
+    from unisono.apiserver.api import Api
+
+# What runs beside the cluster, in the same process, until that is told to stop.
+Beside: TypeAlias = "Callable[[Api], Coroutine[Any, Any, None]]"
 
 _FIRST_NODES = "2xg6e.48xlarge"
 _MOST_SPEED = 100_000
@@ -85,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument(
         "--speed",
-        type=_speed,
+        type=speed,
         default=1.0,
         metavar="X",
         help="simulated pods live so many times faster (default: 1)",
@@ -148,11 +154,12 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def _speed(text: str) -> float:
-    speed = float(text)
-    if not 0 < speed <= _MOST_SPEED:
+def speed(text: str) -> float:
+    """Read how many times faster simulated pods live."""
+    times = float(text)
+    if not 0 < times <= _MOST_SPEED:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {_MOST_SPEED}")
-    return speed
+    return times
 
 
 def _port(text: str) -> int:
@@ -189,8 +196,12 @@ def run(arguments: argparse.Namespace) -> int:
     return serve(arguments)
 
 
-def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = ()) -> int:
-    """Run until told to stop, with objects that are applied at the start."""
+def serve(
+    arguments: argparse.Namespace,
+    objects: tuple[dict[str, Any], ...] = (),
+    beside: Beside | None = None,
+) -> int:
+    """Run until told to stop, with objects that are applied at the start, and work beside it."""
     if arguments.listen not in ("127.0.0.1", "::1", "localhost") and arguments.users is None:
         message = f"{arguments.listen} can be reached by others; name them with --users FILE"
         raise InvalidManifest("--listen", message)
@@ -210,7 +221,7 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
         shape = "none" if arguments.nodes is None and arguments.pools else arguments.nodes
         if arguments.pools is not None:
             objects = (*pools_of_file(arguments.pools), *objects)
-        _serve(instance, arguments, _nodes(shape, is_first=is_first), policy, objects)
+        _serve(instance, arguments, _nodes(shape, is_first=is_first), policy, objects, beside)
     finally:
         os.close(lock)
     return 0
@@ -317,6 +328,7 @@ def _serve(
     nodes: Iterator[dict[str, Any]],
     policy: Chosen | None,
     objects: tuple[dict[str, Any], ...],
+    beside: Beside | None,
 ) -> None:
     import uvloop
 
@@ -324,7 +336,7 @@ def _serve(
     # milliseconds it would wait longer for its turn than for the disk.
     sys.setswitchinterval(_TURN_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_until_stopped(instance, arguments, nodes, policy, objects))
+        runner.run(_until_stopped(instance, arguments, nodes, policy, objects, beside))
 
 
 async def _until_stopped(
@@ -333,7 +345,9 @@ async def _until_stopped(
     nodes: Iterator[dict[str, Any]],
     policy: Chosen | None,
     objects: tuple[dict[str, Any], ...],
+    beside: Beside | None,
 ) -> None:
+    from unisono.kube.clock import guarded
     from unisono.runtime.embedded.server import Choices, answering
 
     stop = asyncio.Event()
@@ -372,7 +386,10 @@ async def _until_stopped(
             for name, address in pages.items():
                 print(f"{name:<10}  {address}")
             print("ready", flush=True)
-            await stop.wait()
+            if beside is None:
+                await stop.wait()
+            else:
+                await guarded(beside(there.api), stop.wait())
             print("stopping", file=sys.stderr)
     with contextlib.suppress(InstanceError):  # of a full disk; then the next start takes any port
         instance.remember(port=taken)

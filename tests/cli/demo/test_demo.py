@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from unisono.cli.demo import command as demo
 from unisono.cli.demo.command import LIVE, OFFLINE, TITLES, menu_text, parser, run
 from unisono.cli.demo.look import objects
+from unisono.cli.demo.look_users import FLAVORS, RECIPES, STUCK, TEAMS, Recipe, manifest
 
 
 @pytest.mark.slow
@@ -74,18 +78,36 @@ def test_without_a_terminal_the_tour_is_told_and_then_what_is_next(
     assert "demo look " in capsys.readouterr().out
 
 
-def test_the_busy_cluster_has_something_for_everybody() -> None:
+def test_the_busy_cluster_has_teams_prices_and_machines_to_buy() -> None:
     kinds = [one["kind"] for one in objects()]
-    assert kinds.count("ClusterQueue") == 2
-    assert kinds.count("Job") >= 8
+    assert kinds.count("ClusterQueue") == len(TEAMS) >= 3
+    assert kinds.count("ResourceFlavor") == len(FLAVORS)
     assert "NodePool" in kinds
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, *(recipe for _, recipe in STUCK)])
+def test_a_recipe_is_a_job_of_a_team(recipe: Recipe) -> None:
+    team = next(one for one in TEAMS if one.name in (recipe.teams or TEAMS[0].name))
+    made = manifest(team, team.users[0], recipe, 3, random.Random(1), 20.0)
+    assert made["metadata"]["namespace"] == team.name
+    assert made["metadata"]["annotations"]["unisono.dev/user"] == team.users[0]
+    # A limit that the job keeps: what runs longer would always be ended by it.
+    limit = int(made["metadata"]["annotations"]["unisono.dev/time-limit"].removesuffix("s"))
+    pod = made["spec"]["template"]["metadata"]["annotations"]
+    assert int(pod["unisono.dev/run-seconds"]) / 20.0 <= limit + 1
+    if recipe.flavor:
+        assert recipe.flavor in team.quota
 
 
 @pytest.mark.slow
 def test_the_busy_cluster_can_be_looked_at_until_it_is_told_to_end(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "unisono", "demo", "look"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+    command = [sys.executable, "-m", "unisono", "demo", "look", "--speed", "600"]
+    with (
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running,
+        contextlib.ExitStack() as at_the_end,
+    ):
+        at_the_end.callback(running.kill)  # if a check fails: it would go on for ever
         assert running.stdout is not None
         said = []
         for line in running.stdout:
@@ -102,7 +124,24 @@ def test_the_busy_cluster_can_be_looked_at_until_it_is_told_to_end(tmp_path: Pat
             text=True,
             check=True,
         ).stdout
+        seen = set[str]()
+        states = set[str]()
+        until = time.monotonic() + 60
+        while len(seen) < 120 and time.monotonic() < until:  # of twenty that there are at a time
+            listed = subprocess.run(
+                [sys.executable, "-m", "unisono", "workloads", "-A"],
+                env={**environment, "KUBECONFIG": there[1]},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            rows = [line.split() for line in listed.splitlines()[1:]]
+            seen |= {row[1] for row in rows}
+            states |= {row[5] for row in rows}
+            time.sleep(1)
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
-    assert "of 64 in use" in top
+    assert len(seen) >= 120, "arrivals go on"
+    assert {"running", "waiting", "finished"} <= states
+    assert " in use" in top
     assert not any(tmp_path.iterdir()), "nothing is left behind"

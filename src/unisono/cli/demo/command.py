@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from unisono.cli import up
+from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 
 # What can be told, in the order of the menu and of `all`.
@@ -45,6 +47,7 @@ examples:
   unisono demo gang
   unisono demo all             every story, one after the other
   unisono demo look            a busy cluster with its web page, until Ctrl-C
+  unisono demo look --speed 60
 """
 
 
@@ -65,13 +68,23 @@ def parser() -> argparse.ArgumentParser:
         metavar="STORY",
         help="one of the stories below, all, or look",
     )
+    made.add_argument(
+        "--speed",
+        type=up.speed,
+        default=None,
+        metavar="X",
+        help="of look: jobs live so many times faster (default: 20)",
+    )
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell the stories."""
     if arguments.story == LOOK:
-        return _look()
+        return _look(arguments.speed)
+    if arguments.speed is not None:
+        message = "is of look only; a story takes the time that it takes to read"
+        raise InvalidManifest("--speed", message)
     if arguments.story:
         _tell(tuple(TITLES) if arguments.story == "all" else (arguments.story,))
         return 0
@@ -194,7 +207,7 @@ def _first(trouble: BaseException) -> BaseException:
     return trouble
 
 
-def _look() -> int:
-    from unisono.cli.demo.look import look
+def _look(speed: float | None = None) -> int:
+    from unisono.cli.demo.look import DEFAULT_SPEED, look
 
-    return look()
+    return look(DEFAULT_SPEED if speed is None else speed)

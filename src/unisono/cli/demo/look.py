@@ -1,129 +1,152 @@
-"""A busy cluster to look around in: two teams in a cohort, running gangs and pending ones.
+"""A busy cluster to look around in: nodes of several types, four teams, and a week of history.
 
-It is `unisono up` in a folder of its own, with objects that are there from the start. The
-pending ones wait for different reasons, so that every part of the web page and of `unisono why` has
-something to show.
+It is `unisono up` in a folder of its own, with objects that are there from the start. Then people
+work on it (`look_users`): jobs are submitted, wait for different reasons, run and end; machines are
+bought and released; a GPU breaks and is repaired. So every part of the web page and of `unisono
+why` has something to show, an hour later as well.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from unisono.cli import up
-from unisono.cli.demo.stories import cloud, pool
+from unisono.cli.demo.look_users import FLAVORS, GPU, KUEUE, TEAMS, Team, people
+from unisono.cli.demo.stories import cloud
 from unisono.kube.form import Json
 
-_KUEUE = "kueue.x-k8s.io/v1beta2"
-_GPU = "nvidia.com/gpu"
-_NODES = "4x{gpu=8,cpu=96,memory=768Gi,rack=r1},4x{gpu=8,cpu=96,memory=768Gi,rack=r2}"
-_POLICY = """\
-apiVersion: unisono.dev/v1
-kind: Policy
-metadata: {name: unisono}
-backfill: {dates: 0}
-"""
+if TYPE_CHECKING:
+    from unisono.apiserver.api import Api
+    from unisono.sim.outcome import Outcome
+    from unisono.sim.trace import Trace
+
+DEFAULT_SPEED = 20.0
+_SHAPES = ("4xp5.48xlarge", "4xp4d.24xlarge", "4xg6.12xlarge")
+_BOUGHT = "g6e.48xlarge"
+_WEEK = "gpu:jobs=1200,gpus=80,teams=4,load=0.85,seed=5"
 
 
-def look() -> int:
-    """Run it until Ctrl-C."""
+def look(speed: float = DEFAULT_SPEED) -> int:
+    """Run it until Ctrl-C, with so many seconds of a job's life in one of ours."""
     with tempfile.TemporaryDirectory(prefix="unisono-look-") as folder:
-        policy = Path(folder) / "policy.yaml"
-        policy.write_text(_POLICY, encoding="utf-8")
-        words = ["--data-dir", f"{folder}/data", "--nodes", _NODES, "--policy", str(policy)]
+        data = Path(folder) / "data"
+        print("a week of history is simulated …", file=sys.stderr, flush=True)
+        write_history(data)
+        words = ["--data-dir", str(data), "--nodes", ",".join(_SHAPES), "--speed", str(speed)]
         arguments = up.parser().parse_args([*words, "--fast-commit"])
-        return up.serve(arguments, objects=tuple(objects()))
+        return up.serve(arguments, objects=tuple(objects()), beside=_people(speed))
+
+
+def _people(speed: float) -> Callable[[Api], Coroutine[Any, Any, None]]:
+    return lambda api: people(api, speed)
 
 
 def objects() -> list[Json]:
-    """Return two teams with queues in one cohort, and their jobs."""
-    made: list[Json] = [
-        {"apiVersion": _KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "gpu"}, "spec": {}},
-        _priority("urgent", 100),
-        cloud({"g6e.48xlarge": 1}),
-        pool(),
+    """Return the queues of the teams, their quotas, and where machines are bought."""
+    flavors = [
+        {
+            "apiVersion": KUEUE,
+            "kind": "ResourceFlavor",
+            "metadata": {"name": name},
+            "spec": {"nodeLabels": {label: value}},
+        }
+        for name, (label, value) in FLAVORS.items()
     ]
-    for team in ("vision", "language"):
-        made += _team(team, gpus=48)
-    made += [
-        _job("vision", "pretrain", pods=3, minutes=90),
-        _job("vision", "finetune", pods=2, minutes=40),
-        _job("language", "tokenizer", pods=1, gpus=2, minutes=15),
-        _job("language", "reward-model", pods=2, minutes=60, priority="urgent"),
-        _job("language", "llama-70b", pods=6, minutes=240),
-        _job("language", "eval", pods=1, gpus=4, minutes=5),
-        _job("vision", "after-pretrain", pods=2, minutes=20, depends="afterok:pretrain"),
-        _job("vision", "ablation", pods=1, minutes=30, hold="user"),
-        _job("vision", "too-wide", pods=7, minutes=60),
-    ]
+    made: list[Json] = [*flavors, _priority("urgent", 100), _priority("background", -10)]
+    made += [cloud({_BOUGHT: 2}), _pool()]
+    for team in TEAMS:
+        made += _queues(team)
     return made
 
 
-def _team(name: str, *, gpus: int) -> list[Json]:
-    quota = [{"name": _GPU, "nominalQuota": str(gpus)}]
-    groups = [{"coveredResources": [_GPU], "flavors": [{"name": "gpu", "resources": quota}]}]
+def _queues(team: Team) -> list[Json]:
+    quotas = [
+        {"name": flavor, "resources": [{"name": GPU, "nominalQuota": str(gpus)}]}
+        for flavor, gpus in team.quota.items()
+    ]
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team.name}},
         {
-            "apiVersion": _KUEUE,
+            "apiVersion": KUEUE,
             "kind": "ClusterQueue",
-            "metadata": {"name": name},
+            "metadata": {"name": team.name},
             "spec": {
                 "cohortName": "research",
                 "namespaceSelector": {},
-                "resourceGroups": groups,
-                "preemption": {"withinClusterQueue": "LowerPriority"},
+                "resourceGroups": [{"coveredResources": [GPU], "flavors": quotas}],
+                "preemption": {
+                    "withinClusterQueue": "LowerPriority",
+                    "reclaimWithinCohort": "LowerPriority",
+                },
             },
         },
         {
-            "apiVersion": _KUEUE,
+            "apiVersion": KUEUE,
             "kind": "LocalQueue",
-            "metadata": {"name": name, "namespace": name},
-            "spec": {"clusterQueue": name},
+            "metadata": {"name": team.name, "namespace": team.name},
+            "spec": {"clusterQueue": team.name},
         },
     ]
 
 
 def _priority(name: str, value: int) -> Json:
     kind = "WorkloadPriorityClass"
-    return {"apiVersion": _KUEUE, "kind": kind, "metadata": {"name": name}, "value": value}
+    return {"apiVersion": KUEUE, "kind": kind, "metadata": {"name": name}, "value": value}
 
 
-def _job(
-    team: str,
-    name: str,
-    *,
-    pods: int,
-    minutes: int,
-    gpus: int = 8,
-    priority: str = "",
-    depends: str = "",
-    hold: str = "",
-) -> Json:
-    annotations = {"unisono.dev/time-limit": f"{minutes}m"}
-    annotations |= {"unisono.dev/depends-on": depends} if depends else {}
-    annotations |= {"unisono.dev/hold": hold} if hold else {}
-    labels = {"kueue.x-k8s.io/queue-name": team}
-    labels |= {"kueue.x-k8s.io/priority-class": priority} if priority else {}
-    container = {
-        "name": "train",
-        "image": "pytorch/pytorch",
-        "command": ["sleep", str(minutes * 48)],  # a little less than its limit
-        "resources": {"limits": {_GPU: str(gpus)}},
+def _pool() -> Json:
+    requirements = {
+        "node.kubernetes.io/instance-type": [_BOUGHT],
+        "karpenter.sh/capacity-type": ["on-demand"],
     }
+    wanted = [
+        {"key": key, "operator": "In", "values": values} for key, values in requirements.items()
+    ]
+    owner = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
     return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": name,
-            "namespace": team,
-            "labels": labels,
-            "annotations": annotations,
-        },
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "burst"},
         "spec": {
-            "parallelism": pods,
-            "completions": pods,
-            "completionMode": "Indexed",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            "template": {"spec": {"requirements": wanted, "nodeClassRef": owner}},
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": "10s",
+                "budgets": [{"nodes": "100%"}],
+            },
         },
     }
+
+
+# ---- the week before -----------------------------------------------------------------------------
+
+
+def write_history(directory: Path) -> None:
+    """Simulate a week of the teams on these nodes, and write it as the instance's usage ledger."""
+    from unisono.cli.sim.inputs import cluster_nodes
+    from unisono.cli.sim.usage import write_ledger
+    from unisono.runtime.clock import seconds_now
+    from unisono.runtime.instance import Instance
+    from unisono.sim.loop import simulate
+    from unisono.sim.setup import POLICIES
+    from unisono.sim.sources import open_trace
+
+    instance = Instance(directory)
+    instance.prepare()
+    nodes = cluster_nodes(_SHAPES)
+    outcome: Outcome = simulate(named(open_trace(_WEEK)), nodes, POLICIES["easy"], spans=True)
+    write_ledger(outcome, nodes, instance.ledger, int(seconds_now()))
+
+
+def named(trace: Trace) -> Trace:
+    """Give the queues of a generated trace, and their users, the names of ours."""
+    from dataclasses import replace
+
+    queues = tuple(TEAMS[at % len(TEAMS)].name for at in range(len(trace.queues)))
+    members = [name for team in TEAMS for name in team.users]
+    users = tuple(members[at % len(members)] for at in range(len(trace.users)))
+    return replace(trace, queues=queues, users=users)
