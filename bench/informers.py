@@ -204,7 +204,7 @@ class Pod(msgspec.Struct, frozen=True):
 async def _follow(access: Access, pods: int, way: str) -> Taken:
     """Fill a cache, and follow until every pod has changed once."""
     calm_collector()
-    clock, chance = RealClock(), random.Random(1)
+    clock, random_source = RealClock(), random.Random(1)
     form: Any = Structs(Pod) if way.startswith("structs") else Dicts("v1", "Pod")
     all_changed = asyncio.Event()
     changes = 0
@@ -215,13 +215,13 @@ async def _follow(access: Access, pods: int, way: str) -> Taken:
         if changes == 2 * pods:
             all_changed.set()
 
-    async with connected(access, clock=clock, chance=chance) as client:
+    async with connected(access, clock=clock, random_source=random_source) as client:
         informer: Informer[Any] = Informer(
             client,
             Kind("v1", "Pod"),
             form,
             clock=clock,
-            chance=chance,
+            random_source=random_source,
             watch_list=way.endswith("stream"),
         )
         informer.on_change(on_change)

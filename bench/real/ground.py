@@ -23,7 +23,7 @@ from unisono.kube.client import Client
 from unisono.kube.connect import connected
 from unisono.kube.requests.priority_lanes import Lanes
 from unisono.runtime.clock import RealClock
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -103,7 +103,9 @@ async def client_of(plane: ControlPlane) -> AsyncIterator[Client]:
     clock = RealClock()
     lanes = Lanes(clock, rate=math.inf)
     access = find_access(path=plane.kubeconfig)
-    async with connected(access, clock=clock, chance=chance(), ids=new_uid, lanes=lanes) as client:
+    async with connected(
+        access, clock=clock, random_source=random_source(), ids=new_uid, lanes=lanes
+    ) as client:
         yield client
 
 

@@ -78,7 +78,7 @@ async def serving(folder: Path = Path("/nonexistent")) -> AsyncIterator[Api]:
             Environment(
                 clock=lambda: NOW,
                 new_uid=lambda: str(uuid.UUID(int=next(numbers), version=4)),
-                chance=random.Random(1),
+                random_source=random.Random(1),
                 logs=LogFiles(folder),
             ),
         )

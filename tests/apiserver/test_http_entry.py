@@ -36,9 +36,11 @@ def _codes(requests: Sequence[bytes]) -> list[int]:
 
     async def story() -> list[int]:
         store = Store(Database(":memory:"))
-        chance = random.Random(1)
+        random_source = random.Random(1)
         outside = Environment(
-            clock=lambda: 0.0, new_uid=lambda: f"{chance.getrandbits(64)}", chance=chance
+            clock=lambda: 0.0,
+            new_uid=lambda: f"{random_source.getrandbits(64)}",
+            random_source=random_source,
         )
         api = Api(store, outside)
         await bootstrap(api)

@@ -75,7 +75,7 @@ async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseExcept
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     store = Store(Database(directory / "state.db", is_power_safe=False))
     try:
-        chance = random.Random(1)
+        random_source = random.Random(1)
         authenticator = Authenticator(
             {hash_token(_TOKEN): _ADMINISTRATOR, hash_token(_GUEST_TOKEN): _GUEST}
         )
@@ -86,8 +86,8 @@ async def _serve(directory: Path, started: queue.SimpleQueue[Server | BaseExcept
         reviews = RoleBasedAccess(authorizer, authenticator)
         outside = Environment(
             clock=time.time,
-            new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-            chance=chance,
+            new_uid=lambda: str(uuid.UUID(int=random_source.getrandbits(128), version=4)),
+            random_source=random_source,
             version=__version__,
             logs=LogFiles(directory / "logs"),
             reviews=reviews,

@@ -123,7 +123,7 @@ def write(
         connection.close()
 
 
-def one_round(folder: Path, number: int, chance: random.Random, seen: Acknowledged) -> int:
+def one_round(folder: Path, number: int, random_source: random.Random, seen: Acknowledged) -> int:
     """Write, kill, start again, compare; return how many objects there are."""
     server = Server(folder)
     stop = threading.Event()
@@ -133,7 +133,7 @@ def one_round(folder: Path, number: int, chance: random.Random, seen: Acknowledg
     ]
     for thread in threads:
         thread.start()
-    time.sleep(chance.uniform(0.05, 0.6))
+    time.sleep(random_source.uniform(0.05, 0.6))
     server.kill()
     stop.set()
     for thread in threads:
@@ -169,13 +169,13 @@ def _compare(listing: dict[str, Any], seen: Acknowledged) -> None:
 
 def run(rounds: int, seed: int) -> int:
     """Run so many rounds; return how many objects survived them all."""
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     seen = Acknowledged()
     objects = 0
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory) / "data"
         for number in range(rounds):
-            objects = one_round(folder, number, chance, seen)
+            objects = one_round(folder, number, random_source, seen)
             print(f"round {number + 1}: {len(seen.objects)} acknowledged, {objects} there")
     return objects
 

@@ -73,16 +73,16 @@ class Result:
         )
 
 
-def wishes(count: int, chance: random.Random) -> list[Gang]:
+def wishes(count: int, random_source: random.Random) -> list[Gang]:
     """Draw gangs of all kinds that end by themselves."""
     found = []
     for number in range(count):
         sort = KINDS[number % len(KINDS)]
         wish = Wish(
             name=f"{sort}{number}",
-            pods=chance.randint(2, 4),
-            gpus=chance.choice((1, 2, 4)),
-            seconds=chance.choice((1, 2, 4)),
+            pods=random_source.randint(2, 4),
+            gpus=random_source.choice((1, 2, 4)),
+            seconds=random_source.choice((1, 2, 4)),
             queue="lq",
             priority="",
             fails_once=False,

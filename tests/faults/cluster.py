@@ -107,7 +107,9 @@ class Cluster:
         self.store._writer.shutdown()
         self.store._writer = AtOnce()  # type: ignore[assignment]  # it only ever submits
         outside = Environment(
-            clock=self.clock.now, new_uid=self._new_uid, chance=random.Random(self.chance.random())
+            clock=self.clock.now,
+            new_uid=self._new_uid,
+            random_source=random.Random(self.chance.random()),
         )
         self.api = Api(self.store, outside)
         await bootstrap(self.api)
@@ -179,7 +181,7 @@ class Cluster:
         return client_over(
             transport,
             clock=self.clock,
-            chance=random.Random(7),
+            random_source=random.Random(7),
             lanes=Lanes(self.clock, rate=math.inf),
         )
 
@@ -366,8 +368,8 @@ class Cluster:
             for _ in range(self.chance.choice((1, len(process.backlog[kind])))):
                 process.deliver(kind, again=self._happens(rates.doubled))
 
-    def _happens(self, chance: float) -> bool:
-        return chance > 0 and self.chance.random() < chance
+    def _happens(self, likelihood: float) -> bool:
+        return likelihood > 0 and self.chance.random() < likelihood
 
     async def _carry_out(self, process: Process) -> None:
         """Carry out one of the calls that wait, or let something happen to it."""
@@ -421,8 +423,8 @@ class Cluster:
         if call.method in ("PATCH", "PUT"):
             faults["conflict"] = rates.conflict
         drawn = self.chance.random() if rates is not NO_FAULTS else 1.0
-        for name, chance in faults.items():
-            drawn -= chance
+        for name, random_source in faults.items():
+            drawn -= random_source
             if drawn < 0:
                 return name
         return ""

@@ -40,10 +40,13 @@ class Plan:
 
 def plan_of(seed: int) -> Plan:
     """Draw a plan; what one part draws does not change another."""
-    chance = random.Random(f"faults {seed}")
-    nodes = [node(f"n{number}", chance.choice((4, 8))) for number in range(chance.randint(2, 4))]
+    random_source = random.Random(f"faults {seed}")
+    nodes = [
+        node(f"n{number}", random_source.choice((4, 8)))
+        for number in range(random_source.randint(2, 4))
+    ]
     capacity = [int(one["status"]["allocatable"][GPU]) for one in nodes]
-    queues = _queues(chance, sum(capacity))
+    queues = _queues(random_source, sum(capacity))
     classes = [priority(name, value) for name, value in PRIORITIES.items()]
     return Plan(
         surroundings=(*classes, *nodes, *_objects(queues)),
@@ -53,7 +56,7 @@ def plan_of(seed: int) -> Plan:
             *_more_troubles(random.Random(f"more troubles {seed}")),
         ),
         rates=_fault_rates(random.Random(f"sky {seed}")),
-        workers=chance.choice((1, 2, 4, 16)),
+        workers=random_source.choice((1, 2, 4, 16)),
         is_checked=seed % 8 == 0,
     )
 
@@ -68,23 +71,25 @@ class _Queue:
     spec: Json
 
 
-def _queues(chance: random.Random, capacity: int) -> list[_Queue]:
-    count = chance.randint(1, 3)
-    cohort = chance.choice(("", "all"))
+def _queues(random_source: random.Random, capacity: int) -> list[_Queue]:
+    count = random_source.randint(1, 3)
+    cohort = random_source.choice(("", "all"))
     found = []
     for number in range(count):
-        gpus = max(4, capacity // count if chance.random() < 0.7 else capacity)
+        gpus = max(4, capacity // count if random_source.random() < 0.7 else capacity)
         quota: Json = {"name": GPU, "nominalQuota": str(gpus)}
-        if cohort and chance.random() < 0.3:
-            quota["borrowingLimit"] = str(chance.choice((0, 2, 4)))
+        if cohort and random_source.random() < 0.3:
+            quota["borrowingLimit"] = str(random_source.choice((0, 2, 4)))
         ample = [{"name": name, "nominalQuota": "10000G"} for name in ("cpu", "memory")]
         flavor = {"name": "f", "resources": [quota, *ample]}
         spec: Json = {
             "namespaceSelector": {},
             "resourceGroups": [{"coveredResources": [GPU, "cpu", "memory"], "flavors": [flavor]}],
             "preemption": {
-                "withinClusterQueue": chance.choice(("Never", "LowerPriority")),
-                "reclaimWithinCohort": chance.choice(("Never", "Any")) if cohort else "Never",
+                "withinClusterQueue": random_source.choice(("Never", "LowerPriority")),
+                "reclaimWithinCohort": random_source.choice(("Never", "Any"))
+                if cohort
+                else "Never",
             },
         }
         if cohort:
@@ -118,26 +123,26 @@ def _objects(queues: Sequence[_Queue]) -> list[Json]:
 
 
 def _gangs(
-    chance: random.Random, capacity: Sequence[int], queues: Sequence[_Queue]
+    random_source: random.Random, capacity: Sequence[int], queues: Sequence[_Queue]
 ) -> list[tuple[float, Gang]]:
     """Draw gangs, each of which could run if it had the cluster to itself."""
     found = []
-    for number in range(chance.randint(3, 6)):
-        sort = chance.choice(tuple(JOB_KINDS))
-        queue = chance.choice(queues)
-        gpus = chance.choice((1, 2, 4))
+    for number in range(random_source.randint(3, 6)):
+        sort = random_source.choice(tuple(JOB_KINDS))
+        queue = random_source.choice(queues)
+        gpus = random_source.choice((1, 2, 4))
         room = min(queue.gpus // gpus, sum(gpus_ // gpus for gpus_ in capacity))
-        is_queued = sort in NEEDS_QUEUE or chance.random() < 0.8
+        is_queued = sort in NEEDS_QUEUE or random_source.random() < 0.8
         wish = Wish(
             name=f"{sort}{number}",
-            pods=chance.randint(1, min(4, room)),
+            pods=random_source.randint(1, min(4, room)),
             gpus=gpus,
-            seconds=chance.choice((5, 20, 60)),
+            seconds=random_source.choice((5, 20, 60)),
             queue=f"l{queue.name}" if is_queued else "",
-            priority=chance.choice(("", "", *PRIORITIES)),
-            fails_once=chance.random() < 0.2,
+            priority=random_source.choice(("", "", *PRIORITIES)),
+            fails_once=random_source.random() < 0.2,
         )
-        found.append((chance.uniform(0.0, TROUBLE_S / 2), JOB_KINDS[sort](wish)))
+        found.append((random_source.uniform(0.0, TROUBLE_S / 2), JOB_KINDS[sort](wish)))
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -164,10 +169,14 @@ TROUBLES = (
 )
 
 
-def _troubles(chance: random.Random) -> list[Trouble]:
+def _troubles(random_source: random.Random) -> list[Trouble]:
     return [
-        Trouble(chance.uniform(1.0, TROUBLE_S), chance.choice(TROUBLES), chance.random())
-        for _ in range(chance.randint(2, 8))
+        Trouble(
+            random_source.uniform(1.0, TROUBLE_S),
+            random_source.choice(TROUBLES),
+            random_source.random(),
+        )
+        for _ in range(random_source.randint(2, 8))
     ]
 
 
@@ -182,18 +191,22 @@ MORE_TROUBLES = (
 )
 
 
-def _more_troubles(chance: random.Random) -> list[Trouble]:
+def _more_troubles(random_source: random.Random) -> list[Trouble]:
     return [
-        Trouble(chance.uniform(1.0, TROUBLE_S), chance.choice(MORE_TROUBLES), chance.random())
-        for _ in range(chance.choice((0, 0, 1, 2, 3)))
+        Trouble(
+            random_source.uniform(1.0, TROUBLE_S),
+            random_source.choice(MORE_TROUBLES),
+            random_source.random(),
+        )
+        for _ in range(random_source.choice((0, 0, 1, 2, 3)))
     ]
 
 
-def _fault_rates(chance: random.Random) -> FaultRates:
+def _fault_rates(random_source: random.Random) -> FaultRates:
     """Draw which faults there are in this run, and how many of them."""
 
     def some(*rates: float) -> float:
-        return chance.choice((0.0, *rates))
+        return random_source.choice((0.0, *rates))
 
     return FaultRates(
         refuse=some(0.01, 0.05, 0.15),

@@ -52,7 +52,7 @@ def _lookup(core: Any, others: Any) -> ApiResources:
         content = {"kind": "APIGroupDiscoveryList", "items": groups}
         answer = Answer(200, {}, orjson.dumps(content))
         api.faults.append(lambda _, answer=answer: answer)  # type: ignore[misc]  # a Fault it is
-    client = client_over(api, clock=VirtualClock(), chance=random.Random(1))
+    client = client_over(api, clock=VirtualClock(), random_source=random.Random(1))
     return run(discover(client))
 
 
@@ -109,6 +109,6 @@ def test_a_word_that_means_nothing() -> None:
 def test_an_answer_of_an_old_api() -> None:
     api = FakeApi()
     api.faults.append(lambda _: Answer(200, {}, b'{"kind": "APIVersions"}'))
-    client = client_over(api, clock=VirtualClock(), chance=random.Random(1))
+    client = client_over(api, clock=VirtualClock(), random_source=random.Random(1))
     with pytest.raises(BadResponse, match=r"before Kubernetes 1\.27"):
         run(discover(client))

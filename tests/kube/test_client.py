@@ -43,7 +43,7 @@ def client(api: FakeApi) -> Client:
     return client_over(
         api,
         clock=VirtualClock(),
-        chance=random.Random(1),
+        random_source=random.Random(1),
         namespace="team-a",
         ids=lambda: f"id-{next(numbers)}",
     )

@@ -160,7 +160,7 @@ def test_a_cluster_wide_object_has_its_events_in_default() -> None:
 
 def recorder(api: FakeApi) -> Recorder:
     clock = VirtualClock()
-    client = client_over(api, clock=clock, chance=random.Random(1))
+    client = client_over(api, clock=clock, random_source=random.Random(1))
     return Recorder(client, clock=clock)
 
 

@@ -29,12 +29,12 @@ CONFIG = Kind("v1", "ConfigMap")
 async def client() -> AsyncIterator[Client]:
     """Yield a client of a new, empty API."""
     store = Store(Database(":memory:"))
-    chance = random.Random(1)
+    random_source = random.Random(1)
     clock = VirtualClock()
     outside = Environment(
         clock=clock.now,
-        new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        chance=chance,
+        new_uid=lambda: str(uuid.UUID(int=random_source.getrandbits(128), version=4)),
+        random_source=random_source,
     )
     api = Api(store, outside)
     await bootstrap(api)
@@ -42,7 +42,7 @@ async def client() -> AsyncIterator[Client]:
         yield client_over(
             InProcess(api, SYSTEM),
             clock=clock,
-            chance=chance,
+            random_source=random_source,
             lanes=Lanes(clock, rate=math.inf),
         )
         await store.committed()
@@ -69,7 +69,7 @@ def test_a_cache_follows_for_hours() -> None:
                 CONFIG,
                 Dicts(*CONFIG),
                 clock=VirtualClock(),
-                chance=random.Random(1),
+                random_source=random.Random(1),
                 fields="metadata.name!=kube-root-ca.crt",
             )
             informer.on_change(handler)

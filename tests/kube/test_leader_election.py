@@ -41,10 +41,10 @@ class Replica:
     def __init__(self, api: FakeApi, name: str, seed: int = 1) -> None:
         self.clock = VirtualClock()
         self.wire = Cut(api)
-        chance = random.Random(f"{seed} {name}")
-        self.client = client_over(self.wire, clock=self.clock, chance=chance)
+        random_source = random.Random(f"{seed} {name}")
+        self.client = client_over(self.wire, clock=self.clock, random_source=random_source)
         self.candidate = Candidate(
-            self.client, name, clock=self.clock, chance=chance, namespace="sys"
+            self.client, name, clock=self.clock, random_source=random_source, namespace="sys"
         )
         self.began: list[float] = []
         self.ended: list[float] = []
@@ -92,13 +92,13 @@ def test_one_leads_and_the_other_waits() -> None:
 def test_scenario_27_when_the_leader_dies_the_standby_acts_within_17_seconds(seed: int) -> None:
     async def main() -> None:
         api = FakeApi()
-        chance = random.Random(seed)
+        random_source = random.Random(seed)
         one, two = Replica(api, "one", seed), Replica(api, "two", seed)
         async with asyncio.TaskGroup() as group:
             first = group.create_task(one.run())
             await settle()
             second = group.create_task(two.run())
-            await one.clock.sleep(100 + chance.uniform(0, 10))
+            await one.clock.sleep(100 + random_source.uniform(0, 10))
             one.wire.is_cut = True  # killed: not even a goodbye gets out
             died = one.clock.monotonic()
             first.cancel()
@@ -115,13 +115,13 @@ def test_scenario_27_when_the_leader_dies_the_standby_acts_within_17_seconds(see
 def test_a_leader_that_is_cut_off_stops_before_the_other_begins(seed: int) -> None:
     async def main() -> None:
         api = FakeApi()
-        chance = random.Random(seed)
+        random_source = random.Random(seed)
         one, two = Replica(api, "one", seed), Replica(api, "two", seed)
         async with asyncio.TaskGroup() as group:
             group.create_task(one.run())
             await settle()
             second = group.create_task(two.run())
-            await one.clock.sleep(50 + chance.uniform(0, 5))
+            await one.clock.sleep(50 + random_source.uniform(0, 5))
             one.wire.is_cut = True
             await one.clock.sleep(30)
             assert isinstance(one.trouble, NotLeading)
@@ -290,21 +290,21 @@ def test_never_two_leaders(seed: int) -> None:
 
     async def main() -> None:
         api = FakeApi()
-        chance = random.Random(seed)
+        random_source = random.Random(seed)
         replicas = [Replica(api, name, seed) for name in ("one", "two", "three")]
         clock = VirtualClock()
 
         async def again(replica: Replica) -> None:
             while True:
                 await replica.run()
-                await clock.sleep(chance.uniform(0, 5))
+                await clock.sleep(random_source.uniform(0, 5))
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(again(replica)) for replica in replicas]
             for _ in range(60):
-                await clock.sleep(chance.uniform(0, 12))
-                chance.choice(replicas).wire.is_cut = chance.random() < 0.4
-                if chance.random() < 0.2:
+                await clock.sleep(random_source.uniform(0, 12))
+                random_source.choice(replicas).wire.is_cut = random_source.random() < 0.4
+                if random_source.random() < 0.2:
                     api.lose_answer()
                 leading = [each for each in replicas if each.candidate.is_leading()]
                 assert len(leading) <= 1

@@ -46,7 +46,7 @@ def test_delays_double_up_to_their_limit() -> None:
 @pytest.mark.parametrize(("jitter", "least", "most"), [(1.0, 4.0, 8.0), (-0.5, 2.0, 4.0)])
 def test_jitter_stretches_or_shortens(jitter: float, least: float, most: float) -> None:
     growth = Backoff(first_s=4, most_s=100, jitter=jitter)
-    chance = random.Random(3)
-    drawn = [growth.delay(1, chance) for _ in range(200)]
+    random_source = random.Random(3)
+    drawn = [growth.delay(1, random_source) for _ in range(200)]
     assert least <= min(drawn) < max(drawn) <= most
     assert max(drawn) - min(drawn) > (most - least) * 0.9

@@ -141,7 +141,7 @@ class Bench:
             kind,
             Dicts(*kind),
             clock=self.clock,
-            chance=self.chance,
+            random_source=self.chance,
             namespace=self.namespace,
             **options,
         )
@@ -157,7 +157,10 @@ def at(server: Server, work: Callable[[Bench], Awaitable[None]]) -> None:
         async with HttpTransport(access, Credentials(access, clock=RealClock())) as transport:
             wire = Wire(transport)
             client = client_over(
-                wire, clock=RealClock(), chance=random.Random(1), ids=lambda: str(uuid.uuid4())
+                wire,
+                clock=RealClock(),
+                random_source=random.Random(1),
+                ids=lambda: str(uuid.uuid4()),
             )
             made = await client.create(
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "kube-"}}
@@ -252,7 +255,7 @@ def test_noes_have_their_names(server: Server) -> None:
                     await anext(events)
         wrong = Access(server=server.url, authority=server.ca_file, login=Login(token="wrong"))
         async with HttpTransport(wrong, Credentials(wrong, clock=RealClock())) as transport:
-            stranger = client_over(transport, clock=RealClock(), chance=random.Random(1))
+            stranger = client_over(transport, clock=RealClock(), random_source=random.Random(1))
             with pytest.raises(Unauthorized):
                 await stranger.get(CONFIG, "c", at.namespace)
 
@@ -275,7 +278,7 @@ def test_a_create_whose_answer_is_lost_happens_once(server: Server) -> None:
                 return answer
 
         client = client_over(
-            Losing(), clock=RealClock(), chance=random.Random(1), ids=lambda: "the id"
+            Losing(), clock=RealClock(), random_source=random.Random(1), ids=lambda: "the id"
         )
         made = await client.create(at.config("once"), repeat=True)
         assert made["metadata"]["annotations"]["unisono.dev/create-id"] == "the id"
@@ -470,7 +473,7 @@ def test_what_happened_while_we_were_away_is_learnt_even_if_the_server_forgot_it
             )
             at.wire.unplug()
             async with HttpTransport(access, Credentials(access, clock=RealClock())) as transport:
-                other = client_over(transport, clock=RealClock(), chance=random.Random(2))
+                other = client_over(transport, clock=RealClock(), random_source=random.Random(2))
                 await other.delete(CONFIG, "c1", at.namespace)
                 await other.patch(CONFIG, "c2", at.namespace, {"data": {"a": "b"}})
                 await other.create(at.config("c4"))
@@ -502,7 +505,7 @@ def test_a_leader_is_followed_by_another(server: Server) -> None:
                 at.client,
                 name,
                 clock=at.clock,
-                chance=at.chance,
+                random_source=at.chance,
                 namespace=at.namespace,
                 terms=LeaseTimes(lease_s=3, renew_deadline_s=2, retry_s=0.2),
             )

@@ -106,7 +106,7 @@ async def _serve(
             Environment(
                 clock=clock,
                 new_uid=lambda: str(uuid.UUID(int=dice.getrandbits(128), version=4)),
-                chance=random.Random(2),
+                random_source=random.Random(2),
                 logs=LogFiles(directory / "logs"),
                 reviews=RoleBasedAccess(None, authenticator),
             ),

@@ -19,14 +19,14 @@ from unisono.kube.connect import connected
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 
 
 async def keep(kubeconfig: Path, shape: str, speed: float) -> None:
     """Make the nodes and run what is bound to them, until killed."""
     clock = RealClock()
     async with connected(
-        find_access(path=kubeconfig), clock=clock, chance=chance(), ids=new_uid
+        find_access(path=kubeconfig), clock=clock, random_source=random_source(), ids=new_uid
     ) as client:
         for node in nodes_of(parse_shape(shape), now=timestamp(clock.now())):
             made = await client.create(node)
@@ -39,7 +39,7 @@ async def keep(kubeconfig: Path, shape: str, speed: float) -> None:
             client,
             (names.POD, names.NODE),
             clock=clock,
-            chance=chance(),
+            random_source=random_source(),
             indexes=INDEXES,
             report=_report,
         )

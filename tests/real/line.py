@@ -16,7 +16,7 @@ from unisono.kube.access.config import find_access
 from unisono.kube.client import Client
 from unisono.kube.connect import connected
 from unisono.runtime.clock import RealClock
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 
 T = TypeVar("T")
 _SECONDS_TO_STOP = 20
@@ -43,7 +43,7 @@ class Line:
                     connected(
                         find_access(path=self._kubeconfig),
                         clock=RealClock(),
-                        chance=chance(),
+                        random_source=random_source(),
                         ids=new_uid,
                     )
                 )

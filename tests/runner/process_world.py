@@ -74,14 +74,14 @@ class ProcessWorld:
         self.store = Store(Database(self.directory / "state.db", is_power_safe=False))
         api = Api(
             self.store,
-            Environment(clock=self.clock.now, new_uid=new_uid, chance=random.Random(7)),
+            Environment(clock=self.clock.now, new_uid=new_uid, random_source=random.Random(7)),
         )
         await bootstrap(api)
         self._api = api
         self.client: Client = client_over(
             InProcess(api, SYSTEM),
             clock=self.clock,
-            chance=random.Random(7),
+            random_source=random.Random(7),
             lanes=Lanes(self.clock, rate=math.inf),
         )
         try:
@@ -99,7 +99,7 @@ class ProcessWorld:
             self.client,
             KINDS,
             clock=self.clock,
-            chance=random.Random(7),
+            random_source=random.Random(7),
             indexes=INDEXES,
             report=lambda task, error: self.troubles.append(error),
         )
@@ -121,7 +121,7 @@ class ProcessWorld:
         return client_over(
             InProcess(self._api, User(name=name)),
             clock=self.clock,
-            chance=random.Random(7),
+            random_source=random.Random(7),
             lanes=Lanes(self.clock, rate=math.inf),
         )
 

@@ -33,13 +33,13 @@ def asked(folder: Path, story: Callable[[], object]) -> None:
     """Run a test while an API listens on the socket of a folder."""
 
     async def run() -> None:
-        chance = random.Random(1)
+        random_source = random.Random(1)
         store = Store(Database(":memory:"))
         try:
             outside = Environment(
                 clock=lambda: 1_767_258_000.0,
-                new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-                chance=chance,
+                new_uid=lambda: str(uuid.UUID(int=random_source.getrandbits(128), version=4)),
+                random_source=random_source,
                 logs=LogFiles(folder),
             )
             api = Api(store, outside)

@@ -235,7 +235,7 @@ class World:
             Environment(
                 clock=self.clock.now,
                 new_uid=self._new_uid,
-                chance=random.Random(7),
+                random_source=random.Random(7),
                 reviews=RoleBasedAccess(authorizer, Authenticator({})),
             ),
         )
@@ -259,7 +259,7 @@ class World:
         return client_over(
             transport,
             clock=self.clock,
-            chance=random.Random(7),
+            random_source=random.Random(7),
             lanes=Lanes(self.clock, rate=math.inf),
         )
 

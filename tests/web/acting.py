@@ -26,7 +26,7 @@ from unisono.runtime.clock import RealClock, seconds_now
 from unisono.runtime.embedded.in_process import InProcess
 from unisono.runtime.embedded.monitoring import monitored
 from unisono.runtime.embedded.server import ADMIN, Choices, running
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.instance import Instance
 from unisono.runtime.scheduler_metrics import Timed
 
@@ -159,7 +159,9 @@ def acting(folder: Path) -> Iterator[Acting]:
             made.address, _, made.tokens["owner"] = pages["web"].partition("#token=")
             made.loop = asyncio.get_running_loop()
             transport = InProcess(cluster.api, ADMIN)
-            made.api = client_over(transport, clock=RealClock(), chance=chance(), ids=new_uid)
+            made.api = client_over(
+                transport, clock=RealClock(), random_source=random_source(), ids=new_uid
+            )
             stopping.append(asyncio.Event())
             ready.set()
             await stopping[0].wait()

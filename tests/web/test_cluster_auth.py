@@ -15,7 +15,7 @@ from unisono.kube.access.config import find_access
 from unisono.kube.connect import connected
 from unisono.kube.errors import Unreachable
 from unisono.runtime.clock import RealClock
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.web.auth import AuthenticationError, Permissions
 from unisono.web.cluster_auth import ClusterAuthenticator
 
@@ -146,7 +146,9 @@ def test_the_embedded_api_answers_the_same_questions(tmp_path: Path) -> None:
 
         async def main() -> None:
             access = find_access(path=path)
-            async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as api:
+            async with connected(
+                access, clock=RealClock(), random_source=random_source(), ids=new_uid
+            ) as api:
                 authenticator = ClusterAuthenticator(api, lambda: ("default",), now=lambda: 0.0)
                 owner = await authenticator.admit({"authorization": f"Bearer {server.token}"})
                 assert owner is not None

@@ -54,11 +54,11 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What comes from the world: time, chance, names, logs and access control."""
+    """What comes from the world: time, a random source, names, logs and access control."""
 
     clock: Callable[[], float]
     new_uid: Callable[[], str]
-    chance: random.Random
+    random_source: random.Random
     version: str = "0.0.0"
     logs: LogFiles | None = None
     reviews: AccessControl = field(default_factory=AccessControl)
@@ -72,13 +72,13 @@ class Api:
         self.store = store
         self.catalogue = Catalogue()
         self._routes = Routes(self.catalogue)
-        chance = environment.chance
+        random_source = environment.random_source
         self._server = ServerContext(
             store=store,
             catalogue=self.catalogue,
             clock=environment.clock,
             new_uid=environment.new_uid,
-            letters=lambda count: "".join(chance.choices(_NAME_LETTERS, k=count)),
+            letters=lambda count: "".join(random_source.choices(_NAME_LETTERS, k=count)),
             check_object=environment.reviews.check_object,
         )
         self._environment = environment
@@ -91,7 +91,7 @@ class Api:
         self._deleter = Deleter(self._server, self._reader, self._writer)
         self._below = Subresources(self._server, self._writer, self._patcher, self._deleter)
         self.direct = DirectWrites(self._server, self._writer, self._below)
-        self.watches = Watches(self._server, chance)
+        self.watches = Watches(self._server, random_source)
         self.endpoints = NonResourceEndpoints(self._server, environment.version)
         custom_resources.follow(self._server)
         self.garbage_collector = GarbageCollector(self._server, self._writer, self._deleter)

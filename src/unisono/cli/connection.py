@@ -99,12 +99,12 @@ def asked(arguments: argparse.Namespace, work: Work) -> int:
 async def _connected(access: Access, arguments: argparse.Namespace, work: Work) -> int:
     from unisono.kube.connect import connected
     from unisono.runtime.clock import RealClock
-    from unisono.runtime.ids import chance, new_uid
+    from unisono.runtime.ids import new_uid, random_source
 
     async with connected(
         access,
         clock=RealClock(),
-        chance=chance(),
+        random_source=random_source(),
         ids=new_uid,
         interactive=sys.stdin is not None and sys.stdin.isatty(),
         on_warning=lambda text: print(f"unisono: warning: {text}", file=sys.stderr),

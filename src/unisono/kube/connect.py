@@ -21,7 +21,7 @@ async def connected(
     access: Access,
     *,
     clock: Clock,
-    chance: random.Random,
+    random_source: random.Random,
     ids: Callable[[], str] | None = None,
     environ: Mapping[str, str] = os.environ,
     interactive: bool = False,
@@ -38,7 +38,7 @@ async def connected(
         yield client_over(
             transport,
             clock=clock,
-            chance=chance,
+            random_source=random_source,
             namespace=access.namespace,
             ids=ids,
             lanes=lanes,
@@ -50,12 +50,14 @@ def client_over(
     transport: Transport,
     *,
     clock: Clock,
-    chance: random.Random,
+    random_source: random.Random,
     namespace: str = "default",
     ids: Callable[[], str] | None = None,
     lanes: Lanes | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Client:
     """Make a client for any transport; pass `lanes` to change or to lift the limits."""
-    caller = Caller(transport, clock=clock, chance=chance, lanes=lanes, on_warning=on_warning)
+    caller = Caller(
+        transport, clock=clock, random_source=random_source, lanes=lanes, on_warning=on_warning
+    )
     return Client(caller, namespace=namespace, ids=ids)

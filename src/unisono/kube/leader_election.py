@@ -208,7 +208,7 @@ class Candidate:
         me: str,
         *,
         clock: Clock,
-        chance: random.Random,
+        random_source: random.Random,
         namespace: str,
         name: str = "unisono",
         terms: LeaseTimes | None = None,
@@ -218,7 +218,7 @@ class Candidate:
         # Its own tries are enough, and it must be able to write before it leads.
         self._client = client.variant(most_tries=1, permit=_always)
         self._clock = clock
-        self._chance = chance
+        self._random_source = random_source
         self._namespace = namespace
         self._name = name
         self._on_leader = on_leader
@@ -253,7 +253,7 @@ class Candidate:
 
     def _rest(self) -> float:
         """Return how long to wait: a usual while, but not beyond the end of the lease."""
-        usual = self.election.terms.retry_s * self._chance.uniform(_SOONEST, _LATEST)
+        usual = self.election.terms.retry_s * self._random_source.uniform(_SOONEST, _LATEST)
         if self.election.lease is None or not self.election.holder:
             return usual
         left = self.election.expires_at() - self._clock.monotonic()

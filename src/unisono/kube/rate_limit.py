@@ -1,6 +1,6 @@
 """How fast and how often: a token bucket, and delays that grow.
 
-Pure: the time and the chance come in.
+Pure: the time and the random source come in.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Backoff:
     most_s: float
     jitter: float = 0.0
 
-    def delay(self, failures: int, chance: random.Random) -> float:
+    def delay(self, failures: int, random_source: random.Random) -> float:
         """Return how long to wait after the given number of failures in a row, at least 1."""
         # 2**60 is far beyond any limit; larger powers would only overflow.
         plain = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 60))
-        return plain * (1 + self.jitter * chance.uniform(0, 1)) if self.jitter else plain
+        return plain * (1 + self.jitter * random_source.uniform(0, 1)) if self.jitter else plain

@@ -67,7 +67,7 @@ class Measures:
 class WorkQueue(Generic[K]):
     """The line of keys; lanes are served in order, lane 0 first."""
 
-    def __init__(self, *, lanes: int = 1, chance: random.Random | None = None) -> None:
+    def __init__(self, *, lanes: int = 1, random_source: random.Random | None = None) -> None:
         """Make an empty queue."""
         self._lines: tuple[deque[K], ...] = tuple(deque() for _ in range(lanes))
         self._waiting: dict[K, tuple[int, float]] = {}  # lane, since when
@@ -82,7 +82,7 @@ class WorkQueue(Generic[K]):
         self._ahead: float | None = None  # by how much the wall clock is, of what we measure by
         self._failures: dict[K, int] = {}
         self._bucket = TokenBucket(rate=RETRY_RATE, burst=RETRY_BURST)
-        self._chance = chance if chance is not None else random.Random(0)
+        self._random_source = random_source if random_source is not None else random.Random(0)
         self.measures = Measures()
         self.on_change: Callable[[], None] = _nothing
 
@@ -149,7 +149,7 @@ class WorkQueue(Generic[K]):
     def retry(self, key: K, *, now: float, lane: int = 0) -> float:
         """Want work on a key that failed; return after how long it will be due."""
         self._failures[key] = self._failures.get(key, 0) + 1
-        own = RETRIES.delay(self._failures[key], self._chance)
+        own = RETRIES.delay(self._failures[key], self._random_source)
         delay = max(own, min(self._bucket.reserve(now), MOST_SHARED_DELAY_S))
         self.measures.retries += 1
         self.add_after(key, delay, now=now, lane=lane)

@@ -21,16 +21,16 @@ def new_uid() -> str:
     4
     """
     try:
-        chance = _pool.pop()  # each goes to one thread
+        drawn = _pool.pop()  # each goes to one thread
     except IndexError:
         much = os.urandom(16 * _AT_ONCE)
         _pool.extend(much[start : start + 16] for start in range(16, len(much), 16))
-        chance = much[:16]
-    bits = int.from_bytes(chance, "big") & _FREE_BITS | _VERSION_4
+        drawn = much[:16]
+    bits = int.from_bytes(drawn, "big") & _FREE_BITS | _VERSION_4
     text = f"{bits:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def chance() -> random.Random:
+def random_source() -> random.Random:
     """Return an unpredictable random source."""
     return random.SystemRandom()

@@ -35,7 +35,7 @@ def on_an_api(story: Callable[[Ask], Awaitable[None]]) -> None:
         outside = Environment(
             clock=lambda: 1e9,
             new_uid=lambda: f"uid-{next(numbers)}",
-            chance=random.Random(1),
+            random_source=random.Random(1),
             reviews=RoleBasedAccess(authorizer_for(store), Authenticator({})),
         )
         try:

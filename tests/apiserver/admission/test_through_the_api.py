@@ -29,7 +29,9 @@ def on_a_server(story: Callable[[Call], Awaitable[None]]) -> None:
     async def run() -> None:
         numbers = iter(range(10_000))
         outside = Environment(
-            clock=lambda: NOW, new_uid=lambda: f"uid-{next(numbers)}", chance=random.Random(1)
+            clock=lambda: NOW,
+            new_uid=lambda: f"uid-{next(numbers)}",
+            random_source=random.Random(1),
         )
         store = Store(Database(":memory:"))
         api = Api(store, outside)

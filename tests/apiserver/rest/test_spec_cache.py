@@ -45,12 +45,12 @@ def answers(path: str, objects: Sequence[Json], *, agent: str = "test") -> list[
     """Create objects one after the other in a fresh API."""
 
     async def story() -> list[Response]:
-        chance = random.Random(1)
+        random_source = random.Random(1)
         store = Store(Database(":memory:"))
         outside = Environment(
             clock=lambda: 1_767_258_000.0,
-            new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-            chance=chance,
+            new_uid=lambda: str(uuid.UUID(int=random_source.getrandbits(128), version=4)),
+            random_source=random_source,
         )
         api = Api(store, outside)
         await bootstrap(api)

@@ -18,7 +18,7 @@ from unisono.apiserver.request import Request
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.net.http.messages import Response
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NOTED = "state.db.acknowledged"
@@ -337,7 +337,9 @@ def test_requests_on_a_full_disk_hear_so_and_reads_go_on(tmp_path: Path) -> None
     async def story() -> list[Response]:
         database = _Small(tmp_path / "state.db")
         store = Store(database)
-        outside = Environment(clock=lambda: 1_767_258_000.0, new_uid=new_uid, chance=chance())
+        outside = Environment(
+            clock=lambda: 1_767_258_000.0, new_uid=new_uid, random_source=random_source()
+        )
         api = Api(store, outside)
         await bootstrap(api)
 

@@ -59,20 +59,26 @@ class Cluster:
         return names.WORKLOAD, obj
 
     def _workload(self, name: str) -> Json:
-        chance = self.chance
-        kinds = ["QuotaReserved", "Admitted", "Finished"][: chance.randrange(4)]
-        if "Finished" in kinds and chance.random() < 0.5:
+        random_source = self.chance
+        kinds = ["QuotaReserved", "Admitted", "Finished"][: random_source.randrange(4)]
+        if "Finished" in kinds and random_source.random() < 0.5:
             kinds.remove("Finished")
         assignment = {
             "name": "main",
             "count": 4,
-            "flavors": {"cpu": chance.choice(["a", "b"])},
-            "resourceUsage": {"cpu": str(chance.randrange(1, 9))},
+            "flavors": {"cpu": random_source.choice(["a", "b"])},
+            "resourceUsage": {"cpu": str(random_source.randrange(1, 9))},
         }
-        admission = {"clusterQueue": chance.choice(QUEUES), "podSetAssignments": [assignment]}
+        admission = {
+            "clusterQueue": random_source.choice(QUEUES),
+            "podSetAssignments": [assignment],
+        }
         return {
             "metadata": {"name": name, "namespace": "ns"},
-            "spec": {"queueName": chance.choice(LOCALS).name, "active": chance.random() < 0.9},
+            "spec": {
+                "queueName": random_source.choice(LOCALS).name,
+                "active": random_source.random() < 0.9,
+            },
             "status": {
                 "conditions": [{"type": kind, "status": "True"} for kind in kinds],
                 **({"admission": admission} if kinds else {}),

@@ -22,15 +22,15 @@ NODES = [machine(f"n{number}", 64) for number in range(4)]
 PORT = HostPort(port=80)
 
 
-def admitted(name: str, chance: random.Random) -> AdmittedWorkload:
-    ports = (PORT,) if chance.random() < 0.3 else ()
-    gang = of(pods(2, {"gpu": chance.randint(1, 3)}, host_ports=ports), name=name)
-    one, two = chance.sample(range(4), 2)
+def admitted(name: str, random_source: random.Random) -> AdmittedWorkload:
+    ports = (PORT,) if random_source.random() < 0.3 else ()
+    gang = of(pods(2, {"gpu": random_source.randint(1, 3)}, host_ports=ports), name=name)
+    one, two = random_source.sample(range(4), 2)
     return there(gang, {f"n{one}": 1, f"n{two}": 1})
 
 
-def foreign_pod(name: str, chance: random.Random) -> NodePod:
-    node = NodeName(f"n{chance.randint(0, 3)}")
+def foreign_pod(name: str, random_source: random.Random) -> NodePod:
+    node = NodeName(f"n{random_source.randint(0, 3)}")
     return NodePod(key=f"default/{name}", node=node, requests=amounts({"gpu": 1}))
 
 
@@ -58,20 +58,22 @@ def test_cached_sums_equal_recomputed_sums(
     seed: int, recount_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot_index, "RECOUNT_AFTER", recount_after)
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     cache = AuditCache()
     admitted_workloads: dict[str, AdmittedWorkload] = {}
     others: dict[str, NodePod] = {}
     queues = (BIG,)
     for step in range(60):
-        name = f"w{chance.randint(0, 9)}"
-        match chance.choice(["come", "go", "pod", "no pod", "quota"]):
+        name = f"w{random_source.randint(0, 9)}"
+        match random_source.choice(["come", "go", "pod", "no pod", "quota"]):
             case "come":
-                admitted_workloads[name] = admitted(name, chance)  # also: another one of that name
+                admitted_workloads[name] = admitted(
+                    name, random_source
+                )  # also: another one of that name
             case "go":
                 admitted_workloads.pop(name, None)
             case "pod":
-                others[name] = foreign_pod(name, chance)
+                others[name] = foreign_pod(name, random_source)
             case "no pod":
                 others.pop(name, None)
             case _:

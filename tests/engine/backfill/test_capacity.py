@@ -69,15 +69,15 @@ def _intervals(ends: list[End], most: int = 640) -> Intervals:
 @pytest.mark.parametrize("with_memory", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_node_capacity_equals_a_plain_count(seed: int, with_memory: bool) -> None:
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     more = {"memory": 64} if with_memory else {}
-    table = _table(*[{"gpu": chance.choice((4, 8)), **more} for _ in range(6)])
+    table = _table(*[{"gpu": random_source.choice((4, 8)), **more} for _ in range(6)])
     ends: list[End] = []
     for number in range(4):
-        asks = amounts({"gpu": chance.choice((1, 2))})
-        pods = dict.fromkeys(chance.sample(range(6), 3), 1)
+        asks = amounts({"gpu": random_source.choice((1, 2))})
+        pods = dict.fromkeys(random_source.sample(range(6), 3), 1)
         placed = _put_pods(table, asks, pods)
-        ends.append((Instant(chance.randrange(1, 9) * 10), number, Starting((), (placed,))))
+        ends.append((Instant(random_source.randrange(1, 9) * 10), number, Starting((), (placed,))))
     ends.sort(key=lambda entry: entry[0])
     # With memory that runs short no look-up table is used, and both resources are counted.
     kinds = [
@@ -89,7 +89,7 @@ def test_node_capacity_equals_a_plain_count(seed: int, with_memory: bool) -> Non
     order = np.arange(len(table))
     booked: list[tuple[Instant, Instant, PlacedPods]] = []
     for _ in range(60):
-        kind, limit = chance.choice(kinds), chance.randrange(1, 40)
+        kind, limit = random_source.choice(kinds), random_source.randrange(1, 40)
         for low in capacity.starts(kind, limit, 0):
             start = intervals.cuts[low]
             high = max(low + 1, intervals.interval_at(Instant(start + limit)))

@@ -34,9 +34,12 @@ interpreted_only = pytest.mark.skipif(
 
 
 def _nodes(seed: int) -> tuple[Node, ...]:
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     return tuple(
-        Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": chance.choice((2000, 4000))}))
+        Node(
+            name=NodeName(f"n{number}"),
+            allocatable=amounts({"cpu": random_source.choice((2000, 4000))}),
+        )
         for number in range(8)
     )
 
@@ -144,20 +147,23 @@ def test_freed_slots_counted_by_pods_equal_those_counted_by_nodes(
 
 def _any(seed: int, sizes: tuple[int, ...]) -> tuple[Trace, tuple[Node, ...]]:
     """Draw by hand: lists of Hypothesis are mostly too small, or too even, to make a queue."""
-    chance = random.Random(seed)
-    run = [chance.randint(1, 20) for _ in range(20)]
+    random_source = random.Random(seed)
+    run = [random_source.randint(1, 20) for _ in range(20)]
     trace = make_trace(
         "any",
-        submit=sorted(chance.randint(0, 30) for _ in run),
+        submit=sorted(random_source.randint(0, 30) for _ in run),
         run=run,
-        request=[each * chance.choice((1, 1, 2, 7)) for each in run],
-        pods=[chance.randint(1, 9) for _ in run],
-        cpu=[chance.choice(sizes) for _ in run],
-        priority=[chance.choice((0, 0, 0, 1)) for _ in run],
+        request=[each * random_source.choice((1, 1, 2, 7)) for each in run],
+        pods=[random_source.randint(1, 9) for _ in run],
+        cpu=[random_source.choice(sizes) for _ in run],
+        priority=[random_source.choice((0, 0, 0, 1)) for _ in run],
     )
     nodes = tuple(
-        Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": chance.randint(1, 5) * 1000}))
-        for number in range(chance.randint(1, 5))
+        Node(
+            name=NodeName(f"n{number}"),
+            allocatable=amounts({"cpu": random_source.randint(1, 5) * 1000}),
+        )
+        for number in range(random_source.randint(1, 5))
     )
     return trace, nodes
 

@@ -21,9 +21,9 @@ TWO = amounts({"cpu": 2000, "memory": 3})
 
 
 def _occupancy(seed: int, sizes: tuple[int, ...]) -> Occupancy:
-    chance, table = random.Random(seed), NodeTable()
+    random_source, table = random.Random(seed), NodeTable()
     for number in range(6):
-        has = amounts({"cpu": chance.choice(sizes), "memory": 10})
+        has = amounts({"cpu": random_source.choice(sizes), "memory": 10})
         table.put(Node(name=NodeName(f"n{number}"), allocatable=has))
     return Occupancy(table, PodIndex())
 
@@ -40,9 +40,9 @@ def _plainly(table: NodeTable, requests: Amounts, closed: int | None) -> list[in
     return found
 
 
-def _some(chance: random.Random, requests: Amounts) -> PlacedPods:
-    names = chance.sample(range(6), chance.randint(1, 3))
-    nodes = tuple((NodeName(f"n{name}"), chance.randint(1, 2)) for name in sorted(names))
+def _some(random_source: random.Random, requests: Amounts) -> PlacedPods:
+    names = random_source.sample(range(6), random_source.randint(1, 3))
+    nodes = tuple((NodeName(f"n{name}"), random_source.randint(1, 2)) for name in sorted(names))
     return PlacedPods(nodes=nodes, requests=requests)
 
 
@@ -67,26 +67,26 @@ def test_capacity_follows_bookings(
     kinds: tuple[Amounts, ...], sizes: tuple[int, ...], closed: int | None
 ) -> None:
     for seed in range(12):
-        chance, occupancy = random.Random(seed), _occupancy(seed, sizes)
+        random_source, occupancy = random.Random(seed), _occupancy(seed, sizes)
         table, there = occupancy.table, list[PlacedPods]()
         allowed = np.ones(6, np.bool_)
         if closed is not None:
             allowed[closed] = False
-        rows = np.array(chance.sample(range(6), 6), np.intp)
+        rows = np.array(random_source.sample(range(6), 6), np.intp)
         capacities = {kind: PodCapacity(table, kind, allowed, rows) for kind in kinds}
         for _ in range(60):
-            if there and chance.random() < 0.45:
-                occupancy.vacate(there.pop(chance.randrange(len(there))))
+            if there and random_source.random() < 0.45:
+                occupancy.vacate(there.pop(random_source.randrange(len(there))))
             else:
-                placed = _some(chance, chance.choice(kinds))
-                if _fits(occupancy, placed) or chance.random() < 0.2:  # overcommitted
+                placed = _some(random_source, random_source.choice(kinds))
+                if _fits(occupancy, placed) or random_source.random() < 0.2:  # overcommitted
                     occupancy.occupy(placed)
                     there.append(placed)
             for kind, capacity in capacities.items():
                 transaction = Transaction(occupancy)
                 caps = _plainly(table, kind, closed)
                 assert capacity.total(transaction) == sum(caps)
-                pods = chance.randint(1, 4)
+                pods = random_source.randint(1, 4)
                 chosen = capacity.choose(pods, transaction)
                 wanted = _best_fit(np.array(caps)[rows], pods)
                 if chosen is None or wanted is None:
@@ -121,16 +121,18 @@ def test_deferred_pods_count_at_once_and_are_placed_when_nodes_are_read() -> Non
 
 @pytest.mark.parametrize("seed", range(6))
 def test_capacity_of_the_only_node_is_one_number(seed: int) -> None:
-    chance, table = random.Random(seed), NodeTable()
+    random_source, table = random.Random(seed), NodeTable()
     table.put(Node(name=NodeName("n"), allocatable=amounts({"cpu": 20_000, "memory": 100})))
     occupancy, there = Occupancy(table, PodIndex()), list[PlacedPods]()
     capacity = PodCapacity(table, ONE, np.ones(1, np.bool_), table.in_name_order())
     for _ in range(80):
-        pods = chance.randint(1, 6)
-        if there and chance.random() < 0.45:
-            occupancy.vacate(there.pop(chance.randrange(len(there))))
-        elif capacity.free >= pods or chance.random() < 0.1:  # overcommitted, or of another kind
-            asked = ONE if chance.random() < 0.9 else TWO
+        pods = random_source.randint(1, 6)
+        if there and random_source.random() < 0.45:
+            occupancy.vacate(there.pop(random_source.randrange(len(there))))
+        elif (
+            capacity.free >= pods or random_source.random() < 0.1
+        ):  # overcommitted, or of another kind
+            asked = ONE if random_source.random() < 0.9 else TWO
             there.append(PlacedPods(nodes=((NodeName("n"), pods),), requests=asked))
             occupancy.occupy(there[-1], fits=asked is ONE and capacity.free >= pods)
         (left,) = _plainly(table, ONE, None)

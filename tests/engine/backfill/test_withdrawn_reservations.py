@@ -66,15 +66,15 @@ def test_an_overtaken_workload_loses_the_reservation_and_gets_it_back(
 @pytest.mark.parametrize("rules", [EASY, TWO, FEW, CONSERVATIVE])
 @pytest.mark.parametrize("seed", range(8))
 def test_no_explanation_names_a_reservation_that_does_not_exist(rules: Backfill, seed: int) -> None:
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     here = machine(rules, 4, 4)
     names = [f"j{number}" for number in range(14)]
     for name in names:
-        here.now += chance.randint(0, 3)
-        size, n = chance.choice(((1, 1), (1, 4), (2, 2), (4, 1), (4, 2)))
-        limit = chance.randint(1, 20)
-        run = chance.randint(1, limit)
-        here.submit(name, size, limit, n=n, run=run, priority=chance.randint(0, 2))
+        here.now += random_source.randint(0, 3)
+        size, n = random_source.choice(((1, 1), (1, 4), (2, 2), (4, 1), (4, 2)))
+        limit = random_source.randint(1, 20)
+        run = random_source.randint(1, limit)
+        here.submit(name, size, limit, n=n, run=run, priority=random_source.randint(0, 2))
         here.reservations.clear()
         here.go_to(here.now)
         waiting = [one for one in names[: names.index(name) + 1] if one not in here.starts]

@@ -45,22 +45,22 @@ def _ends(timeline: Timeline) -> list[tuple[Instant, WorkloadKey]]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_whoever_comes_and_goes_it_is_in_order(seed: int) -> None:
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     state = restore(world(queue("q", "9"), queue("r", "9"), policy=POLICY))
     for number in range(150):
         someone = job(
-            f"job-{chance.randrange(25)}",
-            chance.choice("qr"),
-            chance.randint(1, 2),
-            priority=chance.choice((0, 0, 7)),
-            created_at=Instant(chance.choice((number, 1000 - number))),
-            time_limit_ms=chance.choice((10, 20, 30)),
+            f"job-{random_source.randrange(25)}",
+            random_source.choice("qr"),
+            random_source.randint(1, 2),
+            priority=random_source.choice((0, 0, 7)),
+            created_at=Instant(random_source.choice((number, 1000 - number))),
+            time_limit_ms=random_source.choice((10, 20, 30)),
         )
-        match chance.randrange(4):
+        match random_source.randrange(4):
             case 0:
                 state.apply(WorkloadGone(someone.key))
             case 1:
-                since = Instant(chance.randrange(5) * 10)
+                since = Instant(random_source.randrange(5) * 10)
                 state.apply(WorkloadHolds(running(someone, reserved_at=since)))
             case _:
                 state.apply(WorkloadWaits(someone))

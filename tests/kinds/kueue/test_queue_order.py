@@ -25,17 +25,17 @@ spec: {clusterQueue: q}
 """
 
 
-def workload(name: str, chance: random.Random) -> Json:
+def workload(name: str, random_source: random.Random) -> Json:
     """Return a pending workload; few values, so that many have the same priority and time."""
-    reason = chance.choice(("", "", "Preempted", "AdmissionCheck", "PodsReadyTimeout"))
-    number = chance.choice(("", "", "7", "12", "+3"))
+    reason = random_source.choice(("", "", "Preempted", "AdmissionCheck", "PodsReadyTimeout"))
+    number = random_source.choice(("", "", "7", "12", "+3"))
     container = {"name": "c", "resources": {"requests": {"gpu": "2"}}}
     evicted = {
         "type": "Evicted",
-        "status": chance.choice(("True", "True", "False")),
+        "status": random_source.choice(("True", "True", "False")),
         "reason": reason,
         "message": "",
-        "lastTransitionTime": f"1970-01-01T00:00:0{chance.randrange(3, 6)}Z",
+        "lastTransitionTime": f"1970-01-01T00:00:0{random_source.randrange(3, 6)}Z",
     }
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -43,13 +43,13 @@ def workload(name: str, chance: random.Random) -> Json:
         "metadata": {
             "name": name,
             "namespace": "team",
-            "uid": f"u{chance.randrange(10**6):06}",
-            "creationTimestamp": f"1970-01-01T00:00:0{chance.randrange(1, 6)}Z",
+            "uid": f"u{random_source.randrange(10**6):06}",
+            "creationTimestamp": f"1970-01-01T00:00:0{random_source.randrange(1, 6)}Z",
             **({"annotations": {"unisono.dev/number": number}} if number else {}),
         },
         "spec": {
             "queueName": "lq",
-            "priority": chance.randrange(2),
+            "priority": random_source.randrange(2),
             "podSets": [{"count": 1, "template": {"spec": {"containers": [container]}}}],
         },
         "status": {"conditions": [evicted] if reason else []},
@@ -57,9 +57,9 @@ def workload(name: str, chance: random.Random) -> Json:
 
 
 def test_the_order_is_that_of_the_engine() -> None:
-    chance = random.Random(23)
+    random_source = random.Random(23)
     for _ in range(20):
-        made = [workload(f"w{at}", chance) for at in range(12)]
+        made = [workload(f"w{at}", random_source) for at in range(12)]
         waiting = sound(QUEUES, *map(yaml.safe_dump, made)).snapshot.waiting
         engine = sorted(waiting, key=lambda one: one.position_key)
         assert [f"team/{one['metadata']['name']}" for one in pending_order(made)] == [
@@ -68,8 +68,10 @@ def test_the_order_is_that_of_the_engine() -> None:
 
 
 def test_what_is_in_no_pending_queue_has_no_position() -> None:
-    chance = random.Random(1)
-    made = {name: workload(name, chance) for name in ("held", "inactive", "runs", "over", "w")}
+    random_source = random.Random(1)
+    made = {
+        name: workload(name, random_source) for name in ("held", "inactive", "runs", "over", "w")
+    }
     explained = {"type": "unisono.dev/Explanation", "status": "True", "reason": "Hold"}
     made["held"]["status"] = {"conditions": [{**explained, "message": ""}]}
     made["inactive"]["spec"]["active"] = False
@@ -82,8 +84,8 @@ def test_what_is_in_no_pending_queue_has_no_position() -> None:
 
 
 def test_a_preemptor_that_waits_for_victims_is_first() -> None:
-    chance = random.Random(2)
-    first, last = workload("a", chance), workload("b", chance)
+    random_source = random.Random(2)
+    first, last = workload("a", random_source), workload("b", random_source)
     first["spec"]["priority"] = 9
     facts = '{"facts": [{"fact": "WaitingForVictims", "victims": ["x/y"]}], "stage": "preemption"}'
     last["status"] = {
@@ -100,8 +102,8 @@ def test_a_preemptor_that_waits_for_victims_is_first() -> None:
 
 
 def test_a_published_order_comes_first() -> None:
-    chance = random.Random(3)
-    made = [workload(name, chance) for name in ("a", "b", "c")]
+    random_source = random.Random(3)
+    made = [workload(name, random_source) for name in ("a", "b", "c")]
     for at, one in enumerate(made):
         one["spec"]["priority"] = -at
     condition = {

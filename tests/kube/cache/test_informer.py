@@ -36,9 +36,13 @@ class SmallPod(msgspec.Struct, frozen=True):
 
 def informer(api: FakeApi, **options: Any) -> Informer[Json]:
     clock = VirtualClock()
-    chance = random.Random(5)
-    client = client_over(api, clock=clock, chance=chance, lanes=Lanes(clock, rate=math.inf))
-    return Informer(client, POD, Dicts("v1", "Pod"), clock=clock, chance=chance, **options)
+    random_source = random.Random(5)
+    client = client_over(
+        api, clock=clock, random_source=random_source, lanes=Lanes(clock, rate=math.inf)
+    )
+    return Informer(
+        client, POD, Dicts("v1", "Pod"), clock=clock, random_source=random_source, **options
+    )
 
 
 @asynccontextmanager
@@ -345,14 +349,14 @@ def test_structs_keep_only_what_they_name() -> None:
     async def main() -> None:
         api = FakeApi()
         api.put("/api/v1/namespaces/x/pods", "a", metadata={"labels": {"k": "v"}}, spec={"big": 1})
-        clock, chance = VirtualClock(), random.Random(1)
-        client = client_over(api, clock=clock, chance=chance)
+        clock, random_source = VirtualClock(), random.Random(1)
+        client = client_over(api, clock=clock, random_source=random_source)
         made = Informer(
             client,
             POD,
             Structs(SmallPod),
             clock=clock,
-            chance=chance,
+            random_source=random_source,
             namespace="x",
             indexes={"label": lambda each: each.metadata.labels.values()},
         )
@@ -399,7 +403,7 @@ def test_caches_are_ready_when_all_are_and_say_which_is_not() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_goes_wrong_the_cache_ends_up_right(seed: int) -> None:
     """Random changes and random faults; then quiet: store equals API, and deltas add up to it."""
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
 
     async def main() -> None:
         api = FakeApi()
@@ -425,8 +429,8 @@ def test_whatever_goes_wrong_the_cache_ends_up_right(seed: int) -> None:
         made.on_change(handler)
         async with running(made):
             for _ in range(150):
-                _disturb(api, made, chance)
-                await VirtualClock().sleep(chance.choice([0, 0, 0.1, 1, 5, 40]))
+                _disturb(api, made, random_source)
+                await VirtualClock().sleep(random_source.choice([0, 0, 0.1, 1, 5, 40]))
             api.is_silent = False
             api.faults.clear()
             api.end_streams()
@@ -437,9 +441,9 @@ def test_whatever_goes_wrong_the_cache_ends_up_right(seed: int) -> None:
     run(main())
 
 
-def _disturb(api: FakeApi, made: Informer[Json], chance: random.Random) -> None:
-    name = f"p{chance.randrange(8)}"
-    match chance.choice(["put", "put", "put", "own", "remove", "remove", *FAULTS]):
+def _disturb(api: FakeApi, made: Informer[Json], random_source: random.Random) -> None:
+    name = f"p{random_source.randrange(8)}"
+    match random_source.choice(["put", "put", "put", "own", "remove", "remove", *FAULTS]):
         case "put":
             api.put(PODS, name)
         case "own":
@@ -447,7 +451,7 @@ def _disturb(api: FakeApi, made: Informer[Json], chance: random.Random) -> None:
         case "remove":
             if name in api.collections.get(PODS, {}):
                 gone = api.remove(PODS, name)
-                if chance.randrange(2):
+                if random_source.randrange(2):
                     made.assume_deleted(gone)
         case "silence":
             api.is_silent = not api.is_silent
@@ -464,7 +468,7 @@ def _disturb(api: FakeApi, made: Informer[Json], chance: random.Random) -> None:
         case "unreachable":
             api.fail(Unreachable("down", sent=False))
         case "double" if api.history:
-            again = chance.choice(api.history)
+            again = random_source.choice(api.history)
             if again.collection == PODS:
                 line = {"type": again.type, "object": again.object}
                 # Only what every server may repeat: a state that is still the newest of its object.

@@ -40,7 +40,7 @@ def page(version: int, *pods: Json, more: str = "") -> bytes:
 
 
 def reflector(**options: Any) -> Reflector[Json]:
-    return Reflector(Dicts("v1", "Pod"), chance=random.Random(1), **options)
+    return Reflector(Dicts("v1", "Pod"), random_source=random.Random(1), **options)
 
 
 def following(version: int = 10) -> Reflector[Json]:

@@ -89,18 +89,18 @@ def test_an_index_follows_its_objects() -> None:
 
 
 def test_an_index_equals_what_a_search_would_find() -> None:
-    chance = random.Random(7)
+    random_source = random.Random(7)
     made = store()
     for version in range(1, 600):
-        name = f"p{chance.randrange(12)}"
-        node = chance.choice(["", "n1", "n2", "n3"])
-        each = pod(name, version, uid=f"{name}-{chance.randrange(3)}", node=node)
-        match chance.randrange(5):
+        name = f"p{random_source.randrange(12)}"
+        node = random_source.choice(["", "n1", "n2", "n3"])
+        each = pod(name, version, uid=f"{name}-{random_source.randrange(3)}", node=node)
+        match random_source.randrange(5):
             case 0:
                 made.apply(Remove(each))
             case 1:
                 made.assume(each)
-            case 2 if chance.randrange(10) == 0:
+            case 2 if random_source.randrange(10) == 0:
                 made.apply(Replace(tuple(list(made)[::2]), str(version)))
             case _:
                 made.apply(Upsert(each))

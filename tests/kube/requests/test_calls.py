@@ -35,7 +35,7 @@ NO_CONNECTION = Unreachable("refused", sent=False)
 def caller(api: FakeApi, lanes: Lanes | None = None) -> Caller:
     clock = VirtualClock()
     return Caller(
-        api, clock=clock, chance=random.Random(1), lanes=lanes or Lanes(clock, rate=math.inf)
+        api, clock=clock, random_source=random.Random(1), lanes=lanes or Lanes(clock, rate=math.inf)
     )
 
 
@@ -147,8 +147,8 @@ def test_a_plain_no_is_final(code: int, kind: type[StatusError]) -> None:
 
 def test_a_wish_of_a_server_in_trouble_is_respected_too() -> None:
     too_new = status_error(504, b"{}", retry_after="3")
-    chance = random.Random(1)
-    assert pause_before_retry(too_new, tries=1, repeatable=True, chance=chance) == 3.0
+    random_source = random.Random(1)
+    assert pause_before_retry(too_new, tries=1, repeatable=True, random_source=random_source) == 3.0
 
 
 def test_nothing_is_written_without_permission_not_even_the_second_time() -> None:

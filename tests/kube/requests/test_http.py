@@ -397,11 +397,13 @@ def test_the_whole_way_from_config_to_cache() -> None:
         return response
 
     async def test(url: str) -> None:
-        clock, chance, kind = RealClock(), random.Random(1), Kind("v1", "Pod")
-        async with connected(access(url), clock=clock, chance=chance) as client:
+        clock, random_source, kind = RealClock(), random.Random(1), Kind("v1", "Pod")
+        async with connected(access(url), clock=clock, random_source=random_source) as client:
             with pytest.raises(NotFound, match="no such pod"):
                 await client.get(kind, "x")
-            made = Informer(client, kind, Dicts("v1", "Pod"), clock=clock, chance=chance)
+            made = Informer(
+                client, kind, Dicts("v1", "Pod"), clock=clock, random_source=random_source
+            )
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(made.run())
                 async with asyncio.timeout(5):

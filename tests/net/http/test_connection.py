@@ -52,12 +52,12 @@ class Cluster:
 @asynccontextmanager
 async def cluster(folder: Path, most: int = 100) -> AsyncIterator[Cluster]:
     store = Store(Database(":memory:"))
-    chance = random.Random(1)
+    random_source = random.Random(1)
     try:
         outside = Environment(
             clock=lambda: 1_767_258_000.0,
-            new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-            chance=chance,
+            new_uid=lambda: str(uuid.UUID(int=random_source.getrandbits(128), version=4)),
+            random_source=random_source,
             logs=LogFiles(folder),
         )
         api = Api(store, outside)

@@ -44,7 +44,7 @@ class WatchOptions:
     seconds: float
 
     @staticmethod
-    def of(request: Request, chance: random.Random) -> WatchOptions:
+    def of(request: Request, random_source: random.Random) -> WatchOptions:
         """Read it from the query."""
         text = request.query.get("resourceVersion", "")
         match = request.query.get("resourceVersionMatch", "")
@@ -66,7 +66,7 @@ class WatchOptions:
             since=None if starts_fresh else int(text or 0),
             sends_initial_end=wants_initial,
             bookmarks=request.flag("allowWatchBookmarks"),
-            seconds=float(allowed or chance.uniform(*_DEFAULT_SECONDS)),
+            seconds=float(allowed or random_source.uniform(*_DEFAULT_SECONDS)),
         )
 
 
@@ -86,10 +86,10 @@ class Rendering(Protocol):
 class Watches:
     """Opens streams, and ends them all when the server stops."""
 
-    def __init__(self, server: ServerContext, chance: random.Random) -> None:
-        """Take the store; `chance` spreads the ends of long streams."""
+    def __init__(self, server: ServerContext, random_source: random.Random) -> None:
+        """Take the store; `random_source` spreads the ends of long streams."""
         self._server = server
-        self._chance = chance
+        self._random_source = random_source
         self.has_stopped = False
         self.count = 0
 
@@ -100,7 +100,7 @@ class Watches:
 
     def open(self, request: Request, route: Route, rendering: Rendering) -> Watch:
         """Check what is asked for, and return the stream."""
-        options = WatchOptions.of(request, self._chance)
+        options = WatchOptions.of(request, self._random_source)
         selection = Selection(request, route)
         return Watch(self, self._server.store, route, options, selection, rendering)
 

@@ -32,7 +32,7 @@ from unisono.runtime.clock import RealClock, seconds_now
 from unisono.runtime.embedded.controllers import AtWork
 from unisono.runtime.embedded.in_process import InProcess
 from unisono.runtime.embedded.server import Choices, running
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.instance import Instance
 from unisono.runtime.policy_file import chosen_policy
 
@@ -218,4 +218,6 @@ async def stage(
 
 def own_client(api: Api) -> Client:
     """Return a client of an API in this process."""
-    return client_over(InProcess(api, SYSTEM), clock=RealClock(), chance=chance(), ids=new_uid)
+    return client_over(
+        InProcess(api, SYSTEM), clock=RealClock(), random_source=random_source(), ids=new_uid
+    )

@@ -178,9 +178,11 @@ async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) ->
     from unisono.cli.install.compare import apply, look
     from unisono.kube.connect import connected
     from unisono.runtime.clock import RealClock
-    from unisono.runtime.ids import chance, new_uid
+    from unisono.runtime.ids import new_uid, random_source
 
-    async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
+    async with connected(
+        access, clock=RealClock(), random_source=random_source(), ids=new_uid
+    ) as client:
         found = await look(
             client.variant(most_tries=1),
             wanted,

@@ -124,7 +124,7 @@ async def _bridge(
     from unisono.kube.clock import guarded
     from unisono.kube.connect import connected
     from unisono.monitor.exposition import negotiated
-    from unisono.runtime.ids import chance, new_uid
+    from unisono.runtime.ids import new_uid, random_source
     from unisono.runtime.probes import Asked, Page, Pages, probes
     from unisono.slurm.bridge.daemon import Bridge, BridgeOptions
     from unisono.slurm.bridge.decide import Timeouts
@@ -143,9 +143,14 @@ async def _bridge(
         has_placeholders=arguments.placeholders,
         owner=await _slurm_user(programs),
     )
-    async with connected(access, clock=clock, chance=chance(), ids=new_uid) as client:
+    async with connected(access, clock=clock, random_source=random_source(), ids=new_uid) as client:
         bridge = Bridge(
-            programs, client, options, clock=clock, chance=chance(), log_event=journal.info
+            programs,
+            client,
+            options,
+            clock=clock,
+            random_source=random_source(),
+            log_event=journal.info,
         )
 
         def metrics(asked: Asked) -> Page:

@@ -68,7 +68,7 @@ class Informer(Generic[T]):
         form: Form[T],
         *,
         clock: Clock,
-        chance: random.Random,
+        random_source: random.Random,
         namespace: str = "",
         labels: str = "",
         fields: str = "",
@@ -87,7 +87,10 @@ class Informer(Generic[T]):
         self.kind = kind
         self.store: Store[T] = Store(form, indexes)
         self.reflector: Reflector[T] = Reflector(
-            form, chance=chance, selectors=selectors(labels, fields), watch_list=watch_list
+            form,
+            random_source=random_source,
+            selectors=selectors(labels, fields),
+            watch_list=watch_list,
         )
         self.last_trouble: KubeError | None = None
         self.troubles = 0

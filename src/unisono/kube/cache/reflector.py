@@ -124,13 +124,13 @@ class Reflector(Generic[T]):
         self,
         form: Form[T],
         *,
-        chance: random.Random,
+        random_source: random.Random,
         selectors: Mapping[str, str] | None = None,
         watch_list: bool = True,
     ) -> None:
         """Begin with nothing; `selectors` are the query of every request."""
         self._form = form
-        self._chance = chance
+        self._random_source = random_source
         self._selectors = dict(selectors or {})
         self._watch_list = watch_list
         self._paged = True
@@ -197,7 +197,7 @@ class Reflector(Generic[T]):
         return Page(query)
 
     def _ask_watch(self, start: Mapping[str, str]) -> Watch:
-        self._watch_s = float(self._chance.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S))
+        self._watch_s = float(self._random_source.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S))
         return Watch(
             {
                 **self._selectors,
@@ -374,11 +374,11 @@ class Reflector(Generic[T]):
         # The first time there is no reason to wait: the server is well, we were just too slow.
         self._failures += 1
         if self._failures > 1:
-            self._not_before = now + PAUSES.delay(self._failures - 1, self._chance)
+            self._not_before = now + PAUSES.delay(self._failures - 1, self._random_source)
 
     def _pause(self, now: float, *, at_least: float = 0.0) -> None:
         self._failures += 1
-        delay = PAUSES.delay(self._failures, self._chance)
+        delay = PAUSES.delay(self._failures, self._random_source)
         self._not_before = now + max(delay, at_least)
 
     def _calm_down(self, now: float) -> None:

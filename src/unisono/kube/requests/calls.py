@@ -98,7 +98,11 @@ def resource_in(path: str) -> str:
 
 
 def pause_before_retry(
-    trouble: StatusError | Unreachable, *, tries: int, repeatable: bool, chance: random.Random
+    trouble: StatusError | Unreachable,
+    *,
+    tries: int,
+    repeatable: bool,
+    random_source: random.Random,
 ) -> float | None:
     """Return how long to wait before trying again after so many tries, or None to give up."""
     match trouble:
@@ -112,7 +116,7 @@ def pause_before_retry(
         case Unreachable(sent=True) if not repeatable:
             return None
     wished = trouble.retry_after_s if isinstance(trouble, StatusError) else None
-    return max(PAUSES.delay(tries, chance), wished or 0.0)
+    return max(PAUSES.delay(tries, random_source), wished or 0.0)
 
 
 class Caller:
@@ -123,7 +127,7 @@ class Caller:
         transport: Transport,
         *,
         clock: Clock,
-        chance: random.Random,
+        random_source: random.Random,
         lanes: Lanes | None = None,
         most_tries: int = MOST_TRIES,
         permit: Callable[[], None] = permit_all,
@@ -133,7 +137,7 @@ class Caller:
         self._transport = transport
         self._direct = transport if isinstance(transport, InProcessTransport) else None
         self._clock = clock
-        self._chance = chance
+        self._random_source = random_source
         self._lanes = lanes if lanes is not None else Lanes(clock)
         self._most_tries = most_tries
         self._permit = permit
@@ -147,7 +151,7 @@ class Caller:
         other = Caller(
             self._transport,
             clock=self._clock,
-            chance=self._chance,
+            random_source=self._random_source,
             lanes=self._lanes,
             most_tries=self._most_tries if most_tries is None else most_tries,
             permit=self._permit if permit is None else permit,
@@ -188,7 +192,10 @@ class Caller:
             except (StatusError, Unreachable) as trouble:
                 self._count(trouble)
                 pause = pause_before_retry(
-                    trouble, tries=tries, repeatable=call.repeatable, chance=self._chance
+                    trouble,
+                    tries=tries,
+                    repeatable=call.repeatable,
+                    random_source=self._random_source,
                 )
                 if isinstance(trouble, TooManyRequests) and pause is not None:
                     self._lanes.pause(call.lane, pause)

@@ -54,7 +54,7 @@ from unisono.runtime.cluster.preconditions import (
     operators_to_run,
     others,
 )
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
 from unisono.runtime.memory import calm_collector
 from unisono.runtime.probes import probes
@@ -115,7 +115,7 @@ async def control_cluster(choices: Choices, clock: RealClock, journal: Journal) 
     async with connected(
         choices.access,
         clock=clock,
-        chance=chance(),
+        random_source=random_source(),
         ids=new_uid,
         lanes=lanes,
         on_warning=lambda text: journal.warning("the API warns", text=text),
@@ -172,7 +172,7 @@ class _Replica:
             client,
             f"{socket.gethostname()}_{new_uid()}",
             clock=clock,
-            chance=chance(),
+            random_source=random_source(),
             namespace=choices.namespace,
             on_leader=lambda holder: journal.info("leader", holder=holder),
         )
@@ -183,7 +183,7 @@ class _Replica:
             kinds_read(parts),
             clock=clock,
             resume_from=clock.resume_from,
-            chance=chance(),
+            random_source=random_source(),
             indexes={**INDEXES, **provisioning.INDEXES},
             report=self._report,
             may_lack_kinds=True,

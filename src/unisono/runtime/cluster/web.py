@@ -28,7 +28,7 @@ from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, ClusterCache
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
 from unisono.runtime.usage_reports import LedgerPast
 from unisono.web.actions.desk import Desk
@@ -60,7 +60,7 @@ class AsUsers:
             raise AuthenticationError("the token is missing or wrong")
         access = replace(self._access, login=Login(token=token))
         async with connected(
-            access, clock=self._clock, chance=chance(), ids=new_uid, environ={}
+            access, clock=self._clock, random_source=random_source(), ids=new_uid, environ={}
         ) as client:
             yield client.variant(most_tries=1)
 

@@ -39,7 +39,7 @@ from unisono.runner.simulated.agents import GpuFaults, TrainingProgress, Usage
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import warn
 from unisono.runtime.recording import Refusals
 
@@ -85,7 +85,7 @@ async def controlling(
     client = client_over(
         InProcess(api, SYSTEM),
         clock=clock,
-        chance=chance(),
+        random_source=random_source(),
         ids=new_uid,
         lanes=Lanes(clock, rate=math.inf),  # our own API needs no protection from ourselves
     )
@@ -94,7 +94,7 @@ async def controlling(
         (*KINDS, *provisioning.KINDS),
         clock=clock,
         resume_from=clock.resume_from,
-        chance=chance(),
+        random_source=random_source(),
         indexes={**INDEXES, **provisioning.INDEXES},
         report=_report_crash,
         stored=lambda kind, one: api.direct.record_of(*kind, *one.key, one.resource_version),

@@ -45,7 +45,7 @@ from unisono.kinds.policy.settings import Settings, counting_policy, settings_fr
 from unisono.net.http.server import Certificate, serving
 from unisono.net.listener import CannotListen, listen, local_socket
 from unisono.runtime.clock import seconds_now
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.instance import POD_UIDS, Instance, InstanceError
 from unisono.runtime.policy_file import Chosen
 
@@ -201,7 +201,7 @@ async def answering(
         outside = Environment(
             clock=seconds_now,
             new_uid=new_uid,
-            chance=chance(),
+            random_source=random_source(),
             version=__version__,
             logs=LogFiles(instance.logs),
             reviews=reviews,

@@ -18,7 +18,7 @@ from unisono.kube.connect import client_over
 from unisono.runtime.clock import RealClock, seconds_now
 from unisono.runtime.embedded.in_process import InProcess
 from unisono.runtime.embedded.server import ADMIN
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 from unisono.web.auth import AuthenticationError, Permissions, TokenAuthenticator, token_of
 from unisono.web.cluster_auth import ClusterAuthenticator
 
@@ -60,7 +60,9 @@ class Users:
 
     def _client(self, user: User, *, is_checked: bool = True) -> Client:
         transport = InProcess(self._api, user, "unisono-web", is_checked=is_checked)
-        client = client_over(transport, clock=RealClock(), chance=chance(), ids=new_uid)
+        client = client_over(
+            transport, clock=RealClock(), random_source=random_source(), ids=new_uid
+        )
         return client.variant(most_tries=1)
 
 

@@ -101,7 +101,7 @@ class Bridge:
         options: BridgeOptions,
         *,
         clock: Clock,
-        chance: random.Random,
+        random_source: random.Random,
         log_event: LogsEvents,
     ) -> None:
         """Prepare; nothing happens before `run`."""
@@ -114,7 +114,14 @@ class Bridge:
         self._wake, self._looked = asyncio.Event(), asyncio.Event()
         namespace = options.settings.namespace
         self._informers = {
-            kind: Informer(client, kind, Dicts(*kind), clock=clock, chance=chance, namespace=within)
+            kind: Informer(
+                client,
+                kind,
+                Dicts(*kind),
+                clock=clock,
+                random_source=random_source,
+                namespace=within,
+            )
             for kind, within in ((JOB, namespace), (WORKLOAD, namespace), (POD, ""), (NODE, ""))
         }
         self._executor = ActionExecutor(
