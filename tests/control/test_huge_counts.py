@@ -71,7 +71,7 @@ def _slurm(**spec: Any) -> Json:
     }
 
 
-def _job_kind(sort: kubeflow.JobKind, gpus: int, **types: int) -> Json:
+def _kubeflow(sort: kubeflow.JobKind, gpus: int, **types: int) -> Json:
     counts = {name: replica(count, gpus=gpus) for name, count in types.items()}
     return kubeflow_job(sort, counts)
 
@@ -135,20 +135,20 @@ CASES: dict[str, tuple[Kind, Make]] = {
     "trainjob": (TRAIN_JOB, lambda gpus: train_job("j", nodes=HUGE, gpus=gpus or 1, queue="")),
     "pytorch": (
         kubeflow.PYTORCH.kind,
-        lambda gpus: _job_kind(kubeflow.PYTORCH, gpus, Master=1, Worker=HUGE),
+        lambda gpus: _kubeflow(kubeflow.PYTORCH, gpus, Master=1, Worker=HUGE),
     ),
     "tensorflow": (
         kubeflow.TENSORFLOW.kind,
-        lambda gpus: _job_kind(kubeflow.TENSORFLOW, gpus, Chief=1, Worker=HUGE, PS=HUGE),
+        lambda gpus: _kubeflow(kubeflow.TENSORFLOW, gpus, Chief=1, Worker=HUGE, PS=HUGE),
     ),
     "xgboost": (
         kubeflow.XGBOOST.kind,
-        lambda gpus: _job_kind(kubeflow.XGBOOST, gpus, Master=1, Worker=HUGE),
+        lambda gpus: _kubeflow(kubeflow.XGBOOST, gpus, Master=1, Worker=HUGE),
     ),
-    "jax": (kubeflow.JAX.kind, lambda gpus: _job_kind(kubeflow.JAX, gpus, Worker=HUGE)),
+    "jax": (kubeflow.JAX.kind, lambda gpus: _kubeflow(kubeflow.JAX, gpus, Worker=HUGE)),
     "mpi": (
         kubeflow.MPI.kind,
-        lambda gpus: _job_kind(kubeflow.MPI, gpus, Launcher=1, Worker=HUGE),
+        lambda gpus: _kubeflow(kubeflow.MPI, gpus, Launcher=1, Worker=HUGE),
     ),
     "slurm": (slurm.JOB, lambda gpus: _slurm(nodes=HUGE)),
     "slurm-array": (slurm.JOB, lambda gpus: _slurm(array={"tasks": f"0-{HUGE}"})),

@@ -17,7 +17,7 @@ from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
 
 Json = dict[str, Any]
-JobKind = Literal["number", "quantity", "either", "text", "list", "map", "any"]
+Sort = Literal["number", "quantity", "either", "text", "list", "map", "any"]
 ITEM, VALUE = "[]", "{}"  # steps of a path: the first item of a list, one value of a map
 # Status is the controllers' to write; of nodes it is what a kubelet reports, true or not.
 _STATUS_TOO = frozenset({"Node"})
@@ -39,7 +39,7 @@ class Field:
 
     kind: Served
     path: tuple[str, ...]
-    sort: JobKind
+    sort: Sort
     shape: Shape
 
     @property
@@ -65,13 +65,13 @@ def fields_of(kind: Served) -> tuple[Field, ...]:
     )
 
 
-Found = tuple[tuple[str, ...], JobKind, Shape]
+Found = tuple[tuple[str, ...], Sort, Shape]
 
 
 def _below(
     kind: Served, shape: Shape, path: tuple[str, ...], inside: tuple[str, ...]
 ) -> Iterator[Found]:
-    sort = _job_kind(shape)
+    sort = _sort(shape)
     if sort is not None:
         yield path, sort, shape
     if sort == "list":
@@ -104,7 +104,7 @@ def _child(
     yield from _below(kind, shape, path, (*inside, reference) if reference else inside)
 
 
-def _job_kind(shape: Shape) -> JobKind | None:
+def _sort(shape: Shape) -> Sort | None:
     """Say what may stand there; None for an object of known fields, and for yes or no."""
     if shape.is_quantity:
         return "quantity"

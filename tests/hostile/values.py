@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from tests.hostile.bases import least_of
-from tests.hostile.fields import Field, JobKind
+from tests.hostile.fields import Field, Sort
 from unisono.apiserver.rest.body import MAX_READ_OBJECT_BYTES
 from unisono.net.http.messages import MAX_BODY_BYTES
 
@@ -164,7 +164,7 @@ _MAPS: Mapping[str, Make] = {
     "a number": _is(5),
 }
 
-BY_SORT: Mapping[JobKind, Mapping[str, Make]] = {
+BY_SORT: Mapping[Sort, Mapping[str, Make]] = {
     "number": {**_WRONG, **_NUMBERS, "NaN": _is("NaN"), "a text": _is("x")},
     "quantity": {**_WRONG, **_AMOUNTS, **_NUMBERS, **_ODD_TEXTS},
     "either": {**_WRONG, **_NUMBERS, **_ODD_TEXTS, "more than all": _is("1000%")},

@@ -57,7 +57,7 @@ def attempt_of(job: Json) -> int:
 
 
 def sorted_out(job_set: Json, jobs: Sequence[Json]) -> Jobs:
-    """JobKind Jobs by how they stand.
+    """Sort Jobs by how they stand.
 
     What others waited to be complete, and is, is not done again when a gang restarts. A gang's
     Job that is about to fail counts as failed: its peers cannot continue.

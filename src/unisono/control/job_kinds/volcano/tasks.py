@@ -174,7 +174,7 @@ class Tally:
 def tally(
     job: Json, tasks: Sequence[Task], pods: Sequence[Json], counts: Mapping[str, int]
 ) -> Tally:
-    """JobKind the pods of a job; `counts` says how many of a task were admitted, if not all."""
+    """Sort the pods of a job; `counts` says how many of a task were admitted, if not all."""
     version = (job.get("status") or {}).get("version", 0)
     found = {
         task.name: TaskPods(task, min(task.replicas, counts.get(task.name, task.replicas)))
