@@ -36,7 +36,7 @@ def ways(state: ClusterState, key: WorkloadKey) -> tuple[Way, ...]:
     cq = state.local_queue(waiting.workload.queue).cq if waiting is not None else None
     if waiting is None or cq is None:
         return ()
-    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
+    eligible = eligible_flavors_of(cq, waiting.request, state.config)
     choices = eligible.choices
     if not choices:
         return ()
