@@ -63,7 +63,7 @@ from unisono.engine.repair import place_reserved, repair, replacement
 from unisono.engine.state import changes
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.purchases import after_arrival, after_return, without_lots
+from unisono.engine.state.purchases import after_arrival, after_return, without_node_claims
 from unisono.engine.state.run_history import History, alike, with_limit
 from unisono.engine.state.snapshots import pending, snapshot
 
@@ -151,15 +151,15 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "fewer_from at",
     provisioning.NodeClaim: "node pool:node_pool machine:instance_type zone capacity_type "
     "price_micro pods taken_over:reused",
-    provisioning.PendingNodeClaims: "workload lots:node_claims ready_by",
+    provisioning.PendingNodeClaims: "workload node_claims ready_by",
     provisioning.Market: "machines:instance_types offers:offerings pools:node_pools "
     "outages:unavailable_offerings overhead:daemon_overhead soon_ms:provisioning_ms "
-    "under_way:in_flight spent_micro coming:node_claims adrift:orphaned_node_claims",
+    "under_way:in_flight spent_micro coming:node_claims orphaned:orphaned_node_claims",
     provisioning.ProvisioningOptions: "scope mixed_models spot packing restart_ms "
     "accepts_block_end",
     provisioning.Alternative: "machines:instance_types zone capacity_type price_micro "
     "~lacks:unavailable",
-    provisioning.Purchase: "workload lots:node_claims ready_by alternatives",
+    provisioning.Purchase: "workload node_claims ready_by alternatives",
     # workloads
     workload.Dependency: "kind on delay_ms",
     workload.Result: "job succeeded ended_at started_at",
@@ -377,7 +377,7 @@ class World:
         if purchase is None or running is None or now is None:
             return
         self._state.apply(changes.MarketSet(after_arrival(now, purchase)))
-        for claim in purchase.lots:
+        for claim in purchase.node_claims:
             self._join(claim, now)
         admitted = running.admitted
         admission = replace(
@@ -403,13 +403,15 @@ class World:
         purchase, now = self._purchases.pop(key, None), self._state.config.market
         if purchase is None or now is None:
             return
-        first = purchase.lots[0]
+        first = purchase.node_claims[0]
         offer = (first.machine, first.zone, first.capacity_type)
-        count = sum((one.machine, one.zone, one.capacity_type) == offer for one in purchase.lots)
+        count = sum(
+            (one.machine, one.zone, one.capacity_type) == offer for one in purchase.node_claims
+        )
         refused = after_refusal(self._refused.get(offer), offer, count, self._state.now, code)
         self._refused[offer] = refused
         after = after_arrival(now, purchase)
-        for claim in purchase.lots:
+        for claim in purchase.node_claims:
             after = after_return(after, claim)
         outages = tuple(map(outage_of, self._refused.values()))
         self._state.apply(changes.MarketSet(replace(after, outages=outages)))
@@ -421,23 +423,25 @@ class World:
         purchase, now = self._purchases.pop(key, None), self._state.config.market
         if purchase is None or now is None:
             return
-        claims = tuple(replace(one, pods=(), taken_over=False) for one in purchase.lots)
+        claims = tuple(replace(one, pods=(), taken_over=False) for one in purchase.node_claims)
         orphans = provisioning.PendingNodeClaims(
-            workload=key, lots=claims, ready_by=purchase.ready_by
+            workload=key, node_claims=claims, ready_by=purchase.ready_by
         )
         after = after_arrival(now, purchase)
-        self._state.apply(changes.MarketSet(replace(after, adrift=(*after.adrift, orphans))))
+        self._state.apply(changes.MarketSet(replace(after, orphaned=(*after.orphaned, orphans))))
         if key in self._state.running or key in self._state.waiting:
             self._state.apply(changes.WorkloadGone(key))
 
     def _orphans_joined(self) -> None:
         """NodeClaims that nothing waits for become nodes that are open to all."""
         now = self._state.config.market
-        claims = [claim for one in now.adrift for claim in one.lots] if now is not None else []
+        claims = (
+            [claim for one in now.orphaned for claim in one.node_claims] if now is not None else []
+        )
         if now is None or not claims:
             return
-        left = without_lots(now.adrift, {claim.node for claim in claims})
-        self._state.apply(changes.MarketSet(replace(now, adrift=left)))
+        left = without_node_claims(now.orphaned, {claim.node for claim in claims})
+        self._state.apply(changes.MarketSet(replace(now, orphaned=left)))
         for claim in claims:
             self._join(claim, now)
 
@@ -561,7 +565,7 @@ class _Aliases:
 
     def add(self, purchase: provisioning.Purchase) -> None:
         """Name the NodeClaims of a purchase after their workload."""
-        for number, claim in enumerate(purchase.lots, start=1):
+        for number, claim in enumerate(purchase.node_claims, start=1):
             self._known.setdefault(claim.node, f"{purchase.workload.replace('/', '-')}-{number}")
 
     def named(self, name: str) -> NodeName:

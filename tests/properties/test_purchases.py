@@ -96,7 +96,9 @@ def test_every_plan_that_buys_is_sound(world: Snapshot) -> None:
             seated = sum(n for one in admit.admission.pod_sets for _, n in one.nodes)
             assert seated == wanted, "a gang is not whole"
             for pool in (
-                {node_claim.pool for node_claim in admit.purchase.lots} if admit.purchase else ()
+                {node_claim.pool for node_claim in admit.purchase.node_claims}
+                if admit.purchase
+                else ()
             ):
                 bought[pool] = bought.get(pool, 0) + 1
         if not apply_plan(state, made):

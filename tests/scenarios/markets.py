@@ -162,17 +162,17 @@ def buying(part: Part) -> ProvisioningOptions:
 def compare(wanted: Part, purchase: Purchase, reused: int) -> str:
     """Say how a purchase differs from what a story expects; nothing if it does not."""
     given = wanted.fields(*_BUYS)
-    lots = purchase.lots
+    node_claims = purchase.node_claims
     counts: dict[str, int] = {}
-    for node_claim in lots:
+    for node_claim in node_claims:
         counts[node_claim.machine] = counts.get(node_claim.machine, 0) + 1
     actual: dict[str, Any] = {
         "machines": counts,
-        "zone": sorted({node_claim.zone for node_claim in lots}),
-        "sold": sorted({node_claim.capacity_type for node_claim in lots}),
+        "zone": sorted({node_claim.zone for node_claim in node_claims}),
+        "sold": sorted({node_claim.capacity_type for node_claim in node_claims}),
         "price": purchase.price_micro,
         "pods": sorted(
-            (sum(pods for _, pods in node_claim.pods) for node_claim in lots), reverse=True
+            (sum(pods for _, pods in node_claim.pods) for node_claim in node_claims), reverse=True
         ),
         "reuses": reused,
     }

@@ -133,7 +133,7 @@ def _check_buys(wanted: Part, key: WorkloadKey, found: _Found) -> None:
     admit = found.admissions.get(key)
     if admit is None or admit.purchase is None:
         raise mismatch(wanted, f"expected a purchase, but {found.describe(key)}")
-    new = {node_claim.node for node_claim in admit.purchase.lots}
+    new = {node_claim.node for node_claim in admit.purchase.node_claims}
     used = {name for one in admit.admission.pod_sets for name, _ in one.nodes}
     problem = markets.compare(wanted, admit.purchase, len(used - new))
     if problem:

@@ -297,7 +297,7 @@ def decision(
 def _claims(purchase: Purchase) -> list[NodeClaims]:
     """Count machines that are alike."""
     counts: dict[tuple[str, str, str, str], list[int]] = {}
-    for node_claim in purchase.lots:
+    for node_claim in purchase.node_claims:
         alike = (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
         counts.setdefault(alike, []).append(node_claim.price_micro)
     return [

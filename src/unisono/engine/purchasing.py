@@ -61,7 +61,7 @@ class Purchases:
             answer = self._buy(nominee, assignment)
             if isinstance(answer, CannotBuy):
                 refusals.append(answer)
-            elif answer[1].purchase.lots:
+            elif answer[1].purchase.node_claims:
                 _take(nominee, *answer)
                 break
         self._transaction.rollback(mark)

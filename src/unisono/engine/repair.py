@@ -76,7 +76,7 @@ def replacement(
         labels = tuple(sorted(pins.items()))
         demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)
         answer = provisioner.buy(workload, Gang(key=gang.key, demands=demands))
-        if isinstance(answer, CannotBuy) or not answer.purchase.lots:
+        if isinstance(answer, CannotBuy) or not answer.purchase.node_claims:
             continue
         return _repaired(admission, answer.placements, lost, stays), answer.purchase
     return None

@@ -100,7 +100,7 @@ class OfferingsReader:
             spent_micro=spent,
             soon_ms=soon_ms,
             coming=_coming(view),
-            adrift=_orphaned(view, soon_ms),
+            orphaned=_orphaned(view, soon_ms),
         )
 
 
@@ -142,7 +142,7 @@ def _use(
             continue
         for pool in {alike.pool for alike in found[1].machines}:
             busy[pool] = busy.get(pool, 0) + 1
-        for node_claim in found[1].lots():
+        for node_claim in found[1].node_claims():
             if node_claim.node not in seen:  # decided, and not written yet
                 _count(used, node_claim.pool, types.get(node_claim.machine))
                 spent += node_claim.price_micro
@@ -157,7 +157,7 @@ def _coming(view: View) -> Iterator[PendingNodeClaims]:
             due = Instant(found[1].ready_by * 1000)
             key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
             yield PendingNodeClaims(
-                workload=WorkloadKey(key), lots=tuple(found[1].lots()), ready_by=due
+                workload=WorkloadKey(key), node_claims=tuple(found[1].node_claims()), ready_by=due
             )
 
 
@@ -168,7 +168,9 @@ def _orphaned(view: View, soon_ms: int) -> Iterator[PendingNodeClaims]:
         if is_orphaned(claim, view) and not drift_of(claim, None, pool):
             holder = claim["metadata"]["annotations"][keys.HELD_FOR]
             due = Instant(round(launched_at(claim) * 1000) + soon_ms)
-            yield PendingNodeClaims(workload=WorkloadKey(holder), lots=(_lot(claim),), ready_by=due)
+            yield PendingNodeClaims(
+                workload=WorkloadKey(holder), node_claims=(_lot(claim),), ready_by=due
+            )
 
 
 def _lot(claim: Json) -> NodeClaim:

@@ -114,7 +114,7 @@ class Purchases:
         plan, size = plan_id(workload, written.planned_at), len(written.nodes)
         holder = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
         missing: list[Create] = []
-        for node_claim in written.lots():
+        for node_claim in written.node_claims():
             claim = view.get(names.NODE_CLAIM, node_claim.node)
             if claim is not None:
                 if "deletionTimestamp" in claim["metadata"]:

@@ -27,7 +27,7 @@ from unisono.engine.model.workload import Admission
 from unisono.engine.provisioning.catalogue import Catalogue, Offering
 from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.purchases import after_arrival, after_return, without_lots
+from unisono.engine.state.purchases import after_arrival, after_return, without_node_claims
 from unisono.sim.cost import Item
 
 
@@ -97,7 +97,7 @@ class RentedMachines:
         """Order the machines of an admission; it starts when the last of them is there."""
         purchase = admit.purchase
         assert purchase is not None, "the caller asked"
-        for node_claim in purchase.lots:
+        for node_claim in purchase.node_claims:
             if node_claim.taken_over:
                 self._machines[node_claim.node].orphaned_since = None
                 continue
@@ -110,7 +110,7 @@ class RentedMachines:
         self.state.apply(
             WorkloadHolds(msgspec.structs.replace(admitted, ready_by=purchase.ready_by))
         )
-        last = max(self._machines[node_claim.node].ready for node_claim in purchase.lots)
+        last = max(self._machines[node_claim.node].ready for node_claim in purchase.node_claims)
         self._coming[admit.workload] = (admit, purchase)
         self._remind(last, key=admit.workload)
 
@@ -146,8 +146,8 @@ class RentedMachines:
     def _settle(self, name: NodeName, machine: _Machine) -> None:
         """Make a ready machine a node that any workload may use."""
         market = self._market
-        left = without_lots(market.adrift, {name})
-        self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=left)))
+        left = without_node_claims(market.orphaned, {name})
+        self.state.apply(MarketSet(msgspec.structs.replace(market, orphaned=left)))
         machine.idle_since, machine.orphaned_since = machine.orphaned_since, None
         self._join(machine)
 
@@ -188,7 +188,7 @@ class RentedMachines:
         if found is None:
             return False
         self.state.apply(MarketSet(after_arrival(self._market, found[1])))
-        for node_claim in found[1].lots:
+        for node_claim in found[1].node_claims:
             machine = self._machines[node_claim.node]
             if machine.ready <= now:
                 self._join(machine)
@@ -207,10 +207,10 @@ class RentedMachines:
         node_claim = msgspec.structs.replace(machine.node_claim, pods=(), taken_over=False)
         due = Instant(self.base + int(machine.ready * 1000))
         offered = (
-            *market.adrift,
-            PendingNodeClaims(workload=key, lots=(node_claim,), ready_by=due),
+            *market.orphaned,
+            PendingNodeClaims(workload=key, node_claims=(node_claim,), ready_by=due),
         )
-        self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=offered)))
+        self.state.apply(MarketSet(msgspec.structs.replace(market, orphaned=offered)))
         for when in (machine.ready, now + REUSE_S):
             self._remind(when, name=node_claim.node)
 
@@ -230,12 +230,12 @@ class RentedMachines:
         return market
 
     def _last(self, purchase: Purchase) -> float:
-        return max(self._machines[node_claim.node].ready for node_claim in purchase.lots)
+        return max(self._machines[node_claim.node].ready for node_claim in purchase.node_claims)
 
     def _arrive(self, key: WorkloadKey, instant: Instant) -> Admit:
         admit, purchase = self._coming.pop(key)
         self.state.apply(MarketSet(after_arrival(self._market, purchase)))
-        for node_claim in purchase.lots:
+        for node_claim in purchase.node_claims:
             self._join(self._machines[node_claim.node])
         admitted = self.state.running[key].admitted
         started = msgspec.structs.replace(

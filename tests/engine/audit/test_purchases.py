@@ -45,10 +45,14 @@ def _lot(name: str, **more: Any) -> NodeClaim:
     return replace(made, **more)
 
 
-def _plan(*lots: NodeClaim, on_nodes: dict[str, int] | None = None) -> Plan:
-    places = on_nodes if on_nodes is not None else {str(node_claim.node): 1 for node_claim in lots}
+def _plan(*node_claims: NodeClaim, on_nodes: dict[str, int] | None = None) -> Plan:
+    places = (
+        on_nodes
+        if on_nodes is not None
+        else {str(node_claim.node): 1 for node_claim in node_claims}
+    )
     made = on(admission(GANG), places)
-    purchase = Purchase(workload=GANG.key, lots=lots, ready_by=Instant(0))
+    purchase = Purchase(workload=GANG.key, node_claims=node_claims, ready_by=Instant(0))
     return plan(admissions=(replace(admit(GANG, admission=made), purchase=purchase),))
 
 
@@ -57,7 +61,7 @@ def test_machines_for_all_pods_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lots", "why"),
+    ("node_claims", "why"),
     [
         ((_lot("a"), _lot("b", price_micro=99)), "costs"),
         ((_lot("a"), _lot("b", zone="z")), "not sold in z"),
@@ -65,8 +69,8 @@ def test_machines_for_all_pods_pass() -> None:
         ((_lot("a"), _lot("b"), _lot("c", pods=())), "for no pods"),
     ],
 )
-def test_what_is_not_for_sale_is_not_bought(lots: tuple[NodeClaim, ...], why: str) -> None:
-    made = _plan(*lots, on_nodes={"a": 1, "b": 1})
+def test_what_is_not_for_sale_is_not_bought(node_claims: tuple[NodeClaim, ...], why: str) -> None:
+    made = _plan(*node_claims, on_nodes={"a": 1, "b": 1})
     assert why in breaks("purchase", _world(), made).message
 
 

@@ -29,9 +29,9 @@ from unisono.engine.state.apply_plan import apply_plan
 NOW = Instant(10_000)
 
 
-def adrift(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> PendingNodeClaims:
+def orphaned(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> PendingNodeClaims:
     """Machines that boot for a gang that gave up."""
-    lots = tuple(
+    node_claims = tuple(
         NodeClaim(
             node=NodeName(name),
             pool="p",
@@ -44,7 +44,7 @@ def adrift(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> Pe
         for name in names
     )
     return PendingNodeClaims(
-        workload=WorkloadKey("default/gone"), lots=lots, ready_by=Instant(40_000)
+        workload=WorkloadKey("default/gone"), node_claims=node_claims, ready_by=Instant(40_000)
     )
 
 
@@ -52,8 +52,8 @@ def world(*gangs: Workload, left: PendingNodeClaims, **of_pool: int) -> Snapshot
     """A market of one type in two zones, and what is on its way."""
     offers = [offer("large", 80, zone) for zone in "ab"]
     offers.append(msgspec.structs.replace(offers[0], capacity_type="spot", price_micro=30))
-    pool = Pool(name="p", limits=amounts(of_pool), used=amounts({"nodes": len(left.lots)}))
-    sells: Market = market([machine("large", 8, 64)], offers, [pool], adrift=(left,))
+    pool = Pool(name="p", limits=amounts(of_pool), used=amounts({"nodes": len(left.node_claims)}))
+    sells: Market = market([machine("large", 8, 64)], offers, [pool], orphaned=(left,))
     quota = group({"f": {GPU: "64", "cpu": "999999"}})
     return snapshot(queue("x", groups=(quota,)), waiting=gangs, market=sells)
 
@@ -79,21 +79,24 @@ def only_purchase(made: Plan) -> Purchase:
 
 
 def test_what_is_on_its_way_comes_first_and_only_the_rest_is_bought() -> None:
-    bought = only_purchase(decided(world(gang("j", 3), left=adrift("m1", "m2"))))
-    assert [node_claim.node for node_claim in bought.lots if node_claim.taken_over] == ["m1", "m2"]
-    assert len(bought.lots) == 3
-    assert {node_claim.zone for node_claim in bought.lots} == {"a"}
+    bought = only_purchase(decided(world(gang("j", 3), left=orphaned("m1", "m2"))))
+    assert [node_claim.node for node_claim in bought.node_claims if node_claim.taken_over] == [
+        "m1",
+        "m2",
+    ]
+    assert len(bought.node_claims) == 3
+    assert {node_claim.zone for node_claim in bought.node_claims} == {"a"}
     assert "2 × large on-demand in a (already being provisioned)" in purchase_sentence(bought)
 
 
 def test_limits_know_it_already_and_it_comes_sooner() -> None:
-    bought = only_purchase(decided(world(gang("j", 2), left=adrift("m1", "m2"), nodes=2)))
-    assert {node_claim.node for node_claim in bought.lots} == {"m1", "m2"}
+    bought = only_purchase(decided(world(gang("j", 2), left=orphaned("m1", "m2"), nodes=2)))
+    assert {node_claim.node for node_claim in bought.node_claims} == {"m1", "m2"}
     assert bought.ready_by == 40_000
 
 
 def test_only_one_takes_a_machine() -> None:
-    seen = world(gang("j", 2), gang("k", 2), left=adrift("m1", "m2"))
+    seen = world(gang("j", 2), gang("k", 2), left=orphaned("m1", "m2"))
     state = restore(seen)
     taken: list[str] = []
     for _ in range(4):
@@ -101,29 +104,32 @@ def test_only_one_takes_a_machine() -> None:
         for admit in made.admissions:
             assert admit.purchase is not None
             taken += [
-                node_claim.node for node_claim in admit.purchase.lots if node_claim.taken_over
+                node_claim.node
+                for node_claim in admit.purchase.node_claims
+                if node_claim.taken_over
             ]
         if not apply_plan(state, made):
             break
     assert sorted(taken) == ["m1", "m2"]
     assert state.config.market is not None
-    assert state.config.market.adrift == ()
+    assert state.config.market.orphaned == ()
 
 
 def test_spot_needs_leave_here_too() -> None:
-    spot = adrift("m1", "m2", sold="spot")
+    spot = orphaned("m1", "m2", sold="spot")
     assert not any(
         node_claim.taken_over
-        for node_claim in only_purchase(decided(world(gang("j", 2), left=spot))).lots
+        for node_claim in only_purchase(decided(world(gang("j", 2), left=spot))).node_claims
     )
     asked = gang("j", 2, buying=ProvisioningOptions(spot="true"))
     assert all(
-        node_claim.taken_over for node_claim in only_purchase(decided(world(asked, left=spot))).lots
+        node_claim.taken_over
+        for node_claim in only_purchase(decided(world(asked, left=spot))).node_claims
     )
 
 
 def test_the_auditor_knows_orphaned_machines() -> None:
-    seen = world(gang("j", 2), left=adrift("m1", "m2"))
+    seen = world(gang("j", 2), left=orphaned("m1", "m2"))
     made = decided(seen)
     without = msgspec.structs.replace(seen, market=market([machine("large", 8, 64)], []))
     assert any("orphaned" in one.message for one in audit(without, made))

@@ -178,7 +178,7 @@ def bought_by(plans: Iterable[Plan]) -> list[Purchase]:
 def purchase_json(purchase: Purchase) -> Json:
     """Return a purchase as a script reads it."""
     machines: dict[tuple[str, str, str, str], list[int]] = {}
-    for node_claim in purchase.lots:
+    for node_claim in purchase.node_claims:
         alike = (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
         machines.setdefault(alike, []).append(node_claim.price_micro)
     return {

@@ -62,7 +62,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
         """What all of it costs an hour."""
         return sum(alike.price * len(alike.nodes) for alike in self.machines)
 
-    def lots(self) -> Iterable[NodeClaim]:
+    def node_claims(self) -> Iterable[NodeClaim]:
         """Yield every machine."""
         for alike in self.machines:
             for name in alike.nodes:
@@ -182,7 +182,7 @@ def without_purchase(conditions: list[Json]) -> list[Json]:
 
 def _alike(purchase: Purchase) -> Iterable[Alike]:
     groups: dict[NodeClaim, list[str]] = {}
-    for node_claim in purchase.lots:
+    for node_claim in purchase.node_claims:
         same = msgspec.structs.replace(node_claim, node=NodeName(""))
         groups.setdefault(same, []).append(node_claim.node)
     for node_claim, nodes in groups.items():

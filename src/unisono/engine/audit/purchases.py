@@ -49,7 +49,7 @@ def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, N
     regions = {offer.zone: offer.region for offer in market.offers}
     overhead = dict(market.overhead)
     for purchase in bought:
-        for node_claim in purchase.lots:
+        for node_claim in purchase.node_claims:
             machine, pool = machines.get(node_claim.machine), pools.get(node_claim.pool)
             if machine is None or pool is None:
                 continue
@@ -85,15 +85,17 @@ def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> 
     offers: dict[OfferKey, Offer] = {
         (one.machine, one.zone, one.capacity_type): one for one in market.offers
     }
-    orphaned = {node_claim.node: node_claim for one in market.adrift for node_claim in one.lots}
+    orphaned = {
+        node_claim.node: node_claim for one in market.orphaned for node_claim in one.node_claims
+    }
     names: set[NodeName] = set(index.nodes)
     taken: dict[OfferKey, int] = {}
     added: dict[str, dict[str, int]] = {}
     for admit in bought:
         assert admit.purchase is not None, "only those that buy were collected"
-        if not admit.purchase.lots:
+        if not admit.purchase.node_claims:
             yield _broken(admit, "a purchase of nothing")
-        for node_claim in admit.purchase.lots:
+        for node_claim in admit.purchase.node_claims:
             if node_claim.taken_over:  # bought before: limits and stock know it already
                 yield from _check_orphan(admit, node_claim, orphaned)
                 continue
@@ -161,7 +163,7 @@ def _check_pods(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
     for assigned in admit.admission.pod_sets:
         for name, pods in assigned.nodes:
             assigned_pods.setdefault(name, {})[assigned.name] = pods
-    for node_claim in purchase.lots:
+    for node_claim in purchase.node_claims:
         if assigned_pods.get(node_claim.node) != dict(node_claim.pods):
             has = assigned_pods.get(node_claim.node)
             message = f"{node_claim.node} is bought for {dict(node_claim.pods)}, and has {has}"

@@ -24,11 +24,11 @@ _REMEDIES = {
 
 def purchase_sentence(purchase: Purchase) -> str:
     """Return what is bought, where, and at what price; machines taken over come last."""
-    lots = sorted(purchase.lots, key=lambda node_claim: node_claim.taken_over)
+    node_claims = sorted(purchase.node_claims, key=lambda node_claim: node_claim.taken_over)
     machines = format_counts(
         f"{node_claim.machine} {node_claim.capacity_type} in {node_claim.zone}"
         + (" (already being provisioned)" if node_claim.taken_over else "")
-        for node_claim in lots
+        for node_claim in node_claims
     )
     return f"{machines} for {format_price(purchase.price_micro)}/h"
 

@@ -96,7 +96,7 @@ class PendingNodeClaims(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that were bought for a workload and are not nodes yet."""
 
     workload: WorkloadKey
-    lots: tuple[NodeClaim, ...]
+    node_claims: tuple[NodeClaim, ...] = msgspec.field(name="lots")
     ready_by: Instant  # expected, from the usual time to readiness
 
 
@@ -113,9 +113,8 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     under_way: tuple[tuple[str, int], ...] = ()
     spent_micro: int = 0  # what all bought machines cost an hour now
     coming: tuple[PendingNodeClaims, ...] = ()  # machines that gangs wait for
-    adrift: tuple[
-        PendingNodeClaims, ...
-    ] = ()  # orphaned: no workload waits for these machines any more
+    # No workload waits for these machines any more.
+    orphaned: tuple[PendingNodeClaims, ...] = msgspec.field(default=(), name="adrift")
 
 
 class ProvisioningOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,11 +142,11 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """Machines for one gang, all or none."""
 
     workload: WorkloadKey
-    lots: tuple[NodeClaim, ...]
+    node_claims: tuple[NodeClaim, ...] = msgspec.field(name="lots")
     ready_by: Instant  # expected, from the usual time to readiness
     alternatives: tuple[Alternative, ...] = ()
 
     @property
     def price_micro(self) -> int:
         """What all of them cost an hour."""
-        return sum(node_claim.price_micro for node_claim in self.lots)
+        return sum(node_claim.price_micro for node_claim in self.node_claims)

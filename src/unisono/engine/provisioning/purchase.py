@@ -83,11 +83,11 @@ class Provisioner:
         if isinstance(answer, Refused):
             return _cannot(answer, demands)
         named = list(self._named(workload, answer))
-        lots = tuple(node_claim for node_claim, _ in named if node_claim is not None)
+        node_claims = tuple(node_claim for node_claim, _ in named if node_claim is not None)
         purchase = Purchase(
             workload=workload.key,
-            lots=lots,
-            ready_by=self._ready_by(lots),
+            node_claims=node_claims,
+            ready_by=self._ready_by(node_claims),
             alternatives=alternatives_to(order, self.catalogue, answer),
         )
         placements = tuple(
@@ -99,15 +99,15 @@ class Provisioner:
         )
         return Bought(purchase, placements)
 
-    def _ready_by(self, lots: tuple[NodeClaim, ...]) -> Instant:
+    def _ready_by(self, node_claims: tuple[NodeClaim, ...]) -> Instant:
         """Return when the last machine is there, mostly; those on their way come sooner."""
-        if any(not node_claim.taken_over for node_claim in lots):
+        if any(not node_claim.taken_over for node_claim in node_claims):
             return ready_by(self.catalogue, self.now)
-        names = {node_claim.node for node_claim in lots}
+        names = {node_claim.node for node_claim in node_claims}
         taken = [
             one.ready_by
-            for one in self.catalogue.market.adrift
-            if names & {node_claim.node for node_claim in one.lots}
+            for one in self.catalogue.market.orphaned
+            if names & {node_claim.node for node_claim in one.node_claims}
         ]
         return max(taken, default=self.now)
 
@@ -240,11 +240,13 @@ _Place = tuple[str, str, str, str]
 
 def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
     """Yield orphaned machines as free nodes for the demands that may use them."""
-    lots = [node_claim for one in catalogue.market.adrift for node_claim in one.lots]
-    if not lots:
+    node_claims = [
+        node_claim for one in catalogue.market.orphaned for node_claim in one.node_claims
+    ]
+    if not node_claims:
         return
     offerings = {_place_of_offering(offering): offering for offering in catalogue.offerings}
-    for node_claim in sorted(lots, key=lambda one: one.node):
+    for node_claim in sorted(node_claims, key=lambda one: one.node):
         offering = offerings.get(
             (node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type)
         )
@@ -288,5 +290,5 @@ def orphaning(market: Market, keys: Collection[WorkloadKey]) -> Market:
     return msgspec.structs.replace(
         market,
         coming=tuple(one for one in market.coming if one.workload not in keys),
-        adrift=(*market.adrift, *gone),
+        orphaned=(*market.orphaned, *gone),
     )

@@ -34,7 +34,7 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
     machines = {machine.name: machine for machine in market.machines}
     used: dict[str, dict[str, int]] = {pool.name: dict(pool.used) for pool in market.pools}
     taken: dict[tuple[str, str, str], int] = {}
-    new = [node_claim for node_claim in purchase.lots if not node_claim.taken_over]
+    new = [node_claim for node_claim in purchase.node_claims if not node_claim.taken_over]
     for node_claim in new:
         mine = used.setdefault(node_claim.pool, {})
         mine[NODES] = mine.get(NODES, 0) + 1
@@ -54,10 +54,10 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
         for one in market.offers
     )
     busy = dict(market.under_way)
-    for pool in {node_claim.pool for node_claim in purchase.lots}:
+    for pool in {node_claim.pool for node_claim in purchase.node_claims}:
         busy[pool] = busy.get(pool, 0) + 1
     mine_now = PendingNodeClaims(
-        workload=purchase.workload, lots=purchase.lots, ready_by=purchase.ready_by
+        workload=purchase.workload, node_claims=purchase.node_claims, ready_by=purchase.ready_by
     )
     return msgspec.structs.replace(
         market,
@@ -66,21 +66,26 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
         under_way=tuple(sorted(busy.items())),
         spent_micro=market.spent_micro + sum(node_claim.price_micro for node_claim in new),
         coming=(*market.coming, mine_now),
-        adrift=without_lots(market.adrift, {node_claim.node for node_claim in purchase.lots}),
+        orphaned=without_node_claims(
+            market.orphaned, {node_claim.node for node_claim in purchase.node_claims}
+        ),
     )
 
 
-def without_lots(
-    adrift: tuple[PendingNodeClaims, ...], names: Collection[str]
+def without_node_claims(
+    orphaned: tuple[PendingNodeClaims, ...], names: Collection[str]
 ) -> tuple[PendingNodeClaims, ...]:
     """Return what is on its way for no workload once these machines are not."""
     left = (
         msgspec.structs.replace(
-            one, lots=tuple(node_claim for node_claim in one.lots if node_claim.node not in names)
+            one,
+            node_claims=tuple(
+                node_claim for node_claim in one.node_claims if node_claim.node not in names
+            ),
         )
-        for one in adrift
+        for one in orphaned
     )
-    return tuple(one for one in left if one.lots)
+    return tuple(one for one in left if one.node_claims)
 
 
 def _place(offer: Offer) -> tuple[str, str, str]:
@@ -90,7 +95,7 @@ def _place(offer: Offer) -> tuple[str, str, str]:
 def after_arrival(market: Market, purchase: Purchase) -> Market:
     """Return the market once all machines of a purchase are there: it is under way no more."""
     busy = dict(market.under_way)
-    for pool in {node_claim.pool for node_claim in purchase.lots}:
+    for pool in {node_claim.pool for node_claim in purchase.node_claims}:
         busy[pool] = max(0, busy.get(pool, 0) - 1)
     return msgspec.structs.replace(
         market,
@@ -123,7 +128,7 @@ def after_return(market: Market, node_claim: NodeClaim) -> Market:
             for one in market.offers
         ),
         spent_micro=market.spent_micro - node_claim.price_micro,
-        adrift=without_lots(market.adrift, {node_claim.node}),
+        orphaned=without_node_claims(market.orphaned, {node_claim.node}),
     )
 
 

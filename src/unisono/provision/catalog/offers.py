@@ -133,7 +133,7 @@ def market_of(
     spent_micro: int = 0,
     soon_ms: int = 150_000,
     coming: Iterable[PendingNodeClaims] = (),
-    adrift: Iterable[PendingNodeClaims] = (),
+    orphaned: Iterable[PendingNodeClaims] = (),
 ) -> Market | None:
     """Return the market of some pools; None without any."""
     if not pools:
@@ -149,7 +149,7 @@ def market_of(
         under_way=tuple(sorted((under_way or {}).items())),
         spent_micro=spent_micro,
         coming=tuple(coming),
-        adrift=tuple(adrift),
+        orphaned=tuple(orphaned),
     )
 
 
