@@ -20,7 +20,7 @@ from unisono.kube.connect import client_over
 from unisono.kube.form import Json
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
-from unisono.runtime.ids import chance, new_uid
+from unisono.runtime.ids import new_uid, random_source
 
 if TYPE_CHECKING:
     from unisono.apiserver.api import Api
@@ -140,7 +140,10 @@ def _client(api: Api, user: str) -> Client:
     """Return a client of a person, who may do everything here."""
     person = User(name=user, groups=("system:masters",))
     return client_over(
-        InProcess(api, person, is_checked=True), clock=RealClock(), chance=chance(), ids=new_uid
+        InProcess(api, person, is_checked=True),
+        clock=RealClock(),
+        random_source=random_source(),
+        ids=new_uid,
     )
 
 
