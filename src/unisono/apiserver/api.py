@@ -110,7 +110,7 @@ class Api:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request; never raises for what a client may send."""
-        if request.method == "GET" and not request.words:
+        if request.method == "GET" and not request.command:
             return self.read(request)
         try:
             found = self._around(request)
@@ -125,7 +125,7 @@ class Api:
             else:
                 response = await self._write_collection(request, found)
         except _TOLD as error:
-            response = _told(error)
+            response = _failure(error)
         return _with_warnings(response, request)
 
     def read(self, request: Request) -> Response:
@@ -141,7 +141,7 @@ class Api:
             else:
                 response = self._read_collection(request, found)
         except _TOLD as error:
-            response = _told(error)
+            response = _failure(error)
         return _with_warnings(response, request)
 
     def _around(self, request: Request) -> Route | Response:
@@ -276,7 +276,7 @@ def _check_below(where: Route) -> None:
         raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
-def _told(error: Exception) -> Response:
+def _failure(error: Exception) -> Response:
     """Return what a client is told of something that was raised."""
     if isinstance(error, ApiError):
         return refusal(error)

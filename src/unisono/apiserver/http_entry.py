@@ -121,17 +121,17 @@ class HttpEntry:
             query=call.query,
             headers=call.headers,
             body=b"".join(call.body),
-            words=_words(call.target) if call.path.endswith("/exec") else (),
+            command=_command(call.target) if call.path.endswith("/exec") else (),
             user=call.user,
         )
         is_long = call.method == "GET" and bool(
-            request.flag("watch") or request.flag("follow") or request.words
+            request.flag("watch") or request.flag("follow") or request.command
         )
         try:
             call.flight = self._flights.enter(call.method, is_long=is_long)
         except ApiError as error:
             return refusal(error)
-        if call.method == "GET" and not request.words:
+        if call.method == "GET" and not request.command:
             return self.api.read(request)
         if len(request.body) >= LARGE_BODY_BYTES:
             return self._write_large(request)
@@ -173,7 +173,7 @@ def _busy(why: str) -> ApiError:
     return ApiError(429, "TooManyRequests", f"too many requests: {why}", retry_after=1)
 
 
-def _words(target: bytes) -> tuple[str, ...]:
+def _command(target: bytes) -> tuple[str, ...]:
     """Return every `command` of a query, of which each is a word."""
     query = target.partition(b"?")[2].decode("latin-1")
     pairs = parse_qsl(query, keep_blank_values=True)

@@ -40,7 +40,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    words: tuple[str, ...] = ()  # of a command that is to run in a container
+    command: tuple[str, ...] = ()  # that is to run in a container
     user: User
     warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
     has_no_duplicates: bool = False  # known already: no key of the body stands twice

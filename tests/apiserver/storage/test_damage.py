@@ -199,8 +199,8 @@ def _past(path: Path) -> list[tuple[int, str]]:
     async def story() -> list[tuple[int, str]]:
         store = Store(Database(path))
         history = store.history("/pods")
-        found = [(one.rv, one.kind.value) for one in history.after(history.floor)]
-        assert history.floor == (found[0][0] - 1 if found else store.rv)
+        found = [(one.rv, one.kind.value) for one in history.after(history.complete_after)]
+        assert history.complete_after == (found[0][0] - 1 if found else store.rv)
         store.close()
         return found
 

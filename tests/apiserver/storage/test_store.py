@@ -167,10 +167,10 @@ def test_the_past_is_bounded_and_says_where_it_begins(monkeypatch: pytest.Monkey
             await store.committed()
         history = store.history("/pods")
         assert len(history) <= 100
-        assert history.floor >= 200
-        assert store.listing_at("/pods", history.floor - 1) is None
+        assert history.complete_after >= 200
+        assert store.listing_at("/pods", history.complete_after - 1) is None
         # Nothing happened to nodes since, so nothing of theirs is lost once it is dropped.
-        assert store.history("/nodes").floor == quiet
+        assert store.history("/nodes").complete_after == quiet
 
     _in_memory(story)
 
@@ -204,7 +204,7 @@ def test_watches_go_on_after_a_restart(tmp_path: Path) -> None:
     async def after(store: Store) -> None:
         changes = store.history("/pods").after(versions[0])
         assert [change.kind for change in changes] == [Kind.MODIFIED]
-        assert store.history("/events").floor == store.rv  # of events nothing is kept
+        assert store.history("/events").complete_after == store.rv  # of events nothing is kept
 
     _run(before, Database(path))
     _run(after, Database(path))

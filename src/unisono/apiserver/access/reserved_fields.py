@@ -76,8 +76,8 @@ def claims(owner: Served) -> str:
 
 def decision_written(obj: Json, old: Json) -> str:
     """Return which decision of the scheduler an object anticipates; empty if none."""
-    known = dict(_told(old))
-    for path, value in _told(obj):
+    known = dict(_reserved_values(old))
+    for path, value in _reserved_values(obj):
         if known.get(path) == value:
             continue
         if path.endswith(".nodeName"):
@@ -102,7 +102,7 @@ def _gates(spec: Any) -> set[str]:
     return {str(one.get("name")) for one in gates or () if isinstance(one, Mapping)}
 
 
-def _told(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+def _reserved_values(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield where an object or a template in it has what is the scheduler's to write, and what."""
     if depth > _DEEPEST:
         return
@@ -113,17 +113,17 @@ def _told(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any
         metadata = value.get("metadata")
         if isinstance(metadata, Mapping):
             for part in ("annotations", "labels"):
-                said = metadata.get(part)
-                if isinstance(said, Mapping):
-                    for key in sorted(RESERVED.intersection(said)):
-                        yield f"{path}.metadata.{part}[{key}]".lstrip("."), said[key]
+                texts = metadata.get(part)
+                if isinstance(texts, Mapping):
+                    for key in sorted(RESERVED.intersection(texts)):
+                        yield f"{path}.metadata.{part}[{key}]".lstrip("."), texts[key]
         for key, below in value.items():
             if key not in ("metadata", "status") and isinstance(below, Mapping | list):
-                yield from _told(below, f"{path}.{key}".lstrip("."), depth + 1)
+                yield from _reserved_values(below, f"{path}.{key}".lstrip("."), depth + 1)
     elif isinstance(value, list):
         for index, below in enumerate(value):
             if isinstance(below, Mapping | list):
-                yield from _told(below, f"{path}[{index}]", depth + 1)
+                yield from _reserved_values(below, f"{path}[{index}]", depth + 1)
 
 
 @cache

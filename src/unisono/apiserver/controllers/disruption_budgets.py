@@ -28,10 +28,10 @@ class DisruptionBudgetController:
         ):
             return
         if not self._due:
-            asyncio.get_running_loop().call_soon(self._look)
+            asyncio.get_running_loop().call_soon(self._update)
         self._due.add(change.record.namespace)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         due, self._due = self._due, set()
         store = self._server.store
         for record in store.listing(_BUDGETS):

@@ -85,14 +85,14 @@ async def enter(request: Request, pod: Json, begin: ExecStarter | None) -> Respo
             f"pod {name} is simulated: there is no process to enter; `unisono up --pods process` "
             "runs commands"
         )
-    if not request.words:
+    if not request.command:
         raise no_command()
     offered = request.headers.get("sec-websocket-protocol", "").replace(" ", "").split(",")
     protocol = next((one for one in _PROTOCOLS if one in offered), None)
     if request.headers.get("upgrade", "").lower() != "websocket" or protocol is None:
         raise bad_request("exec is done over WebSocket; use kubectl 1.30 or newer")
     try:
-        inside = await begin(pod, container, request.words, tty=request.flag("tty"))
+        inside = await begin(pod, container, request.command, tty=request.flag("tty"))
     except OSError as error:
         raise ApiError(
             400, "BadRequest", f"container {container} of pod {name} does not run here: {error}"

@@ -213,16 +213,16 @@ class Watch(PulledBody, AsyncIterator[bytes]):
             self._initial = None
         while not (self.is_over or self._watches.has_stopped):
             history = self._history
-            if self._seen < history.floor:
+            if self._seen < history.complete_after:
                 self.is_over = True
-                message = f"too old resource version: {self._seen} ({history.floor + 1})"
+                message = f"too old resource version: {self._seen} ({history.complete_after + 1})"
                 return _error(expired(message))
             changes = history.after(self._seen, _CHUNK_BYTES)
             if not changes:
                 # Nothing of this kind happened up to here, whatever others did.
                 self._seen = max(self._seen, self._store.rv)
                 return self._moment()
-            piece = self._news(changes)
+            piece = self._events(changes)
             self._seen = changes[-1].rv
             if piece:
                 return piece
@@ -242,12 +242,12 @@ class Watch(PulledBody, AsyncIterator[bytes]):
             served = self._route.resource.served
             yield _bookmark(served.api_version, served.kind, self._seen, is_initial_end=True)
 
-    def _news(self, changes: Sequence[Change]) -> bytes:
+    def _events(self, changes: Sequence[Change]) -> bytes:
         """Return changes as JSON lines; watchers of the same share the bytes."""
         rendering, selection = self._rendering, self._selection
         key = (self._seen, changes[-1].rv, selection.key, rendering.event_key())
         piece = self._history.watchers.shared(
-            key, lambda: b"".join(_told(changes, selection, rendering.event))
+            key, lambda: b"".join(_events_of(changes, selection, rendering.event))
         )
         if piece:
             rendering.event_sent()
@@ -287,7 +287,7 @@ class Watch(PulledBody, AsyncIterator[bytes]):
             self._wake()
 
 
-def _told(changes: Iterable[Change], selection: Selection, render: Render) -> Iterator[bytes]:
+def _events_of(changes: Iterable[Change], selection: Selection, render: Render) -> Iterator[bytes]:
     """Yield changes as a watcher sees them that only knows the selected objects."""
     for change in changes:
         told = _seen_as(change, selection)

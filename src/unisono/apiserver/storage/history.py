@@ -28,18 +28,18 @@ Wake = Callable[[], None]
 
 _REST = 2  # times what the round took
 _LONGEST_REST_SECONDS = 0.015  # watchers shall know within 20 ms
-_MOST_TOLD = 64  # pieces that are kept; watchers of one kind want few different ones
+_MOST_RENDERED = 64  # pieces that are kept; watchers of one kind want few different ones
 
 
 class WatchNotifier:
     """The watchers to be woken, and what was sent in this round."""
 
-    __slots__ = ("_began", "_is_planned", "_rests_until", "_told", "_wakes")
+    __slots__ = ("_began", "_is_planned", "_rendered", "_rests_until", "_wakes")
 
     def __init__(self) -> None:
         """Begin without watchers."""
         self._wakes: dict[Wake, None] = {}
-        self._told: dict[Hashable, bytes] = {}
+        self._rendered: dict[Hashable, bytes] = {}
         self._is_planned = False
         self._began = 0.0
         self._rests_until = 0.0
@@ -54,7 +54,7 @@ class WatchNotifier:
 
     def notify(self) -> None:
         """There is news: wake all watchers as soon as the pause is over."""
-        self._told.clear()
+        self._rendered.clear()
         if self._is_planned or not self._wakes:
             return
         self._is_planned = True
@@ -67,11 +67,11 @@ class WatchNotifier:
 
     def shared(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
         """Return a piece that is to be sent, made once for all watchers of the same."""
-        found = self._told.get(key)
+        found = self._rendered.get(key)
         if found is None:
-            if len(self._told) >= _MOST_TOLD:
-                self._told.clear()
-            found = self._told[key] = make()
+            if len(self._rendered) >= _MOST_RENDERED:
+                self._rendered.clear()
+            found = self._rendered[key] = make()
         return found
 
     def _wake_all(self) -> None:
@@ -87,7 +87,7 @@ class WatchNotifier:
         now = monotonic()
         rest = _REST * (now - self._began)
         self._rests_until = now + min(rest, _LONGEST_REST_SECONDS)
-        self._told.clear()
+        self._rendered.clear()
 
 
 # ---- --------------------------------------------------------------------------------------------
@@ -103,11 +103,11 @@ class History:
     at once, which costs next to nothing.
     """
 
-    __slots__ = ("_changes", "floor", "near", "size", "watchers")
+    __slots__ = ("_changes", "complete_after", "near", "size", "watchers")
 
-    def __init__(self, floor: int) -> None:
-        """Begin with nothing known about versions up to `floor`."""
-        self.floor = floor  # changes after this version are all here
+    def __init__(self, complete_after: int) -> None:
+        """Begin with nothing known about versions up to `complete_after`."""
+        self.complete_after = complete_after  # changes after this version are all here
         self.size = 0  # bytes of the objects held
         self._changes: list[Change] = []
         self.watchers = WatchNotifier()
@@ -125,12 +125,12 @@ class History:
         """Drop the past up to and including a version."""
         keep = bisect_right(self._changes, up_to, key=_RV)
         if keep:
-            self.floor = self._changes[keep - 1].rv
+            self.complete_after = self._changes[keep - 1].rv
             self.size -= sum(len(change.record.data) for change in self._changes[:keep])
             del self._changes[:keep]
 
     def after(self, rv: int, most_bytes: int | None = None) -> list[Change]:
-        """Return the changes since a version, which must not be older than the floor.
+        """Return the changes since a version, which must not be older than the complete_after.
 
         With `most_bytes` the list ends with the change whose object goes beyond that.
         """

@@ -156,7 +156,7 @@ class Store:
     def listing_at(self, kind: str, rv: int) -> Sequence[Record] | None:
         """Return all objects of a kind as of a version, or None if that is forgotten."""
         history = self.history(kind)
-        if rv < history.floor:
+        if rv < history.complete_after:
             return None
         changes = history.after(rv)
         if not changes:

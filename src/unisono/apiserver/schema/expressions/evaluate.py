@@ -218,14 +218,14 @@ def _negative(of: Evaluate) -> Evaluate:
 
 
 def _not(of: Evaluate) -> Evaluate:
-    return lambda scope: not _truth(of(scope))
+    return lambda scope: not _boolean(of(scope))
 
 
 def _choice(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
-    return lambda scope: yes(scope) if _truth(condition(scope)) else no(scope)
+    return lambda scope: yes(scope) if _boolean(condition(scope)) else no(scope)
 
 
-def _truth(value: Any) -> bool:
+def _boolean(value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
     raise TypeError("needs true or false")
@@ -240,7 +240,7 @@ def _logic(operands: list[Evaluate], *, decisive: bool) -> Evaluate:
                 if _decides(operands[number + 1 :], scope, decisive=decisive):
                     return decisive
                 raise
-            if _truth(value) is decisive:
+            if _boolean(value) is decisive:
                 return decisive
         return not decisive
 
@@ -289,7 +289,7 @@ def _quantified(*, decisive: bool) -> Callable[..., Evaluate]:
                     except FAILURES as problem:
                         failure = problem
                         continue
-                    if _truth(value) is decisive:
+                    if _boolean(value) is decisive:
                         return decisive
             finally:
                 _restore(scope, variable, before)
@@ -310,7 +310,7 @@ def _filtered(over: Evaluate, variable: str, body: Evaluate, _: Evaluate | None)
         try:
             for item in items:
                 scope[variable] = item
-                if _truth(body(scope)):
+                if _boolean(body(scope)):
                     kept.append(item)
         finally:
             _restore(scope, variable, before)
@@ -327,7 +327,7 @@ def _mapped(over: Evaluate, variable: str, body: Evaluate, test: Evaluate | None
         try:
             for item in items:
                 scope[variable] = item
-                if test is None or _truth(test(scope)):
+                if test is None or _boolean(test(scope)):
                     made.append(body(scope))
         finally:
             _restore(scope, variable, before)
