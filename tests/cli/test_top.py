@@ -6,6 +6,7 @@ import asyncio
 import os
 import pty
 import select
+import signal
 import sys
 import time
 
@@ -92,8 +93,10 @@ def test_at_a_terminal_one_leaves_with_a_key(cluster: Cluster, key: bytes) -> No
         if not more:
             break
         seen += more
-        if not pressed and b"waiting (" in seen:
+        if not pressed and b"pending (" in seen:
             os.write(terminal, key)
             pressed = True
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    if not pressed:
+        os.kill(pid, signal.SIGKILL)  # else it would go on, and we would wait for it
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen
     assert seen.endswith(b"\x1b[?25h\x1b[?1049l"), "the terminal is as it was"
