@@ -48,7 +48,7 @@ MOST_BYTES = 75_000_000
 WAYS = ("structs by stream", "structs by pages", "dictionaries by stream", "dictionaries by pages")
 _IMPORT = (
     "import time; from pathlib import Path; start = time.process_time(); "
-    "import unisono.kube.requests.http; "
+    "import unisono.kube.http_transport; "
     "print(time.process_time() - start, Path('/proc/self/statm').read_text().split()[1])"
 )
 

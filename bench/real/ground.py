@@ -18,10 +18,10 @@ from pathlib import Path
 
 from tests.real.cluster import Replica, account, unisono
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
-from unisono.kube.access.config import find_access
 from unisono.kube.client import Client
 from unisono.kube.connect import connected
-from unisono.kube.requests.priority_lanes import Lanes
+from unisono.kube.kubeconfig import find_access
+from unisono.kube.priority_lanes import Lanes
 from unisono.runtime.clock import RealClock
 from unisono.runtime.ids import new_uid, random_source
 

@@ -18,7 +18,7 @@ from tests.support.control_world import PassingOn, World
 from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.kinds.overriding import override
-from unisono.kube.requests.transport import Answer, Transport
+from unisono.kube.transport import Answer, Transport
 
 
 class Crash(BaseException):

@@ -43,8 +43,8 @@ from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.errors import Unreachable
 from unisono.kube.mapping import Kind
-from unisono.kube.requests.priority_lanes import Lanes
-from unisono.kube.requests.transport import Answer, Transport
+from unisono.kube.priority_lanes import Lanes
+from unisono.kube.transport import Answer, Transport
 from unisono.runner.simulated.kubelet import SimulatedKubelet
 from unisono.runtime.embedded.in_process import InProcess
 

@@ -21,10 +21,10 @@ from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.reconciling.workers import last_written
 from unisono.control.view import Index, KindStore, View
-from unisono.kube.cache.store import Replace
+from unisono.kube.cache import Replace
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
-from unisono.kube.requests.transport import NOTHING, Answer, Stream
+from unisono.kube.transport import NOTHING, Answer, Stream
 
 Json = dict[str, Any]
 # A watch that resumes a little too early repeats so many changes, in their order.

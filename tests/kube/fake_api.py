@@ -17,7 +17,7 @@ import orjson
 
 from unisono.kube.errors import Unreachable
 from unisono.kube.form import Json
-from unisono.kube.requests.transport import NOTHING, Answer, Stream
+from unisono.kube.transport import NOTHING, Answer, Stream
 
 Fault = Callable[["Asked"], Answer | None]
 

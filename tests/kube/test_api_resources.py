@@ -13,7 +13,7 @@ from tests.kube.virtual import VirtualClock, run
 from unisono.kube import client_over
 from unisono.kube.api_resources import ApiResources, discover
 from unisono.kube.errors import BadResponse, UnknownKind
-from unisono.kube.requests.transport import Answer
+from unisono.kube.transport import Answer
 
 
 def _kind(plural: str, kind: str, *short: str, categories: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from unisono.kube.errors import (
     UnknownKind,
     Unreachable,
 )
-from unisono.kube.requests.transport import Answer
+from unisono.kube.transport import Answer
 
 POD = Kind("v1", "Pod")
 PODS = "/api/v1/namespaces/team-a/pods"

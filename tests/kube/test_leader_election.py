@@ -14,7 +14,7 @@ from tests.kube.fake_api import Asked, FakeApi, refuse
 from tests.kube.virtual import VirtualClock, run, settle
 from unisono.kube import Candidate, Kind, client_over
 from unisono.kube.errors import NotLeading, Unreachable
-from unisono.kube.requests.transport import Answer
+from unisono.kube.transport import Answer
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
 POD = Kind("v1", "Pod")

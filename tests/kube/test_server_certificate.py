@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from unisono.apiserver.access.tls import Fresh, fresh_certificate
-from unisono.kube.access.tls import ServerCertificate
 from unisono.kube.errors import BadConfig
+from unisono.kube.tls import ServerCertificate
 from unisono.runtime.clock import seconds_now
 
 

@@ -28,8 +28,7 @@ from unisono.kube import (
     log,
     scale,
 )
-from unisono.kube.access.config import Login
-from unisono.kube.access.credentials import Credentials
+from unisono.kube.credentials import Credentials
 from unisono.kube.errors import (
     AlreadyExists,
     BadRequest,
@@ -42,9 +41,10 @@ from unisono.kube.errors import (
     Unreachable,
 )
 from unisono.kube.form import Json
+from unisono.kube.http_transport import HttpTransport
+from unisono.kube.kubeconfig import Login
 from unisono.kube.leader_election import LeaseTimes
-from unisono.kube.requests.http import HttpTransport
-from unisono.kube.requests.transport import Answer
+from unisono.kube.transport import Answer
 
 if TYPE_CHECKING:
     from tests.conformance.servers import Server

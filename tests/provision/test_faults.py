@@ -35,7 +35,7 @@ from tests.support.provisioning_world import ALL_INDEXES, ALL_KINDS, claims, con
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.form import Json
-from unisono.kube.requests.transport import Transport
+from unisono.kube.transport import Transport
 from unisono.provision import keys
 
 Break = Callable[[World, Json], Any]

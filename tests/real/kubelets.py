@@ -14,8 +14,8 @@ from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.reconciling.workers import LiveControllers
-from unisono.kube.access.config import find_access
 from unisono.kube.connect import connected
+from unisono.kube.kubeconfig import find_access
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock

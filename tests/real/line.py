@@ -12,9 +12,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unisono.kube.access.config import find_access
 from unisono.kube.client import Client
 from unisono.kube.connect import connected
+from unisono.kube.kubeconfig import find_access
 from unisono.runtime.clock import RealClock
 from unisono.runtime.ids import new_uid, random_source
 

@@ -26,7 +26,7 @@ from unisono.kube.connect import client_over
 from unisono.kube.errors import NotFound
 from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
-from unisono.kube.requests.priority_lanes import Lanes
+from unisono.kube.priority_lanes import Lanes
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
 from unisono.runner.process.kubelet import KubeletOptions

@@ -46,8 +46,8 @@ from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.mapping import Kind
-from unisono.kube.requests.priority_lanes import Lanes
-from unisono.kube.requests.transport import NOTHING, Answer, Stream, Transport
+from unisono.kube.priority_lanes import Lanes
+from unisono.kube.transport import NOTHING, Answer, Stream, Transport
 from unisono.runtime.embedded.in_process import InProcess
 
 HOME = "unisono-system"

@@ -16,7 +16,7 @@ from unisono.control import names
 from unisono.control.assembly import INDEXES, KINDS, Assembly, embedded
 from unisono.control.view import View
 from unisono.kinds.policy.settings import DEFAULTS, Settings
-from unisono.kube.requests.transport import Transport
+from unisono.kube.transport import Transport
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses

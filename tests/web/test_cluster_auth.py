@@ -11,9 +11,9 @@ import pytest
 
 from tests.conformance.servers import embedded
 from unisono.apiserver.access.credential_files import write_kubeconfig
-from unisono.kube.access.config import find_access
 from unisono.kube.connect import connected
 from unisono.kube.errors import Unreachable
+from unisono.kube.kubeconfig import find_access
 from unisono.runtime.clock import RealClock
 from unisono.runtime.ids import new_uid, random_source
 from unisono.web.auth import AuthenticationError, Permissions

@@ -18,7 +18,7 @@ import pytest
 from tests.monitor import objects
 from unisono.apiserver.access.tls import fresh_certificate
 from unisono.kinds.overriding import override
-from unisono.kube.access.tls import show
+from unisono.kube.tls import show
 from unisono.monitor.cache import NODE, ClusterCache, fill
 from unisono.net.allowed_hosts import Hosts
 from unisono.net.listener import CannotListen

@@ -127,7 +127,7 @@ async def _write(
 ) -> dict[str, Any]:
     import orjson
 
-    from unisono.kube.requests.calls import Call
+    from unisono.kube.calls import Call
 
     metadata = wanted["metadata"]
     name = metadata.get("name", "")

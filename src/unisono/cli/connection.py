@@ -20,9 +20,9 @@ from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, InstanceError, default_directory
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
-    from unisono.kube.access.config import Access
     from unisono.kube.client import Client
     from unisono.kube.errors import KubeError
+    from unisono.kube.kubeconfig import Access
 
 # A start takes two seconds, and some twenty with tens of thousands of objects to read again.
 _STARTING_SECONDS = 30.0
@@ -115,7 +115,7 @@ async def _connected(access: Access, arguments: argparse.Namespace, work: Work) 
 
 def access_of(arguments: argparse.Namespace) -> Access:
     """Return which cluster is meant; see above."""
-    from unisono.kube.access.config import find_access
+    from unisono.kube.kubeconfig import find_access
 
     named = os.environ.get("KUBECONFIG", "")
     if arguments.kubeconfig is not None:

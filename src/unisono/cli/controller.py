@@ -177,7 +177,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.cli.connection import in_plain_words
     from unisono.control.scheduler.loop import not_kept
     from unisono.engine.cycle import plan
-    from unisono.kube.access.config import SERVICE_ACCOUNT, find_access
+    from unisono.kube.kubeconfig import SERVICE_ACCOUNT, find_access
     from unisono.runtime.clock import RealClock
     from unisono.runtime.cluster.replica import Choices, control_cluster
     from unisono.runtime.log import Journal
@@ -224,7 +224,7 @@ def _settings(path: Path | None) -> Settings | None:
 def _web(arguments: argparse.Namespace) -> WebChoices | None:
     """Return how the page is served; refuse to have tokens cross a network in the clear."""
     from unisono.engine.model.errors import InvalidManifest
-    from unisono.kube.access.tls import ServerCertificate
+    from unisono.kube.tls import ServerCertificate
     from unisono.net.allowed_hosts import is_loopback
 
     chain, key = arguments.web_tls_cert, arguments.web_tls_key

@@ -112,7 +112,7 @@ async def _copy(
     """Copy one log line by line; raises AnswerIsNo if there is none (yet)."""
     from unisono.kube.errors import BadRequest, NotFound
     from unisono.kube.pods import log
-    from unisono.kube.requests.transport import Lines
+    from unisono.kube.transport import Lines
 
     lines = Lines()
     try:

@@ -22,7 +22,7 @@ import orjson
 from unisono.control.actions import Json
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.kueue.status_shape import wrong_with_status
-from unisono.kube.cache.store import Delta, Remove, Store, Upsert
+from unisono.kube.cache import Delta, Remove, Store, Upsert
 from unisono.kube.errors import BadResponse
 from unisono.kube.form import Dicts, Identity, Key, Meta
 from unisono.kube.mapping import Kind

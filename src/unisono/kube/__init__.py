@@ -1,30 +1,30 @@
 """The client of every controller: any Kubernetes API, real or embedded.
 
-    access           where the cluster is and how to sign in: kubeconfig, credentials, TLS
-    requests         transport, priority lanes, concurrency limit, retries
-    client, pods     objects as dictionaries: read, write, bind, evict
-    cache            reflector and store (pure), and the informer that feeds them
-    workqueue        which keys need work
-    leader_election  the rules (pure), and taking part
-    events           which events are written (pure), and writing them
+    kubeconfig, credentials, tls         where the cluster is and how to sign in
+    transport, priority_lanes, calls     how a request gets to an API: limits, retries
+    client, pods                         objects as dictionaries: read, write, bind, evict
+    reflector, cache, informer           a copy of a kind that follows it; the first two are pure
+    workqueue                            which keys need work
+    leader_election                      the rules (pure), and taking part
+    events                               which events are written (pure), and writing them
 
 Time, randomness and identifiers are always handed in. The pure parts can be driven by hand, one
 step after the other; the loops around them are short.
 """
 
-from unisono.kube.access.config import Access, find_access
-from unisono.kube.cache.informer import Caches, Informer
-from unisono.kube.cache.store import Delta, Store
+from unisono.kube.cache import Delta, Store
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
 from unisono.kube.connect import client_over, connected
 from unisono.kube.events import Recorder
 from unisono.kube.form import Dicts, Form, Json, Key, Meta, Structs
+from unisono.kube.informer import Caches, Informer
+from unisono.kube.kubeconfig import Access, find_access
 from unisono.kube.leader_election import Candidate
 from unisono.kube.mapping import Kind
 from unisono.kube.pods import bind, evict, log, scale
-from unisono.kube.requests.priority_lanes import Lane, Lanes
-from unisono.kube.requests.transport import Answer, Stream, Transport
+from unisono.kube.priority_lanes import Lane, Lanes
+from unisono.kube.transport import Answer, Stream, Transport
 from unisono.kube.workqueue import Workers, WorkQueue
 
 __all__ = [

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import msgspec
 
 from unisono.kinds.nearest import did_you_mean
+from unisono.kube.calls import Call
 from unisono.kube.client import Client
 from unisono.kube.errors import BadResponse, UnknownKind
 from unisono.kube.mapping import Kind, Resource
-from unisono.kube.requests.calls import Call
 
 _ACCEPT = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"

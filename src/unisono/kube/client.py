@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 import orjson
 
+from unisono.kube.calls import TIMEOUT_S, Call, Caller
 from unisono.kube.errors import AlreadyExists, BadResponse, KubeError, error_of, read_status
 from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT, LEASE, Kind, Mapper, Resource
-from unisono.kube.requests.calls import TIMEOUT_S, Call, Caller
-from unisono.kube.requests.priority_lanes import Lane
-from unisono.kube.requests.transport import (
+from unisono.kube.priority_lanes import Lane
+from unisono.kube.transport import (
     NOTHING,
     Lines,
     Stored,

@@ -7,13 +7,13 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from unisono.kube.access.config import Access
-from unisono.kube.access.credentials import Credentials
+from unisono.kube.calls import Caller
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
-from unisono.kube.requests.calls import Caller
-from unisono.kube.requests.priority_lanes import Lanes
-from unisono.kube.requests.transport import Transport
+from unisono.kube.credentials import Credentials
+from unisono.kube.kubeconfig import Access
+from unisono.kube.priority_lanes import Lanes
+from unisono.kube.transport import Transport
 
 
 @asynccontextmanager
@@ -29,7 +29,7 @@ async def connected(
     on_warning: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Client]:
     """Speak to a real API over HTTP; the connections close with the context."""
-    from unisono.kube.requests.http import (
+    from unisono.kube.http_transport import (
         HttpTransport,  # aiohttp is slow to load; in-process needs none
     )
 

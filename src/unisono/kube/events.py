@@ -29,7 +29,7 @@ from unisono.kube.errors import KubeError, NotFound
 from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT
 from unisono.kube.rate_limit import TokenBucket
-from unisono.kube.requests.transport import WriteRequest
+from unisono.kube.transport import WriteRequest
 
 MOST_SIMILAR = 10
 SIMILAR_WITHIN_S = 600.0

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from unisono.kube.calls import Call
 from unisono.kube.client import Client
 from unisono.kube.form import Json
 from unisono.kube.mapping import POD, Kind
-from unisono.kube.requests.calls import Call
 
 
 async def bind(client: Client, pod: str, namespace: str, *, node: str, uid: str = "") -> None:

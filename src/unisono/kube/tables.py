@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from unisono.kube.calls import Call
 from unisono.kube.client import PAGE_SIZE, Client, selectors
 from unisono.kube.errors import BadResponse, error_of, read_status
 from unisono.kube.mapping import Resource
-from unisono.kube.requests.calls import Call
-from unisono.kube.requests.transport import Lines, read_events
+from unisono.kube.transport import Lines, read_events
 
 _ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

@@ -23,7 +23,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.provisioning import MICRO
 from unisono.engine.placement.placement import Answer, placement_of
 from unisono.engine.state.cluster import ClusterState
-from unisono.kube.cache.informer import MOST_TOLD
+from unisono.kube.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.exposition import Histogram

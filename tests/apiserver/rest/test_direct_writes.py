@@ -26,7 +26,7 @@ from unisono.control.reconciling.driver import order_of
 from unisono.control.view import View
 from unisono.kube.errors import AlreadyExists, Conflict, NotFound
 from unisono.kube.mapping import EVENT, POD, Kind
-from unisono.kube.requests.transport import Stored, WriteRequest, WriteResult
+from unisono.kube.transport import Stored, WriteRequest, WriteResult
 from unisono.runtime.embedded.in_process import InProcess
 
 

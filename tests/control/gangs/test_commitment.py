@@ -17,7 +17,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.admission.placement import first_phase
 from unisono.control.conditions import is_true
-from unisono.kube.requests.transport import Answer, Stream, Transport
+from unisono.kube.transport import Answer, Stream, Transport
 
 
 class Counting:

@@ -19,7 +19,7 @@ from unisono.control.admission.placement import hosts_of, placement_of
 from unisono.control.conditions import find
 from unisono.control.gangs.controller import GangController
 from unisono.kinds.overriding import override
-from unisono.kube.requests.transport import Answer, Transport
+from unisono.kube.transport import Answer, Transport
 
 RACK = "cloud.provider.com/topology-rack"
 PODS = 4

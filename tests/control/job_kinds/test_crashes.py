@@ -20,7 +20,7 @@ from unisono.control.job_kinds import ray, volcano
 from unisono.control.job_kinds.kubeflow import MPI, PYTORCH
 from unisono.control.names import POD
 from unisono.control.pod_gangs.membership import COSCHEDULING
-from unisono.kube.requests.transport import Transport
+from unisono.kube.transport import Transport
 
 Pass = Callable[[float], Awaitable[None]]
 

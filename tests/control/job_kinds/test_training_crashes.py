@@ -25,7 +25,7 @@ from tests.control.training_world import (
 )
 from tests.runner.simulated_world import simulated_world
 from unisono.control import names
-from unisono.kube.requests.transport import Transport
+from unisono.kube.transport import Transport
 
 FAILS_ONCE = {
     "unisono.dev/run-seconds": "20",

@@ -10,7 +10,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.scheduler.writes_in_flight import BindsInFlight
 from unisono.kube.form import Key
-from unisono.kube.requests.transport import Transport
+from unisono.kube.transport import Transport
 
 NOW = 1_700_000_000.0
 

@@ -17,7 +17,7 @@ from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.kube.errors import Unreachable
-from unisono.kube.requests.transport import Answer, Transport
+from unisono.kube.transport import Answer, Transport
 
 Json = dict[str, Any]
 Fault = Callable[[str, Json], Awaitable[Answer | None]]

@@ -11,7 +11,7 @@ from unisono.cli.controller import OPERATORS, operators
 if TYPE_CHECKING:  # loading these takes longer than answering --help
     from unisono.cli.install.compare import Mechanism
     from unisono.cli.install.manifests import Wanted
-    from unisono.kube.access.config import Access
+    from unisono.kube.kubeconfig import Access
 
 _EXAMPLES = """\
 examples:
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.cli.connection import in_plain_words
     from unisono.cli.install.manifests import Wanted
     from unisono.engine.model.errors import InvalidManifest
-    from unisono.kube.access.config import find_access
+    from unisono.kube.kubeconfig import find_access
 
     chosen = {"image": arguments.image} if arguments.image else {}
     if arguments.web_from and arguments.web_tls_secret:

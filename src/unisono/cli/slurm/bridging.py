@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from unisono.cli.slurm.sides import add_sides, programs_of, settings_of
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
-    from unisono.kube.access.config import Access
+    from unisono.kube.kubeconfig import Access
     from unisono.monitor.exposition import Family
     from unisono.runtime.clock import RealClock
     from unisono.runtime.log import Journal

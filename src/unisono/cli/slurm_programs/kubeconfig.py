@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kube.access.config import Access, ExecPlugin, Pem, find_access
 from unisono.kube.errors import KubeError
+from unisono.kube.kubeconfig import Access, ExecPlugin, Pem, find_access
 from unisono.slurm.client import ApiAccess
 
 _PLUGIN_SECONDS = 60

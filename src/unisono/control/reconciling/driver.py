@@ -54,7 +54,7 @@ from unisono.kube.errors import (
 )
 from unisono.kube.form import Key
 from unisono.kube.mapping import POD, Kind
-from unisono.kube.requests.transport import Stored, WriteRequest, WriteResult
+from unisono.kube.transport import Stored, WriteRequest, WriteResult
 from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.

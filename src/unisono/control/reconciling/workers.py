@@ -14,13 +14,13 @@ from unisono.control.names import WORKLOAD
 from unisono.control.reconciling.driver import PASSING, Driver, Outcome
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Index, KindStore, Packed, Packing, Stored, View, wrapped
-from unisono.kube.cache.informer import Informer
-from unisono.kube.cache.store import Delta, Store
+from unisono.kube.cache import Delta, Store
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import Conflict, Expired
 from unisono.kube.events import Recorder
 from unisono.kube.form import Identity, Key
+from unisono.kube.informer import Informer
 from unisono.kube.mapping import Kind
 from unisono.kube.workqueue import Workers
 

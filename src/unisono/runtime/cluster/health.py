@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.health import Health
+from unisono.kube.calls import Counts
 from unisono.kube.leader_election import Candidate
-from unisono.kube.requests.calls import Counts
 from unisono.monitor.exposition import Family, Sample, negotiated, single
 from unisono.runtime.clock import seconds_now
 from unisono.runtime.probes import Asked, Page

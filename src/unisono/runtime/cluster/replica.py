@@ -34,13 +34,13 @@ from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.policy.settings import DEFAULTS, Settings, counting_policy, settings_from
-from unisono.kube.access.config import Access
 from unisono.kube.client import Client
 from unisono.kube.clock import guarded, within
 from unisono.kube.connect import connected
 from unisono.kube.errors import Forbidden, KubeError
+from unisono.kube.kubeconfig import Access
 from unisono.kube.leader_election import Candidate
-from unisono.kube.requests.priority_lanes import Lanes
+from unisono.kube.priority_lanes import Lanes
 from unisono.notify import assembly as notify
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader

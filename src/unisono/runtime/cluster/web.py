@@ -17,14 +17,14 @@ from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, Packed
 from unisono.engine.state.cluster import ClusterState
-from unisono.kube.access.config import Access, Login
-from unisono.kube.access.tls import ServerCertificate
-from unisono.kube.cache.store import Delta
+from unisono.kube.cache import Delta
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.connect import connected
 from unisono.kube.errors import BadConfig
+from unisono.kube.kubeconfig import Access, Login
 from unisono.kube.mapping import Kind
+from unisono.kube.tls import ServerCertificate
 from unisono.monitor.cache import FOLLOWED, ClusterCache
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now

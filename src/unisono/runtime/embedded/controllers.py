@@ -28,7 +28,7 @@ from unisono.kube.connect import client_over
 from unisono.kube.errors import NotFound
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.kube.requests.priority_lanes import Lanes
+from unisono.kube.priority_lanes import Lanes
 from unisono.notify import assembly as notify
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader

@@ -13,7 +13,7 @@ from unisono.apiserver.errors import ApiError
 from unisono.apiserver.request import Origin, Request, User
 from unisono.apiserver.storage.store import WriteFailed
 from unisono.kube.errors import KubeError, Status, Unreachable, error_of
-from unisono.kube.requests.transport import (
+from unisono.kube.transport import (
     NOTHING,
     Answer,
     Stored,

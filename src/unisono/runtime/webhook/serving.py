@@ -23,12 +23,12 @@ from unisono.apiserver.access.tls import fresh_certificate, life_left, same_name
 from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP, SECRET
 from unisono.kinds.policy.schema import PriorityClassRule
-from unisono.kube.access.tls import show
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import Conflict, KubeError, NotFound
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
+from unisono.kube.tls import show
 from unisono.net.http.messages import Limits, Response
 from unisono.net.http.pages import Handler, PageApplication, PageRequest, text
 from unisono.net.http.server import serving

@@ -23,11 +23,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from unisono.kube.cache.informer import Informer
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import AlreadyExists, KubeError
 from unisono.kube.form import Dicts
+from unisono.kube.informer import Informer
 from unisono.kube.mapping import POD, Kind
 from unisono.slurm.bridge import actions
 from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, ActionExecutor

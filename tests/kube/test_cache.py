@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from unisono.kube.cache.store import Delta, Remove, Replace, Store, Upsert
+from unisono.kube.cache import Delta, Remove, Replace, Store, Upsert
 from unisono.kube.form import Dicts, Json, Key, is_newer
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from tests.kube.real_time import RealClock
 from tests.kube.virtual import VirtualClock, run
-from unisono.kube.access.config import Access, ExecPlugin, Login
-from unisono.kube.access.credentials import Credentials, ask_plugin
+from unisono.kube.credentials import Credentials, ask_plugin
 from unisono.kube.errors import BadConfig, LoginFailed
+from unisono.kube.kubeconfig import Access, ExecPlugin, Login
 
 V1 = "client.authentication.k8s.io/v1"
 PLUGIN = ExecPlugin(command="login", args=("token",), env={"A": "b"}, api_version=V1)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from unisono.kube.access.config import Access, find_access
 from unisono.kube.errors import BadConfig
+from unisono.kube.kubeconfig import Access, find_access
 
 
 def encoded(text: str) -> str:

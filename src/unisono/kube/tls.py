@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from unisono.kube.access.credentials import Proof
+from unisono.kube.credentials import Proof
 from unisono.kube.errors import BadConfig
 
 

@@ -1,7 +1,7 @@
 """How a request reaches an API: the only thing that differs between a real cluster and our own.
 
-Two implementations: `http.HttpTransport` speaks to any Kubernetes API over TLS; the embedded server
-is called in the same process by an adapter in `runtime`. Tests script a third. To write another:
+Two implementations: `HttpTransport` speaks to any Kubernetes API over TLS; the embedded server is
+called in the same process by an adapter in `runtime`. Tests script a third. To write another one:
 
 - `path` begins with a slash and is already quoted; `query` and `headers` are plain text.
 - Answers of any code are returned, not raised. Header names in answers are in lower case.

@@ -26,11 +26,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from unisono.kube.cache.store import Change, Remove, Replace, Upsert
+from unisono.kube.cache import Change, Remove, Replace, Upsert
 from unisono.kube.errors import BadResponse, read_status
 from unisono.kube.form import Form, Key
 from unisono.kube.rate_limit import Backoff
-from unisono.kube.requests.transport import (
+from unisono.kube.transport import (
     INITIAL_EVENTS_END,
     BookmarkMeta,
     Lines,

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tests.kube.virtual import VirtualClock, run, settle
-from unisono.kube.requests.priority_lanes import (
+from unisono.kube.priority_lanes import (
     BUSY_EVENTS_S,
     FIRST_IN_FLIGHT,
     LEAST_IN_FLIGHT,

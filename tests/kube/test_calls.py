@@ -10,6 +10,7 @@ import pytest
 
 from tests.kube.fake_api import FakeApi, refuse
 from tests.kube.virtual import VirtualClock, run
+from unisono.kube.calls import Call, Caller, pause_before_retry
 from unisono.kube.errors import (
     BadRequest,
     Expired,
@@ -23,9 +24,8 @@ from unisono.kube.errors import (
     Unreachable,
     status_error,
 )
-from unisono.kube.requests.calls import Call, Caller, pause_before_retry
-from unisono.kube.requests.priority_lanes import Lane, Lanes
-from unisono.kube.requests.transport import Answer
+from unisono.kube.priority_lanes import Lane, Lanes
+from unisono.kube.transport import Answer
 
 OK = Answer(200, {}, b"{}")
 LOST = Unreachable("reset", sent=True)

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from tests.kube.fake_api import status
-from unisono.kube.cache.reflector import Heard, Page, Pause, Phase, Reflector, Watch
-from unisono.kube.cache.store import Remove, Replace, Upsert
+from unisono.kube.cache import Remove, Replace, Upsert
 from unisono.kube.errors import BadResponse
 from unisono.kube.form import Dicts, Json
+from unisono.kube.reflector import Heard, Page, Pause, Phase, Reflector, Watch
 
 
 def pod(name: str, version: int) -> Json:

@@ -22,9 +22,9 @@ from typing import Protocol
 import msgspec
 import orjson
 
-from unisono.kube.access.config import Access, ExecPlugin, Login, Pem
 from unisono.kube.clock import Clock, within
 from unisono.kube.errors import BadConfig, LoginFailed
+from unisono.kube.kubeconfig import Access, ExecPlugin, Login, Pem
 
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 # Some of them open a browser and wait for a person; none takes longer than this without one.

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 
 from unisono.kube.clock import Clock
 from unisono.kube.errors import Expired, StatusError, TooManyRequests, Unreachable, status_error
+from unisono.kube.priority_lanes import Lane, Lanes
 from unisono.kube.rate_limit import Backoff
-from unisono.kube.requests.priority_lanes import Lane, Lanes
-from unisono.kube.requests.transport import (
+from unisono.kube.transport import (
     Answer,
     InProcessTransport,
     Stream,

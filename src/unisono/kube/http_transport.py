@@ -21,11 +21,11 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 import unisono
-from unisono.kube.access.config import Access
-from unisono.kube.access.credentials import Credentials, Proof
-from unisono.kube.access.tls import Contexts
+from unisono.kube.credentials import Credentials, Proof
 from unisono.kube.errors import BadConfig, Unreachable
-from unisono.kube.requests.transport import NOTHING, Answer, Stream
+from unisono.kube.kubeconfig import Access
+from unisono.kube.tls import Contexts
+from unisono.kube.transport import NOTHING, Answer, Stream
 
 # The first word is also the name under which the API records what we write.
 USER_AGENT = f"unisono/{unisono.__version__}"

@@ -5,7 +5,7 @@
         await informer.synced()
         …informer.store.by("node", "n1")…
 
-All decisions are in `reflector`, all state is in `store`; here is only the loop between them and
+All decisions are in `reflector`, all state is in `cache`; here is only the loop between them and
 the API: open, read, notice silence, wait. Handlers are plain functions; they are called in order,
 once per delta, and must be quick (put a key into a `WorkQueue`).
 """
@@ -26,7 +26,13 @@ from collections.abc import (
 )
 from typing import Any, Generic, TypeVar
 
-from unisono.kube.cache.reflector import (
+from unisono.kube.cache import Change, Delta, Store
+from unisono.kube.client import Client, selectors
+from unisono.kube.clock import Clock, guarded
+from unisono.kube.errors import KubeError, StatusError
+from unisono.kube.form import Form
+from unisono.kube.mapping import Kind
+from unisono.kube.reflector import (
     PATIENCE_FOR_THE_HEAD_S,
     Page,
     Pause,
@@ -34,12 +40,6 @@ from unisono.kube.cache.reflector import (
     Reflector,
     Watch,
 )
-from unisono.kube.cache.store import Change, Delta, Store
-from unisono.kube.client import Client, selectors
-from unisono.kube.clock import Clock, guarded
-from unisono.kube.errors import KubeError, StatusError
-from unisono.kube.form import Form
-from unisono.kube.mapping import Kind
 
 T = TypeVar("T")
 

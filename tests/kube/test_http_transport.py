@@ -20,10 +20,10 @@ from tests.kube.certificates import Authority, Pair
 from tests.kube.real_time import RealClock
 from unisono.kinds.overriding import override
 from unisono.kube import Dicts, Informer, Kind, connected
-from unisono.kube.access.config import Access, ExecPlugin, Login
-from unisono.kube.access.credentials import Credentials
+from unisono.kube.credentials import Credentials
 from unisono.kube.errors import BadConfig, NotFound, Unreachable
-from unisono.kube.requests.http import HttpTransport
+from unisono.kube.http_transport import HttpTransport
+from unisono.kube.kubeconfig import Access, ExecPlugin, Login
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

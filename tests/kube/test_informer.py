@@ -16,9 +16,9 @@ import pytest
 from tests.kube.fake_api import FakeApi, refuse, status
 from tests.kube.virtual import VirtualClock, run, settle
 from unisono.kube import Caches, Delta, Dicts, Informer, Kind, Lanes, Meta, Structs, client_over
-from unisono.kube.cache.informer import MOST_TOLD
 from unisono.kube.errors import StatusError, Unreachable
 from unisono.kube.form import Json
+from unisono.kube.informer import MOST_TOLD
 
 POD = Kind("v1", "Pod")
 PODS = "/api/v1/pods"

@@ -1,1 +1,0 @@
-"""Where a cluster is and how to sign in: kubeconfig, credentials, TLS."""

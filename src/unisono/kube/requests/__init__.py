@@ -1,1 +1,0 @@
-"""How a request gets to an API: transport, priority lanes, retries."""
