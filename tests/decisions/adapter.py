@@ -114,8 +114,8 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     policy.Provisioning: "same_zone same_model packing single_packing slack_milli spot "
     "interruptions_milli restart_ms most_per_hour_micro:max_per_hour_micro "
     "most_at_once:max_in_flight preference",
-    policy.Policy: "fair_sharing admission_fair_sharing pods_ready placement turns:priority_order "
-    "backfill reservations:advance_reservations provisioning undeclared:undeclared_resources "
+    policy.Policy: "fair_sharing admission_fair_sharing pods_ready placement "
+    "multifactor:priority_order backfill reservations:advance_reservations provisioning undeclared:undeclared_resources "
     "anti_thrash strict:strict_kueue",
     policy.AdvanceReservation: "name start end nodes local_queues namespaces accounts users repeat",
     multifactor.SubmitOptions: "account user qos partition nice site:site_factor "
@@ -175,7 +175,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "replaces:replaces_slice preemptions may_preempt_at requeues max_execution_ms "
     "past_execution_ms time_limit_ms limit_from:time_limit_source "
     "least_limit_ms:min_time_limit_ms begin_at:begin_time deadline misconfigured "
-    "min_total:min_available turn:accounting can_shrink:elastic_shrink array "
+    "min_total:min_available submit_options:accounting can_shrink:elastic_shrink array "
     "array_limit:array_parallelism job buying:provisioning depends:dependencies "
     "depends_on_any:any_dependency",
     workload.PodSetAssignment: "name count flavors nodes devices",
@@ -590,7 +590,7 @@ def canonical(made: Plan) -> dict[str, Json]:
         "preempt": [dump(one) for one in made.preemptions],
         "await": [dump(one) for one in made.awaits],
         "evict": [dump(one) for one in made.stops],
-        "reserve": [dump(one) for one in made.dates],
+        "reserve": [dump(one) for one in made.reservations],
     }
     for admit in parts["admit"]:
         admit.get("quota_charges", []).sort()

@@ -39,7 +39,7 @@ def test_a_limit_counts_gangs_that_were_started_by_counting() -> None:
     quota = tuple(ResourceQuota(resource=name, nominal=most) for name, most in PLENTY.items())
     flavor = FlavorQuota(flavor=FlavorName("cpus"), resources=quota)
     world = Snapshot(
-        policy=Policy(turns=turns(partitions=(), qos=(one_job,)), backfill=Backfill(dates=1)),
+        policy=Policy(multifactor=turns(partitions=(), qos=(one_job,)), backfill=Backfill(dates=1)),
         flavors=(Flavor(name=FlavorName("cpus")),),
         queues=(
             ClusterQueue(

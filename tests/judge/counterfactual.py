@@ -124,14 +124,16 @@ def alone(world: Snapshot, key: WorkloadKey) -> Snapshot:
         requeue_at=None,
         begin_at=None,
         may_preempt_at=None,
-        turn=edit(own.turn, hold="", priority=own.turn.priority or None),
+        submit_options=edit(
+            own.submit_options, hold="", priority=own.submit_options.priority or None
+        ),
         checks=tuple(CheckState(one.name, "Ready") for one in own.checks),
         # A dependency that can never be met stays.
         depends=tuple(one for one in own.depends if _is_impossible(one, world)),
     )
     policy = world.policy
-    if policy.turns is not None:
-        policy = edit(policy, turns=_all_up(policy.turns))
+    if policy.multifactor is not None:
+        policy = edit(policy, multifactor=_all_up(policy.multifactor))
     return edit(
         plain(world),
         now=max(world.now, own.begin_at or world.now),
@@ -305,7 +307,10 @@ def _mended(world: Snapshot, key: WorkloadKey, fact: facts.Blocker) -> Snapshot:
                 world,
                 key,
                 lambda one: edit(
-                    one, turn=edit(one.turn, hold="", priority=one.turn.priority or None)
+                    one,
+                    submit_options=edit(
+                        one.submit_options, hold="", priority=one.submit_options.priority or None
+                    ),
                 ),
             )
         case facts.CheckFailed(check=name):
@@ -352,10 +357,10 @@ def _independent(workload: Workload, kind: str, on: str) -> Workload:
 def _with_rules(
     world: Snapshot, edited: Callable[[MultifactorRules], MultifactorRules]
 ) -> Snapshot:
-    rules = world.policy.turns
+    rules = world.policy.multifactor
     if rules is None:
         raise UntrueCause("there are no limits and no accounts")
-    return edit(world, policy=edit(world.policy, turns=edited(rules)))
+    return edit(world, policy=edit(world.policy, multifactor=edited(rules)))
 
 
 def _all_up(rules: MultifactorRules) -> MultifactorRules:
@@ -386,9 +391,9 @@ def _entitled(world: Snapshot, key: WorkloadKey) -> Snapshot:
     )
 
     def plainly(one: Workload) -> Workload:
-        nice = max(0, one.turn.nice)
-        turn = edit(one.turn, account="", qos="", partition="", priority=None, nice=nice)
-        return edit(one, turn=turn)
+        nice = max(0, one.submit_options.nice)
+        turn = edit(one.submit_options, account="", qos="", partition="", priority=None, nice=nice)
+        return edit(one, submit_options=turn)
 
     return _with_workload(world, key, plainly)
 

@@ -303,7 +303,7 @@ def _policy(dice: Dice, nodes: tuple[Node, ...]) -> Policy:
         fair_sharing=FairSharing() if dice.chance(15) else None,
         pods_ready=PodsReady(block_admission=True) if dice.chance(4) else None,
         placement=Placement(wait_for_leaving_ms=dice.one(0, 0, 5 * MINUTE, 60 * MINUTE)),
-        turns=_turns(dice) if dice.chance(25) else None,
+        multifactor=_turns(dice) if dice.chance(25) else None,
         backfill=backfill,
         reservations=reservations,
         undeclared="Ignore" if dice.chance(10) else "Block",
@@ -424,7 +424,7 @@ def workload(dice: Dice, number: int, world: Snapshot, now: Instant) -> Workload
             if number and dice.chance(4)
             else ()
         ),
-        turn=SubmitOptions(
+        submit_options=SubmitOptions(
             account=dice.one("", "a", "b", "b") if not dice.chance(2) else "nope",
             user=dice.one("ann", "ben"),
             qos=dice.one("", "plain", "tight"),

@@ -274,7 +274,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         max_execution_ms=given["max_execution"].milliseconds()
         if "max_execution" in given
         else None,
-        turn=turn(given["turn"]) if "turn" in given else SubmitOptions(),
+        submit_options=turn(given["turn"]) if "turn" in given else SubmitOptions(),
         time_limit_ms=given["limit"].milliseconds() if "limit" in given else None,
         begin_at=Instant(given["begin"].milliseconds()) if "begin" in given else None,
         deadline=Instant(given["deadline"].milliseconds()) if "deadline" in given else None,

@@ -109,7 +109,7 @@ def job(name: str, *, gpu: int = 0, cpu: int = 1, pods: int = 1, **options: Any)
         key=WorkloadKey(f"ns/{name}"),
         uid=name,
         pod_sets=(PodSet(count=pods, requests=amounts(requests)),),
-        turn=SubmitOptions(**settings),
+        submit_options=SubmitOptions(**settings),
         **options,
     )
 
@@ -122,7 +122,7 @@ def cluster(rules: MultifactorRules, *, queues: int = 1, now: int = 0, **more: A
     names = ["q", *(f"q{number}" for number in range(2, queues + 1))]
     world = Snapshot(
         now=Instant(now),
-        policy=Policy(turns=rules),
+        policy=Policy(multifactor=rules),
         queues=tuple(
             ClusterQueue(name=QueueName(name), unlimited=True, namespace_selector=LabelSelector())
             for name in names

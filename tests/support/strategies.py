@@ -283,7 +283,7 @@ def workloads(
         priority=draw(st.integers(0, 2)),
         created_at=Instant(draw(st.integers(0, latest)) * SECOND),
         can_shrink=draw(st.booleans()),
-        turn=SubmitOptions(
+        submit_options=SubmitOptions(
             account=draw(st.sampled_from(("", "a", "b"))),
             user=draw(st.sampled_from(("", "ann"))),
             qos=draw(st.sampled_from(("", "plain", "tight"))),
@@ -314,7 +314,7 @@ def policies(draw: st.DrawFn) -> Policy:
         pods_ready=draw(nearly(None, blocking)),
         undeclared=draw(nearly("Block", "Ignore")),
         strict=draw(mostly(False, True)),
-        turns=draw(mostly(None, draw(turns()))),
+        multifactor=draw(mostly(None, draw(turns()))),
     )
 
 

@@ -50,9 +50,9 @@ ON_JOBS = (TIME_LIMIT, TIME_MIN, BEGIN, DEADLINE, ARRAY, DEPENDS_ON)
 
 
 class JobAnnotations(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read; `turn` also from labels."""
+    """What was read; `submit_options` also from labels."""
 
-    turn: SubmitOptions
+    submit_options: SubmitOptions
     times: Times
     array: str
     array_limit: int
@@ -64,7 +64,7 @@ class JobAnnotations(msgspec.Struct, frozen=True, kw_only=True):
         """Return a workload with all of it."""
         return msgspec.structs.replace(
             workload,
-            turn=self.turn,
+            submit_options=self.submit_options,
             time_limit_ms=self.times.limit_ms,
             limit_from=self.times.limit_from,
             least_limit_ms=self.times.least_ms,
@@ -93,7 +93,7 @@ def read_job_annotations(
     depends, on_any = dependencies_of(annotations, namespace, notes)
     read_notifying(annotations, notes)
     return JobAnnotations(
-        turn=turn_of(metadata, notes),
+        submit_options=turn_of(metadata, notes),
         times=times,
         array=array,
         array_limit=array_limit,

@@ -40,7 +40,7 @@ class Jobs:
     )
 
     def __init__(
-        self, trace: Trace, nodes: tuple[Node, ...], turns: MultifactorRules | None = None
+        self, trace: Trace, nodes: tuple[Node, ...], multifactor: MultifactorRules | None = None
     ) -> None:
         listed = {str(name) for node in nodes for name, amount in node.allocatable if amount}
         columns = [trace.pods, trace.cpu, trace.memory, trace.gpus, trace.gpu_milli, trace.model]
@@ -58,7 +58,7 @@ class Jobs:
         self._priority: list[int] = trace.priority.tolist()
         queue = [local_queue(number) for number in range(len(trace.queues))]
         self._queues = [queue[number] for number in trace.queue.tolist()]
-        self._submit_options = _submit_options_of(trace, turns)
+        self._submit_options = _submit_options_of(trace, multifactor)
         self.keys = [WorkloadKey(f"{NAMESPACE}/{row}") for row in range(len(trace))]  # by row
 
     def make(self, row: int) -> Workload:
@@ -71,7 +71,7 @@ class Jobs:
             priority=self._priority[row],
             created_at=Instant(self._submit[row]),
             time_limit_ms=self._limit[row],
-            turn=self._submit_options[row],
+            submit_options=self._submit_options[row],
         )
 
 

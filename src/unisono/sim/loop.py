@@ -106,7 +106,7 @@ def simulate(
     )
     run.decides = decides
     policy = run.state.policy
-    if faults is not None or policy.reservations or policy.turns is not None:
+    if faults is not None or policy.reservations or policy.multifactor is not None:
         run.external_events = ExternalEvents(run.state, run.base, nodes, faults)
     # Explanations are needed by the auditor, by provisioning, and by an own `decides`. For jobs
     # that never start, `explanation` works them out at the end.
@@ -166,7 +166,7 @@ class _Run:
         self._one_pass_is_all = rules.policy.backfill is not None
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
-        self._jobs = Jobs(trace, (*nodes, *models), self.state.policy.turns)
+        self._jobs = Jobs(trace, (*nodes, *models), self.state.policy.multifactor)
         self._row_of = {key: row for row, key in enumerate(self._jobs.keys)}
         if trace.is_endless:
             # As in the published experiments, the mix of pods is known beforehand.

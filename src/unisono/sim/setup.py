@@ -70,7 +70,7 @@ def _policies() -> dict[str, Rules]:
     easy, conservative = Backfill(dates=1), Backfill()
     fair = Policy(fair_sharing=FairSharing())
     # Recent usage of each user counts most; age lets every job start in the end.
-    turns = MultifactorRules(weights=Weights(fair_share=10_000, age=1_000))
+    multifactor = MultifactorRules(weights=Weights(fair_share=10_000, age=1_000))
     known = (
         Rules("fifo", "first come, first served; no job overtakes another", strict=True),
         Rules("best-effort", "any job that fits starts; no backfill reservations"),
@@ -98,16 +98,20 @@ def _policies() -> dict[str, Rules]:
             Policy(backfill=msgspec.structs.replace(easy, shortest_first=True)),
         ),
         Rules("conservative", "a reservation for every pending job", Policy(backfill=conservative)),
-        Rules("multifactor", "priority by fair share of users and by age", Policy(turns=turns)),
+        Rules(
+            "multifactor",
+            "priority by fair share of users and by age",
+            Policy(multifactor=multifactor),
+        ),
         Rules(
             "multifactor+easy",
             "the same, with a reservation for the first pending job",
-            Policy(turns=turns, backfill=easy),
+            Policy(multifactor=multifactor, backfill=easy),
         ),
         Rules(
             "multifactor+conservative",
             "the same, with a reservation for every pending job",
-            Policy(turns=turns, backfill=conservative),
+            Policy(multifactor=multifactor, backfill=conservative),
         ),
     )
     return {rules.name: rules for rules in known}
@@ -150,9 +154,11 @@ def policy_for(rules: Rules, trace: Trace) -> Policy:
     policy, replace = rules.policy, msgspec.structs.replace
     if trace.is_endless and policy.backfill is not None:
         policy = replace(policy, backfill=None)  # where no job ends, no reservation can be made
-    if policy.turns is None:
+    if policy.multifactor is None:
         return policy
-    return replace(policy, turns=_with_accounts(policy.turns, trace, _local_queues(trace)))
+    return replace(
+        policy, multifactor=_with_accounts(policy.multifactor, trace, _local_queues(trace))
+    )
 
 
 def _lay_out(

@@ -161,7 +161,10 @@ def test_the_engine_knows_jobs_and_tasks_by_their_numbers() -> None:
         await submit(world, 1, "-N1", "--gres=gpu:8", "-a", "5-7", "-t1", "-J", "many")
         await submit(world, 20, "-N1", "--gres=gpu:8", "-t1", "-J", "one")
         waiting = world.assembly.scheduler.state.waiting.values()
-        turns = sorted((one.workload.turn.number, one.workload.turn.task) for one in waiting)
+        turns = sorted(
+            (one.workload.submit_options.number, one.workload.submit_options.task)
+            for one in waiting
+        )
         assert turns == [(1, 6), (1, 7), (20, 0)]  # the first task runs
 
     play(story, nodes=1)

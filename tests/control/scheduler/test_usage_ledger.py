@@ -28,7 +28,7 @@ def settings(**more: bool) -> object:
         default_account="lab",
         **more,  # type: ignore[arg-type]  # flags only
     )
-    return msgspec.structs.replace(DEFAULTS, policy=Policy(turns=turns))
+    return msgspec.structs.replace(DEFAULTS, policy=Policy(multifactor=turns))
 
 
 def used(world: World, owner: str = ANN) -> float:

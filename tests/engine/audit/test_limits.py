@@ -36,10 +36,12 @@ def world_with(limits: dict[str, Any], *, held: bool = False) -> tuple[Snapshot,
     dry_run(state, state.now)
     state.apply(changes.WorkloadWaits(job("b", gpu=4, cpu=4, account="prod", user="mail")))
     made = plan(state, state.now)
-    seen = msgspec.structs.replace(snapshot(state), policy=Policy(turns=limited))
+    seen = msgspec.structs.replace(snapshot(state), policy=Policy(multifactor=limited))
     if held:
         waiting = tuple(
-            msgspec.structs.replace(one, turn=msgspec.structs.replace(one.turn, hold="user"))
+            msgspec.structs.replace(
+                one, submit_options=msgspec.structs.replace(one.submit_options, hold="user")
+            )
             for one in seen.waiting
         )
         seen = msgspec.structs.replace(seen, waiting=waiting)

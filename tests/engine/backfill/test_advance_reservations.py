@@ -45,7 +45,7 @@ def cluster(
 
 
 def job(
-    name: str, hours: float | None, *, gpus: int = 8, turn: SubmitOptions | None = None
+    name: str, hours: float | None, *, gpus: int = 8, submit_options: SubmitOptions | None = None
 ) -> Workload:
     return Workload(
         key=WorkloadKey(f"ns/{name}"),
@@ -53,7 +53,7 @@ def job(
         queue=LocalQueueKey("ns/q"),
         pod_sets=(pods(1, {"gpu": gpus}),),
         time_limit_ms=None if hours is None else int(hours * HOUR),
-        turn=turn or SubmitOptions(),
+        submit_options=submit_options or SubmitOptions(),
     )
 
 
@@ -138,7 +138,7 @@ def test_members_use_it_and_run_beyond_it(
     way: Backfill | None, members: dict[str, tuple[str, ...]]
 ) -> None:
     state = cluster(way, msgspec.structs.replace(MAINTENANCE, **members), nodes=1)
-    submit(state, job("ours", 24, turn=SubmitOptions(account="vision", user="ann")))
+    submit(state, job("ours", 24, submit_options=SubmitOptions(account="vision", user="ann")))
     assert running(state, 3) == {"ours": "n1"}
 
 
@@ -148,7 +148,7 @@ def test_one_equivalence_class_is_told_apart_by_user_and_limit(
 ) -> None:
     state = cluster(way, msgspec.structs.replace(MAINTENANCE, users=("ann",)), nodes=1)
     submit(state, job("bob", 9, gpus=2), job("bob-short", 1, gpus=2))
-    submit(state, job("ann", 9, gpus=2, turn=SubmitOptions(user="ann")))
+    submit(state, job("ann", 9, gpus=2, submit_options=SubmitOptions(user="ann")))
     assert running(state) == {"bob-short": "n1", "ann": "n1"}
 
 

@@ -76,7 +76,9 @@ def test_names_the_workload_that_goes_first() -> None:
 
 def test_names_conditions_one_after_the_other() -> None:
     state = cluster(queue("q", stop="Hold"))
-    submit(state, job("held", "q", 1, turn=SubmitOptions(hold="user"), begin_at=NOW + 5_000))
+    submit(
+        state, job("held", "q", 1, submit_options=SubmitOptions(hold="user"), begin_at=NOW + 5_000)
+    )
     found = diagnosis(state, "held")
     assert found.verdict == "later"
     assert found.in_the_way == (

@@ -205,7 +205,9 @@ def test_usage_survives_an_edit_of_the_policy() -> None:
     submit(state, job("a", cpu=4, account="vision", user="man"), job("b", priority=0))
     settle(state)
     pass_time(state, 100 * SECOND)
-    state.apply(changes.PolicySet(Policy(turns=turns(half_life_ms=0, weights=Weights(age=1)))))
+    state.apply(
+        changes.PolicySet(Policy(multifactor=turns(half_life_ms=0, weights=Weights(age=1))))
+    )
     pass_time(state, 200 * SECOND)
     assert usage(state, "user/vision/man") == 800.0
     state.apply(changes.PolicySet(Policy()))
@@ -219,7 +221,7 @@ def test_who_runs_through_an_edit_is_charged_once(compat: bool) -> None:
     assert settle(state) == ["a"]
     pass_time(state, state.now + HOUR)
     before = usage(state, "user/prod/mail")
-    policy = msgspec.structs.replace(state.policy, turns=turns(compat=compat, dampening=2))
+    policy = msgspec.structs.replace(state.policy, multifactor=turns(compat=compat, dampening=2))
     state.apply(changes.PolicySet(policy))
     assert before > 0
     assert usage(state, "user/prod/mail") == pytest.approx(before)
@@ -267,7 +269,7 @@ def test_what_a_user_has_used_gives_it_no_place_in_an_account(backfill: Backfill
     assert settle(state) == ["a"]
     pass_time(state, SECOND)
     rules = turns(half_life_ms=0, known_users_only=True)
-    state.apply(changes.PolicySet(Policy(turns=rules, backfill=backfill)))
+    state.apply(changes.PolicySet(Policy(multifactor=rules, backfill=backfill)))
     assert settle(state) == []
     pass_time(state, 2 * SECOND)
     again = restore(snapshot(state))
@@ -509,7 +511,7 @@ def test_only_so_many_grow_older() -> None:
 
 def with_backfill(rules: MultifactorRules, dates: int | None) -> ClusterState:
     state = cluster(rules, queues=2)
-    state.apply(changes.PolicySet(Policy(turns=rules, backfill=Backfill(dates=dates))))
+    state.apply(changes.PolicySet(Policy(multifactor=rules, backfill=Backfill(dates=dates))))
     return state
 
 

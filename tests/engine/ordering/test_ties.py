@@ -25,7 +25,7 @@ def submitted(name: str, uid: str, number: int, task: int = 0) -> Workload:
         uid=uid,
         created_at=Instant(0),
         time_limit_ms=60_000,
-        turn=SubmitOptions(number=number, task=task),
+        submit_options=SubmitOptions(number=number, task=task),
     )
 
 

@@ -26,7 +26,7 @@ def test_a_hold_needs_no_scheduling_policy() -> None:
         uid="a",
         queue=LocalQueueKey("ns/q"),
         pod_sets=(pods(1, {"gpu": 1}),),
-        turn=SubmitOptions(hold="admin"),
+        submit_options=SubmitOptions(hold="admin"),
     )
     state.apply(WorkloadWaits(held))
     assert not one_cycle(state, state.now)[0].admissions
@@ -36,5 +36,5 @@ def test_a_hold_needs_no_scheduling_policy() -> None:
     assert message_of(found).endswith(
         "an administrator releases it: remove the annotation unisono.dev/hold"
     )
-    state.apply(WorkloadWaits(msgspec.structs.replace(held, turn=SubmitOptions())))
+    state.apply(WorkloadWaits(msgspec.structs.replace(held, submit_options=SubmitOptions())))
     assert [admit.workload for admit in one_cycle(state, state.now)[0].admissions] == [KEY]

@@ -47,14 +47,14 @@ def read(text: str) -> World:
 def turns(body: str) -> MultifactorRules:
     world = read(HEAD + body)
     assert not world.problems, [one.line() for one in world.problems]
-    assert world.snapshot.policy.turns is not None
-    return world.snapshot.policy.turns
+    assert world.snapshot.policy.multifactor is not None
+    return world.snapshot.policy.multifactor
 
 
 def turn(labels: str = "{}", annotations: str = "{}") -> tuple[SubmitOptions, list[str]]:
     world = read(JOB.replace("{LABELS}", labels).replace("{ANNOTATIONS}", annotations))
     (waiting,) = world.snapshot.waiting
-    return waiting.turn, [one.path for one in world.problems]
+    return waiting.submit_options, [one.path for one in world.problems]
 
 
 def test_nothing_is_the_defaults() -> None:
@@ -63,7 +63,9 @@ def test_nothing_is_the_defaults() -> None:
 
 def test_without_one_kueue_decides() -> None:
     assert (
-        read(JOB.replace("{LABELS}", "{}").replace("{ANNOTATIONS}", "{}")).snapshot.policy.turns
+        read(
+            JOB.replace("{LABELS}", "{}").replace("{ANNOTATIONS}", "{}")
+        ).snapshot.policy.multifactor
         is None
     )
 

@@ -270,7 +270,9 @@ def _needs_publishing(policy: Policy) -> bool:
     """Say whether Workloads alone do not tell the order of pending workloads."""
     rules = policy.pods_ready
     keeps_place = rules is not None and rules.requeue_by == "Creation"
-    return policy.turns is not None or policy.admission_fair_sharing is not None or keeps_place
+    return (
+        policy.multifactor is not None or policy.admission_fair_sharing is not None or keeps_place
+    )
 
 
 class PendingOrder:

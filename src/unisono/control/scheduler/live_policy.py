@@ -58,5 +58,5 @@ class OperatorPolicy:
         }
         if "resources" not in said and "resources" not in first:
             kept["undeclared"] = start.undeclared
-        changed = msgspec.structs.replace(policy, turns=start.turns, **kept)
+        changed = msgspec.structs.replace(policy, multifactor=start.multifactor, **kept)
         return msgspec.structs.replace(self._settings, policy=changed)

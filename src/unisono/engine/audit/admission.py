@@ -49,8 +49,10 @@ def _check_workload(workload: Workload, now: Instant) -> Iterator[Violation]:
         yield _broken("not-queueable", workload, "it is deactivated")
     if workload.gated_by:
         yield _broken("not-queueable", workload, f"it is gated by {workload.gated_by}")
-    if workload.turn.hold:
-        yield _broken("not-queueable", workload, f"its {workload.turn.hold} holds it back")
+    if workload.submit_options.hold:
+        yield _broken(
+            "not-queueable", workload, f"its {workload.submit_options.hold} holds it back"
+        )
     if workload.on_hold:
         yield _broken("not-queueable", workload, "it is on hold")
     if workload.requeue_at is not None and workload.requeue_at > now:

@@ -221,7 +221,7 @@ def _overlaps(each: AdvanceReservation, start: int, end: int) -> bool:
 
 def _may_use(each: AdvanceReservation, workload: Workload) -> bool:
     namespace = workload.key.split("/")[0]
-    account, user = workload.turn.account, workload.turn.user
+    account, user = workload.submit_options.account, workload.submit_options.user
     return (
         workload.queue in each.local_queues
         or namespace in each.namespaces

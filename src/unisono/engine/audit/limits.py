@@ -21,7 +21,7 @@ _Counts = dict[tuple[str, str], int]  # by owner and TRES
 
 def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every admission against the limits above it, in the order of the plan."""
-    rules = index.policy.turns
+    rules = index.policy.multifactor
     if rules is None or not plan.admissions:
         return
     counts: _Counts = {}
@@ -33,7 +33,7 @@ def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
         workload = index.waiting.get(admit.workload)
         if workload is None:
             continue
-        if workload.turn.priority == 0:
+        if workload.submit_options.priority == 0:
             message = "it is held: its priority is 0"
             yield Violation(rule="not-queueable", workload=workload.key, message=message)
         _count(counts, rules, workload, admit.admission)
@@ -68,13 +68,15 @@ def _owners(
     """Yield the owners of limits that a workload counts for, and these limits."""
     accounts = {one.account: one for one in rules.associations if one.user is None}
     account = _account(rules, workload, set(accounts) | {ROOT})
-    partition = next((one for one in rules.partitions if one.name == workload.turn.partition), None)
+    partition = next(
+        (one for one in rules.partitions if one.name == workload.submit_options.partition), None
+    )
     for qos in rules.qos:
         is_its = qos.name == _qos_of(rules, workload)
         if is_its or (partition is not None and partition.qos == qos.name):
             yield f"QOS {qos.name}", qos.limits.group_jobs, qos.limits.group_tres
-            if is_its and partition is None and (account or workload.turn.user):
-                user = f"user {workload.turn.user} in QOS {qos.name}"
+            if is_its and partition is None and (account or workload.submit_options.user):
+                user = f"user {workload.submit_options.user} in QOS {qos.name}"
                 yield user, qos.limits.jobs_per_user, qos.limits.tres_per_user
     seen: set[str] = set()
     while account and account not in seen:
@@ -87,16 +89,16 @@ def _owners(
 
 def _account(rules: MultifactorRules, workload: Workload, known: set[str]) -> str:
     of, namespace = dict(rules.accounts_of), namespace_of(workload.queue)
-    if workload.turn.account:
-        return workload.turn.account if workload.turn.account in known else ""
+    if workload.submit_options.account:
+        return workload.submit_options.account if workload.submit_options.account in known else ""
     for name in (of.get(workload.queue), of.get(namespace)):
         if name:
             return name if name in known else ""
     if namespace in known:
         return namespace
-    places = [one for one in rules.associations if one.user == workload.turn.user]
+    places = [one for one in rules.associations if one.user == workload.submit_options.user]
     marked = [one for one in places if one.is_default]
-    if workload.turn.user and (marked or len(places) == 1):
+    if workload.submit_options.user and (marked or len(places) == 1):
         home = (marked or places)[0].account
         return home if home in known else ""
     return rules.default_account if rules.default_account in known else ""
@@ -104,8 +106,8 @@ def _account(rules: MultifactorRules, workload: Workload, known: set[str]) -> st
 
 def _qos_of(rules: MultifactorRules, workload: Workload) -> str:
     """Return its QOS; the default of an association is not looked up here."""
-    if workload.turn.qos:
-        return workload.turn.qos
+    if workload.submit_options.qos:
+        return workload.submit_options.qos
     return "" if any(one.default_qos for one in rules.associations) else rules.default_qos
 
 

@@ -199,9 +199,9 @@ def _released(workload: Workload, blocker: Blocker) -> Workload:
         case facts.Gated():
             return replace(workload, gated_by="")
         case facts.Held():
-            options = workload.turn
+            options = workload.submit_options
             priority = options.priority or None  # a priority of 0 holds as well
-            return replace(workload, turn=replace(options, hold="", priority=priority))
+            return replace(workload, submit_options=replace(options, hold="", priority=priority))
         case facts.OnHold():
             return replace(workload, on_hold=False, requeue_at=None)
         case facts.NotBefore():
@@ -227,11 +227,11 @@ def _released(workload: Workload, blocker: Blocker) -> Workload:
             )
             return replace(workload, depends=left)
         case facts.NotEntitled(code=code) if code not in CLOSED:
-            options = workload.turn
+            options = workload.submit_options
             plain = replace(
                 options, account="", qos="", partition="", priority=None, nice=max(0, options.nice)
             )
-            return replace(workload, turn=plain)
+            return replace(workload, submit_options=plain)
         case _:
             return workload
 
@@ -348,7 +348,7 @@ def _relax_policy(
         left = tuple(one for one in policy.reservations if one.name != blocker.name)
         state.apply(changes.PolicySet(replace(policy, reservations=left)))
         return
-    rules = policy.turns
+    rules = policy.multifactor
     if rules is None:
         return
     if isinstance(blocker, facts.LimitReached):
@@ -374,7 +374,7 @@ def _relax_policy(
                 for one in rules.partitions
             ),
         )
-    state.apply(changes.PolicySet(replace(policy, turns=relaxed)))
+    state.apply(changes.PolicySet(replace(policy, multifactor=relaxed)))
 
 
 def _without_limits(rules: MultifactorRules, owner: str) -> MultifactorRules:

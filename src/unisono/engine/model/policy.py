@@ -36,8 +36,11 @@ class AdvanceReservation(msgspec.Struct, frozen=True, kw_only=True):
         return (
             workload.queue in self.local_queues
             or namespace_of(workload.key) in self.namespaces
-            or (workload.turn.account != "" and workload.turn.account in self.accounts)
-            or (workload.turn.user != "" and workload.turn.user in self.users)
+            or (
+                workload.submit_options.account != ""
+                and workload.submit_options.account in self.accounts
+            )
+            or (workload.submit_options.user != "" and workload.submit_options.user in self.users)
         )
 
     def times_from(self, instant: Instant) -> tuple[Instant, Instant] | None:
@@ -142,8 +145,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     admission_fair_sharing: AdmissionFairSharing | None = None
     pods_ready: PodsReady | None = None
     placement: Placement = Placement()
-    # Accounts, weights and limits instead of Kueue's order (spec turns); None: Kueue's.
-    turns: MultifactorRules | None = None
+    # Accounts, weights and limits instead of Kueue's order (spec priority §1); None: Kueue's.
+    multifactor: MultifactorRules | None = msgspec.field(default=None, name="turns")
     # None: as Kueue: what fits starts, and what does not fit gets no reservation.
     backfill: Backfill | None = None
     # Advance reservations of nodes: maintenance, or for some workloads only (spec backfill §8).

@@ -154,9 +154,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     misconfigured: str = ""
     # How many pods must start together, over all sets; None: all of them (every set's minimum).
     min_total: int | None = None
-    turn: SubmitOptions = (
-        SubmitOptions()
-    )  # account, user, QOS: for multifactor priority (spec turns)
+    # Account, user, QOS: for multifactor priority (spec priority §1).
+    submit_options: SubmitOptions = msgspec.field(default=SubmitOptions(), name="turn")
     # It may be shrunk while it runs, pod by pod, down to its minimum.
     can_shrink: bool = False
     # An array, and how many of its workloads may run at a time (spec backfill §9); empty: none.
@@ -201,7 +200,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
         Objects are created in whole seconds, and scripts submit several in one.
         """
-        return tie_of(self.turn.number, self.turn.task, self.uid)
+        return tie_of(self.submit_options.number, self.submit_options.task, self.uid)
 
     @property
     def position_time(self) -> Instant:

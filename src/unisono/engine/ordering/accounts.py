@@ -177,36 +177,38 @@ class Directory:
 
         One that has started is charged to its account even if its user has no place there any more.
         """
-        turn = workload.turn
+        options = workload.submit_options
         account = self._account(workload)
-        if account is None and turn.account:
-            problem = f"there is no account {turn.account}"
+        if account is None and options.account:
+            problem = f"there is no account {options.account}"
             return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
         association = NONE
         if account is not None:
-            is_known = has_started or self._accounts.is_configured(account, turn.user)
+            is_known = has_started or self._accounts.is_configured(account, options.user)
             if self._rules.known_users_only and not is_known:
                 subject = (
-                    f"user {turn.user}" if turn.user != NO_USER else "a workload without a user"
+                    f"user {options.user}"
+                    if options.user != NO_USER
+                    else "a workload without a user"
                 )
                 problem = f"{subject} has no place in account {account}"
                 return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
-            association = self._accounts.find_or_add(account, turn.user)
-        partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)
-        qos = self._qos(turn.qos, association)
+            association = self._accounts.find_or_add(account, options.user)
+        partition = self.partitions.get(options.partition) or self._partition_of_queue(workload)
+        qos = self._qos(options.qos, association)
         behind = self.qos.get(partition.qos) if partition is not None else None
-        user = turn.user if association == NONE else NO_USER
+        user = options.user if association == NONE else NO_USER
         member = Membership(association, qos, partition, behind, user)
         return member, self._refusal(workload, member)
 
     def _account(self, workload: Workload) -> str | None:
         """Return the account that a workload names, or its queue, namespace or user implies."""
         namespace = namespace_of(workload.queue)
-        named = workload.turn.account or (
+        named = workload.submit_options.account or (
             self._account_of.get(workload.queue)
             or self._account_of.get(namespace)
             or (namespace if self._accounts.find(namespace) is not None else "")
-            or self._default_account.get(workload.turn.user)
+            or self._default_account.get(workload.submit_options.user)
             or self._rules.default_account
         )
         return named if self._accounts.find(named) is not None else None
@@ -225,21 +227,21 @@ class Directory:
         return self.qos.get(self._rules.default_qos)
 
     def _refusal(self, workload: Workload, member: Membership) -> Blocker | None:
-        turn = workload.turn
-        if turn.hold or turn.priority == 0:
-            return Held(by=turn.hold or "user")
-        is_operator = turn.user in self._rules.operators
-        if turn.priority is not None and not is_operator and not self._rules.compat:
+        options = workload.submit_options
+        if options.hold or options.priority == 0:
+            return Held(by=options.hold or "user")
+        is_operator = options.user in self._rules.operators
+        if options.priority is not None and not is_operator and not self._rules.compat:
             problem = "only an operator may set a priority; remove it, or use nice"
             return NotEntitled(code="AccountingPolicy", problem=problem)
-        if turn.nice < 0 and not is_operator:
-            problem = f"nice is {turn.nice}; only an operator may go below 0"
+        if options.nice < 0 and not is_operator:
+            problem = f"nice is {options.nice}; only an operator may go below 0"
             return NotEntitled(code="AccountingPolicy", problem=problem)
-        if turn.partition and turn.partition not in self.partitions:
-            problem = f"there is no partition {turn.partition}"
+        if options.partition and options.partition not in self.partitions:
+            problem = f"there is no partition {options.partition}"
             return NotEntitled(code="PartitionConfig", problem=problem)
-        if turn.qos and member.qos is None:
-            return NotEntitled(code="InvalidQOS", problem=f"there is no QOS {turn.qos}")
+        if options.qos and member.qos is None:
+            return NotEntitled(code="InvalidQOS", problem=f"there is no QOS {options.qos}")
         return self._not_allowed(member) or _closed(member.partition)
 
     def _not_allowed(self, member: Membership) -> NotEntitled | None:
@@ -273,8 +275,8 @@ class Directory:
 
     def may_set_priority(self, workload: Workload) -> bool:
         """Say whether a priority that was set by hand counts."""
-        turn = workload.turn
-        return turn.priority is not None and turn.user in self._rules.operators
+        options = workload.submit_options
+        return options.priority is not None and options.user in self._rules.operators
 
 
 def _closed(partition: Partition | None) -> NotEntitled | None:

@@ -94,7 +94,7 @@ def parts_of(
     factor = partition.job_factor if partition is not None else 0
     qos = member.qos.priority if member.qos is not None else 0
     return Parts(
-        site=float(workload.turn.site + weights.priority_class * workload.priority),
+        site=float(workload.submit_options.site + weights.priority_class * workload.priority),
         association=weights.association
         * _normal(priority, scales.association, raw="association" in rules.raw),
         job_size=weights.job_size * job_size(record, rules, scales.totals.get("", {})),
@@ -105,7 +105,7 @@ def parts_of(
             (one, weight * _tres_part(one, record.size.tres, totals, raw="tres" in rules.raw))
             for one, weight in weights.tres
         ),
-        nice=workload.turn.nice,
+        nice=workload.submit_options.nice,
     )
 
 
@@ -216,4 +216,4 @@ def set_priority(workload: Workload, directory: Directory, rules: MultifactorRul
     """Return a priority that no factor changes, if the workload has one."""
     if rules.order == "priority":
         return workload.priority
-    return workload.turn.priority if directory.may_set_priority(workload) else None
+    return workload.submit_options.priority if directory.may_set_priority(workload) else None

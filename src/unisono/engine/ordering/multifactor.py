@@ -1,4 +1,4 @@
-"""Multifactor priority: the priorities of pending workloads, limits, and usage (spec turns).
+"""Multifactor priority: the priorities of pending workloads, limits, and usage (spec priority).
 
 It follows workloads that become pending, start and end, and keeps what priorities and limits need
 of each (`JobRecord`). Time is its `now`; nothing here reads a clock. What depends on time or usage

@@ -273,8 +273,8 @@ class MultifactorQueue(PendingQueue):
             -int(self._columns.tier[number]),
             -int(self._priorities()[number]),
             workload.position_time,
-            workload.turn.number,
-            workload.turn.task,
+            workload.submit_options.number,
+            workload.submit_options.task,
             workload.uid,
         )
 

@@ -1,6 +1,6 @@
 """Multifactor priority within the state: limit-blocked workloads, and how large the cluster is.
 
-Nothing here exists while the policy has no `turns`: then `multifactor` is None.
+Nothing here exists while `policy.multifactor` is None.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MultifactorOrder(PriorityOrder):
 
     def _use_policy(self) -> None:
         """Set up the priority that the policy asks for; earlier usage is kept."""
-        rules, now = self._state.policy.turns, self._state.now
+        rules, now = self._state.policy.multifactor, self._state.now
         known = self.multifactor.usage.settled(now) if self.multifactor is not None else ()
         self.multifactor = MultifactorPriority(rules, now) if rules is not None else None
         self.is_on = rules is not None
@@ -111,7 +111,7 @@ class MultifactorOrder(PriorityOrder):
     def policy_changed(self, policy: Policy) -> None:
         """Begin or end the priority order, or change its rules: all workloads queue anew."""
         state = self._state
-        if (self.multifactor.rules if self.multifactor else None) == policy.turns:
+        if (self.multifactor.rules if self.multifactor else None) == policy.multifactor:
             return
         # What follows from a change is no change of its own.
         listener, state.listener = state.listener, None

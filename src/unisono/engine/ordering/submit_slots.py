@@ -255,4 +255,9 @@ def _name(one: Qos | Partition | None) -> str:
 
 
 def _created(workload: Workload) -> _Created:
-    return workload.created_at, workload.turn.number, workload.turn.task, workload.uid
+    return (
+        workload.created_at,
+        workload.submit_options.number,
+        workload.submit_options.task,
+        workload.uid,
+    )

@@ -217,7 +217,7 @@ class Dependencies(Feature):
         known = self._sorts.get(workload.key)
         if known is None:
             pattern = pattern_of(workload.job_name.partition("/")[2])
-            known = f"{namespace_of(workload.key)}/{workload.turn.user}/~{pattern}"
+            known = f"{namespace_of(workload.key)}/{workload.submit_options.user}/~{pattern}"
             self._sorts[workload.key] = known
         return known
 
@@ -327,6 +327,6 @@ class Arrays(Feature):
 
 
 def _task(workload: Workload) -> _Task:
-    turn = workload.turn
-    place = (-workload.priority, workload.position_time, turn.number, turn.task, workload.uid)
+    options = workload.submit_options
+    place = (-workload.priority, workload.position_time, options.number, options.task, workload.uid)
     return (*place, workload.key, workload.array_limit)

@@ -68,7 +68,7 @@ class PriorityOrder(Feature):
 
     def policy_changed(self, policy: Policy) -> None:
         """Begin, change or end the priority order that the policy asks for."""
-        assert policy.turns is None, "this state was made without priority order"
+        assert policy.multifactor is None, "this state was made without priority order"
 
     def time_passed(self) -> None:
         """The state's clock has moved."""

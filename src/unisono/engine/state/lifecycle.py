@@ -47,7 +47,7 @@ def is_plain(workload: Workload) -> bool:
         and not workload.array
         and not workload.misconfigured
         and not workload.gated_by
-        and not workload.turn.hold
+        and not workload.submit_options.hold
     )
 
 
@@ -59,8 +59,8 @@ def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
         return Misconfigured(problem=workload.misconfigured)
     if workload.gated_by:
         return Gated(by=workload.gated_by)
-    if workload.turn.hold:
-        return Held(by=workload.turn.hold)
+    if workload.submit_options.hold:
+        return Held(by=workload.submit_options.hold)
     if workload.requeue_at is not None and workload.requeue_at > now:
         return OnHold(until=workload.requeue_at)
     if workload.on_hold:

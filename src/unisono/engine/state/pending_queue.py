@@ -60,7 +60,9 @@ class PendingWorkload:
         # What orders it among equals, ...
         queued_at = workload.queued_at
         self.since = workload.created_at if queued_at is None else queued_at
-        self.tie = workload.tie if workload.turn.number else workload.uid  # ... of one instant
+        self.tie = (
+            workload.tie if workload.submit_options.number else workload.uid
+        )  # ... of one instant
         # Where its pending queue keeps it, which alone knows what that is; None while it is in none
         # because it, or its LocalQueue, is held back.
         self.slot: object | None = None

@@ -114,7 +114,7 @@ def settings_of(
             notifications=policy.notifications,
         )
     if scheduling is not None:
-        with_turns = msgspec.structs.replace(settings.policy, turns=turns_of(scheduling))
+        with_turns = msgspec.structs.replace(settings.policy, multifactor=turns_of(scheduling))
         settings = msgspec.structs.replace(settings, policy=with_turns)
     return settings
 

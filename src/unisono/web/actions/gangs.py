@@ -132,8 +132,10 @@ def _edited(gang: _Gang, change: Callable[[Workload], Workload]) -> Edit:
 def _with_hold(gang: _Gang, hold: Literal["", "user"]) -> Edit:
     def held(one: Workload) -> Workload:
         # A priority of 0 holds as well, and is taken off with the hold.
-        priority = one.turn.priority if hold else one.turn.priority or None
-        return replace(one, turn=replace(one.turn, hold=hold, priority=priority))
+        priority = one.submit_options.priority if hold else one.submit_options.priority or None
+        return replace(
+            one, submit_options=replace(one.submit_options, hold=hold, priority=priority)
+        )
 
     return _edited(gang, held)
 
