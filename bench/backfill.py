@@ -90,7 +90,8 @@ def measure(scale: Scale) -> Iterator[Finding]:
                 if length == max(lengths):
                     yield Note(
                         f"{mode}, {resource}: {len(state.running):,} run, "
-                        f"{len(made[0].admissions):,} start, {len(made[0].dates):,} have dates"
+                        f"{len(made[0].admissions):,} start, "
+                        f"{len(made[0].reservations):,} have reservations"
                     )
                     limit = LIMITS_S.get(
                         (mode, length), next(v for k, v in LIMITS_S.items() if k[0] == mode)

@@ -74,5 +74,5 @@ def test_before_a_backfilling_pass_there_is_room_and_somebody_has_to_wait() -> N
     state = backfill._cluster(backfill.EASY, CPU, 60, 60)
     made = plan(state, Instant(3_000))
     assert made.admissions
-    assert made.dates
+    assert made.reservations
     assert state.running

@@ -115,7 +115,8 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "interruptions_milli restart_ms most_per_hour_micro:max_per_hour_micro "
     "most_at_once:max_in_flight preference",
     policy.Policy: "fair_sharing admission_fair_sharing pods_ready placement "
-    "multifactor:priority_order backfill reservations:advance_reservations provisioning undeclared:undeclared_resources "
+    "multifactor:priority_order backfill reservations:advance_reservations provisioning "
+    "undeclared:undeclared_resources "
     "anti_thrash strict:strict_kueue",
     policy.AdvanceReservation: "name start end nodes local_queues namespaces accounts users repeat",
     multifactor.SubmitOptions: "account user qos partition nice site:site_factor "

@@ -73,7 +73,7 @@ def test_grants_what_is_left_before_a_reservation(rules: Backfill) -> None:
     made = _decided(state)
     assert [one.workload for one in made.admissions] == ["ns/open"]
     assert _admitted(made, "open").limit_ms == 30 * MINUTE
-    (reserved,) = [one for one in made.dates if one.workload == "ns/big"]
+    (reserved,) = [one for one in made.reservations if one.workload == "ns/big"]
     assert reserved.start == 30 * MINUTE
 
 

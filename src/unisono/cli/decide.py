@@ -277,7 +277,7 @@ def decision(
                 end=format_instant(date.end),
             )
             for made in plans[-1:]
-            for date in made.dates
+            for date in made.reservations
             if date.workload in state.waiting
         ],
         node_claims=[

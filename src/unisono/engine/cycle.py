@@ -86,7 +86,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
         awaits=tuple(cycle.awaits),
         stops=tuple(stops),
         waits=tuple(cycle.waits),
-        dates=tuple(table.reservations) if table is not None else (),
+        reservations=tuple(table.reservations) if table is not None else (),
         examined=tuple(sorted([cq.spec.name for cq in candidates.evaluated])),
     )
     return made, table.keep() if table is not None else None

@@ -49,7 +49,7 @@ def _decided(made: Plan) -> set[WorkloadKey]:
         *(one.workload for one in made.awaits),
         *(one.workload for one in made.stops),
         *(one.explanation.workload for one in made.waits),
-        *(one.workload for one in made.dates),
+        *(one.workload for one in made.reservations),
     }
 
 
@@ -71,7 +71,7 @@ def without(made: Plan, keys: Collection[WorkloadKey]) -> Plan:
         awaits=tuple(one for one in made.awaits if one.workload not in keys),
         stops=tuple(one for one in made.stops if one.workload not in keys),
         waits=tuple(one for one in made.waits if one.explanation.workload not in keys),
-        dates=tuple(one for one in made.dates if one.workload not in keys),
+        reservations=tuple(one for one in made.reservations if one.workload not in keys),
         examined=tuple(queue for queue in made.examined if queue not in unexamined),
     )
 

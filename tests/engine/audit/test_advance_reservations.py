@@ -28,7 +28,7 @@ def cluster(workload: Workload, reservation: AdvanceReservation = COOLING) -> Sn
 
 def dated(start: int) -> Plan:
     date = BackfillReservation(workload=JOB.key, start=Instant(start), end=Instant(start + 101))
-    return Plan(based_on=0, now=Instant(0), dates=(date,))
+    return Plan(based_on=0, now=Instant(0), reservations=(date,))
 
 
 def test_no_workload_starts_into_an_advance_reservation() -> None:

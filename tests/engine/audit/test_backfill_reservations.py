@@ -35,7 +35,7 @@ def cluster(*waiting: Workload) -> Snapshot:
 
 def dated(plan: Plan, start: int) -> Plan:
     date = BackfillReservation(workload=BIG.key, start=Instant(start), end=Instant(start + 100))
-    return replace(plan, dates=(date,))
+    return replace(plan, reservations=(date,))
 
 
 def test_a_reservation_starts_when_enough_has_ended() -> None:

@@ -80,7 +80,7 @@ class Machine:
                 name = admit.workload.removeprefix("ns/")
                 self.starts[name] = self.now
                 self._ends.append((self.now + self._runs[name], name))
-            for reserved in made.dates:
+            for reserved in made.reservations:
                 self.reservations[reserved.workload.removeprefix("ns/")] = reserved.start // SECOND
 
     def go_to(self, instant: int) -> None:
@@ -390,7 +390,7 @@ def test_a_slice_that_was_replaced_in_this_cycle_does_not_end_a_second_time(
     made = plan(here.state, Instant(SECOND))
     assert [admit.workload for admit in made.admissions] == ["ns/grown"]
     # Only when "grown" ends are there four GPUs: at 100 nothing does.
-    assert [(reserved.workload, reserved.start) for reserved in made.dates] == [
+    assert [(reserved.workload, reserved.start) for reserved in made.reservations] == [
         ("ns/next", 401 * SECOND)
     ]
 

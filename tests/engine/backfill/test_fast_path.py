@@ -125,7 +125,7 @@ def _starts(
     def decide(state: ClusterState, now: Instant) -> Plan:
         state.explains = explains
         decided = plan(state, now)
-        made.append((decided.admissions, decided.dates))
+        made.append((decided.admissions, decided.reservations))
         said.extend(decided.waits)
         return decided
 

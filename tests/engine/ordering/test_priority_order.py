@@ -535,7 +535,7 @@ def test_backfill_goes_by_turns_and_keeps_limits(dates: int | None) -> None:
     assert reason(state, "over").code == "QOSMaxGRESPerUser"
     # Over a limit it has no date, so the next in turn has the first one.
     assert "big" not in started
-    assert [date.workload for date in plan(state, state.now).dates][:1] == ["ns/big"]
+    assert [date.workload for date in plan(state, state.now).reservations][:1] == ["ns/big"]
     assert "late" not in started
 
 

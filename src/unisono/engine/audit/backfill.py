@@ -51,7 +51,7 @@ def check_backfill_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Vi
         limit = _limit(index, workload) if admit.limit_ms is None else admit.limit_ms
         end = Instant(plan.now + limit)
         spans.append((plan.now, end, _requests_of(index, workload, admit.admission)))
-    reservations = [each for each in plan.dates if each.workload in index.waiting]
+    reservations = [each for each in plan.reservations if each.workload in index.waiting]
     needs = {
         each.workload: _with_gpu_milli(minimum_requests(index.waiting[each.workload]))
         for each in reservations
@@ -166,7 +166,7 @@ def check_advance_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Vio
 
 
 def _check_backfill(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    for planned in plan.dates:
+    for planned in plan.reservations:
         workload = index.waiting.get(planned.workload)
         if workload is None:
             continue

@@ -131,7 +131,7 @@ class _FastCycle:
             now=self.now,
             admissions=tuple(self.admissions),
             waits=tuple(self.waits),
-            dates=() if shadow is None else (shadow.reservation,),
+            reservations=() if shadow is None else (shadow.reservation,),
             examined=tuple(names),
         )
         return made, shadow

@@ -48,7 +48,7 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
     for wait in made.waits:
         why = wait.explanation
         yield f"{why.workload} waits and {_OUTCOMES[wait.outcome]}: {message_of(why)}."
-    for date in made.dates:
+    for date in made.reservations:
         yield (
             f"{date.workload} has a reservation at {format_instant(date.start)} for "
             f"{format_duration(date.end - date.start)}."

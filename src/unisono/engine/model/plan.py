@@ -125,9 +125,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     awaits: tuple[Await, ...] = ()
     stops: tuple[Stop, ...] = ()
     waits: tuple[Wait, ...] = ()
-    dates: tuple[
-        BackfillReservation, ...
-    ] = ()  # with backfill: the reservations of pending workloads
+    # With backfill: those of pending workloads.
+    reservations: tuple[BackfillReservation, ...] = msgspec.field(default=(), name="dates")
     examined: tuple[QueueName, ...] = ()  # queues whose heads were evaluated
 
 
