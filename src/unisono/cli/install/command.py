@@ -28,6 +28,13 @@ again changes nothing but what differs. Nothing is ever deleted.
 """
 
 
+# The answer to --check, and a refusal to install: two schedulers would disturb each other.
+_EMBEDDED = (
+    "{} is the API of `unisono up`: all controllers are built into it, and there is nothing to "
+    "install; name a Kubernetes cluster with --kubeconfig or --context"
+)
+
+
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
@@ -175,14 +182,20 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
 
 
 async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:
-    from unisono.cli.install.compare import apply, look
+    from unisono.cli.install.compare import apply, is_embedded, look
     from unisono.kube.connect import connected
+    from unisono.runtime import AnswerIsNo
     from unisono.runtime.clock import RealClock
     from unisono.runtime.ids import new_uid, random_source
 
     async with connected(
         access, clock=RealClock(), random_source=random_source(), ids=new_uid
     ) as client:
+        if await is_embedded(client):
+            if not arguments.checks:
+                raise AnswerIsNo(_EMBEDDED.format(access.server))
+            print(_EMBEDDED.format(access.server))
+            return 0
         found = await look(
             client.variant(most_tries=1),
             wanted,
