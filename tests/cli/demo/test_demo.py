@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import random
@@ -11,10 +12,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from unisono.cli.demo import command as demo
+from unisono.cli.demo import stage
 from unisono.cli.demo.command import LIVE, OFFLINE, TITLES, menu_text, parser, run
 from unisono.cli.demo.look import objects
 from unisono.cli.demo.look_users import FLAVORS, RECIPES, STUCK, TEAMS, Recipe, manifest
@@ -145,3 +148,16 @@ def test_the_busy_cluster_can_be_looked_at_until_it_is_told_to_end(tmp_path: Pat
     assert {"running", "waiting", "finished"} <= states
     assert " in use" in top
     assert not any(tmp_path.iterdir()), "nothing is left behind"
+
+
+def test_a_wait_of_some_seconds_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing: Any = None
+    on = stage.Stage(nothing, nothing, nothing, Path())
+    monkeypatch.setattr(stage.Stage, "tell_changes", lambda self: None)
+    monkeypatch.setattr(stage, "_QUIET_SECONDS", 0.05)
+    looks = iter([False] * 4 + [True])
+    asyncio.run(on.until("the gang runs", lambda: next(looks)))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(" s  waiting until the gang runs")

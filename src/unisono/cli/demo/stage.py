@@ -38,6 +38,7 @@ from unisono.runtime.policy_file import chosen_policy
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _POLL_SECONDS = 0.02
+_QUIET_SECONDS = 3.0  # a longer silence looks like a story that hangs
 
 
 class StoryFailed(UnisonoError):
@@ -54,6 +55,7 @@ class Stage:
     kubeconfig: Path
     started: float = field(default_factory=time.monotonic)
     _told: dict[str, str] = field(default_factory=dict)
+    _spoke: float = 0.0  # when the last line was printed
 
     # ---- telling -----------------------------------------------------------------------------
 
@@ -65,6 +67,7 @@ class Stage:
     def note(self, text: str) -> None:
         """Report what has just happened, with the time."""
         since = f"  {time.monotonic() - self.started:5.1f} s  "
+        self._spoke = time.monotonic()
         wrapped = textwrap.wrap(
             text, WIDTH - len(since), subsequent_indent=" " * 4, break_on_hyphens=False
         )
@@ -133,10 +136,13 @@ class Stage:
     async def until(self, what: str, is_so: Callable[[], bool], seconds: float = 30.0) -> None:
         """Wait for a state, reporting changes meanwhile."""
         deadline = time.monotonic() + seconds
+        self._spoke = time.monotonic()
         while True:
             self.tell_changes()
             if is_so():
                 return
+            if time.monotonic() - self._spoke > _QUIET_SECONDS:
+                self.note(f"waiting until {what}")
             if time.monotonic() > deadline:
                 raise StoryFailed(f"the story stops here: {what} did not happen in {seconds:g} s")
             await asyncio.sleep(_POLL_SECONDS)

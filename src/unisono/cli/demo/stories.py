@@ -180,8 +180,10 @@ async def recovery() -> None:
         await on.until("the gang starts over", lambda: _restarts(on) > 0, 60.0)
         await on.show("kubectl get jobsets", _JOB_SETS)
         on.say(
-            "The other rank cannot continue alone, so both were stopped and restart together from "
-            "the checkpoint, on the same nodes and within the same quota."
+            "The other rank cannot continue alone, so both were stopped. They restart together "
+            "from the checkpoint, on the same nodes and within the same quota: after ten seconds, "
+            "and after twice as long each time that the job fails so soon again. Here it is three "
+            "seconds, as the job's annotation unisono.dev/restart-delay-seconds says."
         )
         await on.until("the training ends", lambda: _is_complete(on), 90.0)
         await on.show("kubectl get trainjobs", _TRAIN_JOBS)
@@ -214,7 +216,11 @@ def _train_job() -> Json:
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
-        "metadata": {"name": "t5-small", "namespace": "default"},
+        "metadata": {
+            "name": "t5-small",
+            "namespace": "default",
+            "annotations": {"unisono.dev/restart-delay-seconds": "3"},
+        },
         "spec": {
             "runtimeRef": {"name": "torch-distributed"},
             "trainer": {
