@@ -60,6 +60,19 @@ def test_rules_tell_of_jobs_that_ask_for_nothing() -> None:
     play(story, section(mail=MAIL, rules=[RULE]))
 
 
+def test_failures_are_told_to_a_webhook_and_to_who_asked_for_the_end() -> None:
+    async def story(world: World, postman: Postman) -> None:
+        said = {"exit-code": "3"}
+        await world.create(asking(job("train", seconds=30, says=said, backoffLimit=0), "end"))
+        await world.pass_time(60)
+        told = await postman.deliver(world)
+        failed = "Job default/train has failed"
+        assert sorted(told) == [(ADA, failed), ("webhook of notifications.rules[0]", failed)]
+
+    rule = {"events": ["fail"], "webhook": {"url": "https://hooks.example.org/x"}}
+    play(story, section(mail=MAIL, rules=[rule]))
+
+
 def test_a_new_leader_neither_forgets_nor_repeats() -> None:
     async def story(world: World, postman: Postman) -> None:
         await world.create(asking(job("train", seconds=30), "begin,end"))

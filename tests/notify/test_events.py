@@ -85,12 +85,15 @@ def test_what_the_system_gave_up_has_failed() -> None:
     assert told(workload(evicted, active=True)) == []
 
 
+PREEMPTED = "Preempted to accommodate default/urgent"
+
+
 def evicted_times(count: int, *, holds: bool = True) -> Json:
     message = "Preempted to accommodate a workload (UID: x, JobUID: y) due to priority"
     stats = {"evictions": [{"reason": "Preempted", "underlyingCause": "", "count": count}]}
     return workload(
         condition("Evicted", 30, holds=holds, reason="Preempted", message=message),
-        condition("unisono.dev/Eviction", 30, message="Preempted for default/urgent"),
+        condition("unisono.dev/Eviction", 30, message=f"{PREEMPTED} (UID: x, JobUID: y) due to p"),
         schedulingStats=stats,
     )
 
@@ -99,7 +102,7 @@ def test_each_eviction_is_one_event_and_names_the_preemptor() -> None:
     assert told(evicted_times(1), "begin=x") == [("preempt", "1")]
     assert told(evicted_times(2), "begin=x preempt=1") == [("preempt", "2")]
     (event,) = events_of(evicted_times(1), ALL, {"begin": "x"}, T0 + 60).events
-    assert event.why == "Preempted for default/urgent"
+    assert event.why == f"{PREEMPTED} due to p"
 
 
 def test_an_eviction_is_not_lost_when_it_runs_again_at_once() -> None:

@@ -64,6 +64,7 @@ NOTIFYING = (NOTIFY, NOTIFY_TO)
 
 # More than people type by hand; each costs a message of its own.
 MOST_ADDRESSES = 16
+_MOST_WORDS = 32  # that are compared with events; there are half as many
 _MOST_LETTERS = 254  # of an address, RFC 5321
 _BETWEEN = re.compile(r"[,\s]+")
 # No quoted local parts, and nothing that means something in a header or to a shell.
@@ -132,7 +133,7 @@ def wrong_with_notifying(annotations: Mapping[str, object]) -> Iterator[tuple[st
     """
     path = f"metadata.annotations[{NOTIFY}]"
     known = (*EVENTS, ALL, _NONE, EACH_TASK)
-    for word in words_of(str(annotations.get(NOTIFY) or "")):
+    for word in words_of(str(annotations.get(NOTIFY) or ""))[:_MOST_WORDS]:
         if word.lower() not in known:
             yield path, f"{word} is no event{did_you_mean(word, known) or _listed(known)}"
     path = f"metadata.annotations[{NOTIFY_TO}]"

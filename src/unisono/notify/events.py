@@ -19,6 +19,7 @@ the time of the promise (`promise=START/MADE`), since nothing else in the cluste
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ _LEAST_SLIP_SECONDS = 300.0
 _SLIP_SHARE = 0.1
 PROMISE = "promise"  # in the record, beside the marks
 _CANCELLED = "Job is CANCELLED"
+# Of the preemptor, behind its name: they are for programs.
+_IDENTITIES = re.compile(r" \(UID: [^)]*\)")
 # Evictions after which a workload that is not active any more was given up by the system.
 _GIVEN_UP = ("PodsReadyTimeout", "AdmissionCheck")
 
@@ -160,9 +163,10 @@ def _evictions(
     mark = str(count) if count else evicted.last_transition_time
     own = workload.conditions.message(names.EVICTION)
     message = evicted.message.removeprefix("Previously: ")
-    why = own if own and message.startswith("Preempted to accommodate") else message
+    if own and message.startswith("Preempted to accommodate"):
+        message = _IDENTITIES.sub("", own)
     ran = run.until(evicted.since) if run is not None and evicted.is_true else -1.0
-    yield Happened(event="preempt", mark=mark, at=evicted.since, why=why, ran_s=ran)
+    yield Happened(event="preempt", mark=mark, at=evicted.since, why=message, ran_s=ran)
 
 
 def _is_given_up(workload: Workload) -> bool:

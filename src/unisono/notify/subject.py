@@ -54,8 +54,10 @@ def subject_of(obj: Mapping[str, Any], slurm_job: Mapping[str, Any] | None = Non
     """Return what a Workload is about; `slurm_job` is the SlurmJob that it stands for."""
     workload = Workload(obj)
     metadata = workload.metadata
-    owner = next((one for one in metadata.owner_references if one.is_controller), None)
-    owner = owner or next(iter(metadata.owner_references), None)
+    owners = metadata.owner_references
+    owner = next((one for one in owners if one.is_controller), None)
+    if owner is None and len(owners) == 1:
+        owner = owners[0]  # else it is a gang of pods without a job: its Workload has its name
     spec = (slurm_job or {}).get("spec") or {}
     status = (slurm_job or {}).get("status") or {}
     queue = workload.spec.queue_name
