@@ -7,8 +7,8 @@ A plan that changes nothing is no line of its own: only that it was made is note
 before the next one. The engine is deterministic, so reading the base and doing the rest again gives
 the same plans, byte for byte; where it does not, there is a bug, and the file shows it.
 
-A snapshot says everything that decisions depend on, but for dates that are kept from pass to pass
-to save work. Those are let go where a base is taken, and worked out anew.
+A snapshot says everything that decisions depend on, but for reservations that are kept from cycle
+to cycle to save work. Those are let go where a base is taken, and worked out anew.
 """
 
 from __future__ import annotations

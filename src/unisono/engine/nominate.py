@@ -255,8 +255,8 @@ def _victim_search(
         transaction=transaction,
         queue_at=state.cohort_trees.queue_at,
         usage_of=cq.pending.usage_of,
-        gone=evicted,
-        displaces=may_preempt,
+        evicted=evicted,
+        may_preempt=may_preempt,
         find_place=find_place,
         only_room_counts=only_room_counts,
     )

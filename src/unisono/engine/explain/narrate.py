@@ -48,10 +48,10 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
     for wait in made.waits:
         why = wait.explanation
         yield f"{why.workload} waits and {_OUTCOMES[wait.outcome]}: {message_of(why)}."
-    for date in made.reservations:
+    for reserved in made.reservations:
         yield (
-            f"{date.workload} has a reservation at {format_instant(date.start)} for "
-            f"{format_duration(date.end - date.start)}."
+            f"{reserved.workload} has a reservation at {format_instant(reserved.start)} for "
+            f"{format_duration(reserved.end - reserved.start)}."
         )
     if not (made.admissions or made.preemptions or made.stops or made.waits):
         yield "Nothing changes."

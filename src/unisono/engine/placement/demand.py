@@ -15,7 +15,7 @@ from unisono.engine.model.queue import Flavor
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 from unisono.engine.model.workload import PodSet, WeightedTerm
-from unisono.engine.state.reservations import ExcludedNodes
+from unisono.engine.state.advance_reservations import ExcludedNodes
 
 Mode = Literal["required", "preferred", "unconstrained"]
 

@@ -21,11 +21,11 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.quota.assign import Assignment
+from unisono.engine.state.advance_reservations import ExcludedNodes
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.nodes import OVERDUE_MS, NodeState, TerminatingPod
 from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import PendingWorkload
-from unisono.engine.state.reservations import ExcludedNodes
 from unisono.engine.state.transaction import Transaction
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]

@@ -23,13 +23,13 @@ from unisono.engine.placement.demand import Constraint, Demand, Mode, anonymised
 from unisono.engine.placement.feasibility import FEW_NODES, Feasibility, Mask
 from unisono.engine.placement.gang import Gang, Placer, PodSetPlacement
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
+from unisono.engine.state.advance_reservations import ExcludedNodes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.occupancy import selects_pod
 from unisono.engine.state.pod_mix import TypicalPod
-from unisono.engine.state.reservations import ExcludedNodes
 
 # The heads of so many queues are placed before one of them is decided and pods move.
 ANSWERS_KEPT = 1024

@@ -34,7 +34,7 @@ class PreemptionRequest:
     charges: dict[Cell, int]  # everything it would be charged
     short: tuple[FlavorResource, ...]  # the flavor-resources that have not enough
     now: Instant
-    gone: frozenset[WorkloadKey]  # victims of others, already counted as gone
+    evicted: frozenset[WorkloadKey]  # victims of others, already counted as gone
     only_evicting: bool  # counts on evictions that are under way, and preempts nothing
     has_place: Callable[[], bool] | None  # whether there are nodes; None: nodes are not asked about
     only_room_counts: bool  # where there is a place, there is one with more room, too
@@ -67,7 +67,7 @@ class Target:
         return self.running if self.stays is None else what_goes(self.running, self.stays)
 
 
-BookOf = Callable[[Node], ClusterQueueState]
+QueueAt = Callable[[Node], ClusterQueueState]
 UsageOf = Callable[[LocalQueueKey], int]
 
 
@@ -111,7 +111,7 @@ def _in_question(request: PreemptionRequest, cq: ClusterQueueState) -> Iterable[
 def _counts(request: PreemptionRequest, running: Running) -> bool:
     """Say whether a candidate uses what is short and may be preempted at all."""
     admitted, short = running.admitted, request.short
-    if request.gone and admitted.workload.key in request.gone:
+    if request.evicted and admitted.workload.key in request.evicted:
         return False
     for cell, amount in running.charges:
         if amount > 0 and cell.flavor_resource in short:

@@ -17,8 +17,8 @@ from itertools import chain, islice
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.preemption.candidates import (
-    BookOf,
     PreemptionRequest,
+    QueueAt,
     Target,
     UsageOf,
     could_suffice,
@@ -53,7 +53,7 @@ class _Candidate:
 _Offer = tuple[_Candidate, Target]
 
 
-def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int:
+def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> int:
     """Return how much has to be freed of a flavor-resource before a search for victims can succeed.
 
     All that candidates use may not be enough: then at least the rest must come free. If it would
@@ -71,7 +71,10 @@ def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int
 
 
 def classical_victims(
-    request: PreemptionRequest, transaction: Transaction, queue_at: BookOf, usage_of: UsageOf | None
+    request: PreemptionRequest,
+    transaction: Transaction,
+    queue_at: QueueAt,
+    usage_of: UsageOf | None,
 ) -> list[Target]:
     """Return the victims whose eviction lets the request fit; none if there are no such."""
     candidates = [
@@ -182,7 +185,7 @@ def _place(
     return not evicting, candidate.rank, importance(candidate.running, request, usage_of)
 
 
-def _from_cohort(request: PreemptionRequest, queue_at: BookOf) -> Iterator[_Candidate]:
+def _from_cohort(request: PreemptionRequest, queue_at: QueueAt) -> Iterator[_Candidate]:
     """Climb towards the root and collect from each ancestor's other branches."""
     wanted = {cell.flavor_resource: amount for cell, amount in request.charges.items()}
     entitled = _holds(request.cq.node, wanted)
@@ -199,7 +202,7 @@ def _from_cohort(request: PreemptionRequest, queue_at: BookOf) -> Iterator[_Cand
         below, ancestor = ancestor, ancestor.parent
 
 
-def _lenders_of(request: PreemptionRequest, queue_at: BookOf) -> Iterator[Running]:
+def _lenders_of(request: PreemptionRequest, queue_at: QueueAt) -> Iterator[Running]:
     """Yield the candidates of `_from_cohort`, whatever their condition."""
     if request.cq.spec.preemption.reclaim == "Never":
         return

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.policy import FairStrategy
 from unisono.engine.preemption.candidates import (
-    BookOf,
     PreemptionRequest,
+    QueueAt,
     Target,
     UsageOf,
     could_suffice,
@@ -34,7 +34,7 @@ from unisono.engine.state.transaction import Transaction
 def fair_victims(
     request: PreemptionRequest,
     transaction: Transaction,
-    queue_at: BookOf,
+    queue_at: QueueAt,
     usage_of: UsageOf | None,
     strategies: tuple[FairStrategy, ...],
     *,

@@ -14,7 +14,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Victim
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Admission, Workload
-from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, Target, UsageOf
+from unisono.engine.preemption.candidates import PreemptionRequest, QueueAt, Target, UsageOf
 from unisono.engine.preemption.classical import classical_victims, victims_gap
 from unisono.engine.preemption.fair import fair_victims
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict
@@ -32,10 +32,10 @@ class VictimSearch:
     policy: Policy
     now: Instant
     transaction: Transaction
-    queue_at: BookOf
+    queue_at: QueueAt
     usage_of: UsageOf | None
-    gone: frozenset[WorkloadKey] = frozenset()
-    displaces: bool = True  # False: it asks about another time, for which nothing is preempted
+    evicted: frozenset[WorkloadKey] = frozenset()
+    may_preempt: bool = True  # False: it asks about another time, for which nothing is preempted
     # Says whether an assignment finds nodes as things are on the transaction; None without nodes.
     find_place: Callable[[Assignment], bool] | None = None
     # Says whether only room counts for that; None: perhaps something else does.
@@ -52,12 +52,12 @@ class VictimSearch:
     def has_rules(self) -> bool:
         """Say whether the queue has any rule that lets it preempt."""
         rules = self.cq.spec.preemption
-        return self.displaces and (rules.within_queue != "Never" or rules.reclaim != "Never")
+        return self.may_preempt and (rules.within_queue != "Never" or rules.reclaim != "Never")
 
     def may_try(self, cell: Cell, wanted: int, *, may_reclaim: bool) -> bool:
         """Say whether the rules allow looking for victims for this much of a flavor-resource."""
         rules = self.cq.spec.preemption
-        return self.displaces and (
+        return self.may_preempt and (
             cell.nominal >= wanted
             or may_reclaim
             or rules.borrow.policy != "Never"
@@ -110,7 +110,7 @@ class VictimSearch:
             charges=charges,
             short=tuple(cell.flavor_resource for cell in short),
             now=self.now,
-            gone=self.gone,
+            evicted=self.evicted,
             only_evicting=self.backs_off,
             has_place=has_place,
             only_room_counts=only_room_counts,

@@ -26,6 +26,7 @@ from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.active_queues import ActiveQueues
+from unisono.engine.state.advance_reservations import AdvanceReservations
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState, Running
 from unisono.engine.state.cohort_trees import CohortTrees, charges_of, recharge
@@ -45,7 +46,6 @@ from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import HeapQueue, PendingWorkload, equivalence_class_of
 from unisono.engine.state.purchases import Lenders
 from unisono.engine.state.quota_tree import charge
-from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import NODES, Timers
 from unisono.engine.state.transaction import Charges
@@ -82,7 +82,7 @@ class ClusterState:
         self.local_queue_usage = LocalQueueUsage(self.config)
         self.timers = Timers()
         self.nodes = NodeState(self.config, self.timers)
-        self.reserved = ReservationBook(self.config, self.timers)
+        self.reserved = AdvanceReservations(self.config, self.timers)
         self.reserved.remind(now)
         self.gang_requests = GangRequests()
         self.local_queues_of: dict[QueueName, dict[LocalQueueKey, None]] = {}

@@ -22,7 +22,7 @@ from unisono.engine.state.change_journal import Integers, Move, Rows
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.node_table import NodeTable
 
-# --- placed pods: those of one template that one workload, or a stranger, has on nodes ------------
+# --- placed pods: those of one template that one owner has on nodes -------------------------------
 
 
 NO_ROWS: Rows = np.zeros(0, np.intp)

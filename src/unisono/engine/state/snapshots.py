@@ -50,7 +50,7 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     named = {admit.workload for admit in plan.admissions}
     named.update(preemption.workload for preemption in plan.preemptions)
     named.update(wait.explanation.workload for wait in plan.waits)
-    named.update(date.workload for date in plan.reservations)
+    named.update(reserved.workload for reserved in plan.reservations)
     return msgspec.structs.replace(
         _configuration(state, nodes=[node for node in state.nodes.table.nodes if node is not None]),
         # In no certain order: sorting ten thousand names takes longer than judging most plans.

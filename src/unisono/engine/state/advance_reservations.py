@@ -32,7 +32,7 @@ class ExcludedNodes:
         return found
 
 
-# Of a reservation that comes again and again, so many ends are considered for dates.
+# Of a reservation that comes again and again, so many ends are considered.
 MOST_ENDS = 32
 
 InForce = tuple[
@@ -40,8 +40,8 @@ InForce = tuple[
 ]  # from when until when, the time that is meant
 
 
-class ReservationBook:
-    """The operator's reservations, and the fences that they make."""
+class AdvanceReservations:
+    """The operator's reservations, and the nodes that they exclude."""
 
     def __init__(self, config: Config, timers: Timers) -> None:
         self._config = config
