@@ -1,4 +1,4 @@
-"""Twelve situations in which somebody asks `unisono why`, each on a cluster of its own.
+"""Fourteen situations in which somebody asks `unisono why`, each on a cluster of its own.
 
 A situation is a short story that ends with the name of the job that is asked about. The clock is
 the test's, so the whole text of an answer is the same every time; it is kept in `why/NAME.txt`, to
@@ -68,6 +68,40 @@ async def gang_does_not_fit(world: World) -> str:
     await world.create(job("notebook", pods=1, gpus=2, seconds=7200))
     await world.settle()
     await world.create(job("train", pods=4))
+    await world.pass_time(60)
+    return "train"
+
+
+async def two_flavors(world: World) -> str:
+    """Another job holds 4 of 16 A100s; the T4s are free, and too few."""
+    for name in ("a100-1", "a100-2", "t4-1"):
+        made = node(name)
+        made["metadata"]["labels"]["type"] = name.partition("-")[0]
+        await world.create(made)
+    _, cluster_queue, local = queue()
+    flavors = []
+    for name, quota in (("a100", "16"), ("t4", "8")):
+        flavor = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
+        await world.create({**flavor, "spec": {"nodeLabels": {"type": name}}})
+        cell = {"name": "nvidia.com/gpu", "nominalQuota": quota}
+        flavors.append({"name": name, "resources": [cell]})
+    group = {"coveredResources": ["nvidia.com/gpu"], "flavors": flavors}
+    cluster_queue["spec"]["resourceGroups"] = [group]
+    notebook = job("notebook", pods=1, gpus=4, seconds=7200)
+    notebook["metadata"]["annotations"] = {"unisono.dev/time-limit": "2:00:00"}
+    await world.create(cluster_queue, local, notebook)
+    await world.settle()
+    await world.create(job("train"))
+    await world.pass_time(60)
+    return "train"
+
+
+async def larger_than_every_node(world: World) -> str:
+    """A pod asks for 16 GPUs, nodes have 8, and the queue is full."""
+    await world.create(node("n1"), node("n2"), *queue(gpus=16))
+    await world.create(job("others", pods=2, gpus=8, seconds=7200))
+    await world.settle()
+    await world.create(job("train", pods=1, gpus=16))
     await world.pass_time(60)
     return "train"
 
@@ -179,6 +213,8 @@ SITUATIONS: tuple[Situation, ...] = (
     quota_exhausted,
     preemption,
     gang_does_not_fit,
+    two_flavors,
+    larger_than_every_node,
     topology,
     turn,
     dependency,

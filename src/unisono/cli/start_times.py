@@ -34,6 +34,19 @@ def facts_of(workload: Json) -> list[Json]:
     return facts if isinstance(facts, list) else []
 
 
+def root_cause_of(workload: Json) -> Json | None:
+    """Return what would have to change, as the scheduler found it; None if it is not known."""
+    explained = condition(workload, EXPLANATION)
+    if explained is None:
+        return None
+    try:
+        found: Json | None = json.loads(explained["message"]).get("rootCause")
+        says = [one["says"] for one in (*found["inTheWay"], *found["ways"])] if found else []
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # of another version, or overwritten by a user
+    return found if says and found is not None and isinstance(found.get("says"), str) else None
+
+
 def start_of(facts: Iterable[Json]) -> Json | None:
     """Return the reservation or the estimate among facts, with the limit that it counts with."""
     for fact in facts:

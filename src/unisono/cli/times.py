@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -19,6 +20,16 @@ def clock_time(at: float, now: float) -> str:
         return f"{moment:%H:%M}"
     return f"{moment:%b} {moment.day} {moment:%H:%M}" + (
         "" if moment.year == today.year else f" {moment.year}"
+    )
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+def local_times(text: str, now: float) -> str:
+    """Return a sentence of the engine with its instants as people read them."""
+    return _INSTANT.sub(
+        lambda found: ahead(datetime.fromisoformat(found[0]).timestamp(), now), text
     )
 
 

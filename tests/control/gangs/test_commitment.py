@@ -78,7 +78,8 @@ def test_an_unchanged_wait_is_not_written_again() -> None:
             await world.create(job("large", pods=9))
             await world.settle()
             (large,) = [each["metadata"]["name"] for each in world.every(names.WORKLOAD)]
-            assert counted[0].names[large] >= 1  # why it waits
+            await world.pass_time(10)
+            assert counted[0].names[large] >= 1  # why it waits, and its root cause
             told = counted[0].names[large]
             for number in range(10):
                 await world.create(job(f"small{number}", pods=1))

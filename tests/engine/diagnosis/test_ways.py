@@ -77,7 +77,7 @@ def test_names_every_flavor_and_the_job_that_holds_nodes() -> None:
     assert found.nearest == 0
 
 
-def test_names_who_holds_nodes_where_quota_is_free() -> None:
+def test_names_holders_of_nodes_where_quota_is_free() -> None:
     state = two_flavors("1000")
     submit(state, job("notebook", "q", 4), gang("train", 2, 8))
     found = diagnosis(state, "train")

@@ -6,12 +6,14 @@ It has the same keys for everything that can be asked about; what does not apply
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from typing import Any
 
-from unisono.cli.start_times import facts_of, limit_of, start_of, until
+from unisono.cli.start_times import facts_of, limit_of, root_cause_of, start_of, until
 from unisono.cli.why.lookup import is_job_kind
 from unisono.cli.why.read import Found
-from unisono.cli.why.surroundings import around, position
+from unisono.cli.why.surroundings import around, key_of, position
 from unisono.cli.workload_state import (
     CAPACITY_PLANNED,
     PLACEMENT,
@@ -19,6 +21,7 @@ from unisono.cli.workload_state import (
     condition,
     evictions,
     holds,
+    job_of,
     since,
     state_of,
 )
@@ -102,6 +105,8 @@ def _of_workload(found: Found, workload: Json) -> Json:
     }
     if state in ("waiting", "deactivated"):
         made |= _reasons(workload)
+        if "rootCause" in made:
+            made["rootCause"] = _by_jobs(made["rootCause"], found)
     facts = made.get("facts") or []
     made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
     if state == "waiting":
@@ -206,7 +211,35 @@ def _reasons(workload: Json) -> Json:
     facts = facts_of(workload)
     if facts and explained is not None:
         made |= {"stage": explained["reason"].lower(), "facts": facts}
+        root_cause = root_cause_of(workload)
+        if root_cause is not None:
+            made["rootCause"] = root_cause
     return made
+
+
+def _by_jobs(told: Any, found: Found) -> Any:
+    """Return what is told with jobs in the place of their Workloads, which users did not name."""
+    names = {key_of(one): _job_key(one) for one in found.every}
+    pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    if not pattern:
+        return told
+
+    def renamed(value: Any) -> Any:
+        match value:
+            case str():
+                return re.sub(f"(?<![\\w./-])({pattern})(?![\\w./-])", lambda m: names[m[0]], value)
+            case list():
+                return [renamed(one) for one in value]
+            case dict():
+                return {key: renamed(one) for key, one in value.items()}
+            case _:
+                return value
+
+    return renamed(told)
+
+
+def _job_key(workload: Json) -> str:
+    return f"{workload['metadata']['namespace']}/{job_of(workload)}"
 
 
 def _places(admission: Json) -> Iterator[Json]:

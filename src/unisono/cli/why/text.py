@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from unisono.apiserver.times import age
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
-from unisono.cli.times import ahead, clock_time
+from unisono.cli.times import ahead, clock_time, local_times
 from unisono.cli.why.sentences import (
     ahead_words,
     around_words,
@@ -21,6 +21,8 @@ from unisono.cli.workload_state import MEANINGS, NO_QUEUE, UNREADABLE
 from unisono.kinds.scalar import instant_ms
 from unisono.kube.form import Json
 
+# Facts about what is asked for; others are about what is free now.
+_OF_THE_REQUEST = ("ExceedsMaximum", "FlavorMismatch", "ResourceNotCovered", "LimitReached")
 _UIDS = re.compile(r" \(UID: [^)]*\)")  # -o json has them
 _MOST_PLACES = 12  # a thousand nodes would bury everything else
 
@@ -44,6 +46,8 @@ def text(answer: Json, now: float) -> str:
 
 
 def _estimate(answer: Json, now: float) -> str:
+    if (answer.get("rootCause") or {}).get("verdict") == "never":
+        return "never in this cluster as it is; see what would change it"
     if answer.get("estimate"):
         return start_words(answer["estimate"], now)
     return guess_words(answer, now)
@@ -107,6 +111,14 @@ def _about(answer: Json, now: float) -> Iterator[str]:
 
 
 def _why(answer: Json, now: float) -> Iterator[str]:
+    root_cause = answer.get("rootCause")
+    if root_cause is not None:
+        yield local_times(root_cause["says"], now)
+        if len(root_cause["ways"]) > 1:  # every flavor by name; the facts are among them
+            for way in root_cause["ways"]:
+                yield local_times(way["says"], now)
+            yield from around_words(answer, now)
+            return
     if _is_behind(answer):  # its place as it is now, and why the first one waits
         yield from ahead_words(answer["position"])
     elif answer.get("facts"):
@@ -148,6 +160,16 @@ def _fact(fact: Json) -> str:
 
 def _changes(answer: Json, now: float) -> Iterator[str]:
     facts = answer.get("facts") or ()
+    root_cause = answer.get("rootCause") or {}
+    in_the_way = root_cause.get("inTheWay") or ()
+    is_never = root_cause.get("verdict") == "never"
+    if is_never or len(in_the_way) > 1:  # one alone is said already
+        for cause in in_the_way:
+            yield local_times(cause["says"], now)
+    if is_never:  # what else the facts say would not be enough
+        facts = [one for one in facts if _is_about_the_request(one)]
+        if not facts:
+            yield "or a smaller request"
     if _is_behind(answer):
         yield from passing_words(answer["position"])
     else:
@@ -164,6 +186,13 @@ def _changes(answer: Json, now: float) -> Iterator[str]:
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):
         yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"
+
+
+def _is_about_the_request(fact: Json) -> bool:
+    """Say whether a fact holds on the empty cluster, too."""
+    if fact.get("fact") == "GangDoesNotFit":
+        return bool(fact.get("wanted_of_node", 0) > fact.get("largest_node_has", 0))
+    return fact.get("fact") in _OF_THE_REQUEST
 
 
 def _change(fact: Json, answer: Json) -> str:

@@ -18,7 +18,14 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.start_estimates import has_moved, start_of, without_times
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
+from unisono.engine.explain.diagnosis import clause, headline, tells_more, way_sentence
 from unisono.engine.explain.messages import message_of, outlook, reason_of, sentence, stage_of
+from unisono.engine.model.diagnosis import (
+    Diagnosis,
+    MissingNodes,
+    MissingQuota,
+    MissingToleration,
+)
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED
@@ -81,7 +88,8 @@ class Explainer:
             yield from self._rate.put_off(key, now, self._last_admitted(now))
             if self._rate.has_put_off(key):
                 return
-        changes = waiting_status(workload, explanation, now=now)
+        root_cause = self._scheduler.root_causes.of(full)
+        changes = waiting_status(workload, explanation, root_cause, now=now)
         if changes is None:
             if self._rate is not None:
                 self._rate.give_back()
@@ -198,6 +206,10 @@ class ExplanationRate:
 # Half of what a condition's message may have. Only a workload of many pod sets and flavors comes
 # near it; then the facts at the end, which matter least, are left out and counted.
 _MOST_CHARACTERS = 16_384
+# Of a root cause: some thousand characters together, so that there is room for facts.
+_MOST_CAUSES = 12
+_MOST_WAYS = 6
+_MOST_OF_A_WAY = 400
 
 
 def facts_of(explanation: Explanation) -> list[Json]:
@@ -223,10 +235,13 @@ def _counted(value: Any) -> Any:
             return value
 
 
-def written_facts(explanation: Explanation) -> str:
+def written_facts(explanation: Explanation, found: Diagnosis | None = None) -> str:
     """Return an explanation as text; `left_off` says how many facts did not fit."""
     facts = facts_of(explanation)
-    begin = f'{{"stage":{orjson.dumps(stage_of(explanation)).decode()},"facts":['
+    begin = f'{{"stage":{orjson.dumps(stage_of(explanation)).decode()},'
+    if found is not None and tells_more(found):
+        begin += f'"rootCause":{orjson.dumps(root_cause_of(found)).decode()},'
+    begin += '"facts":['
     best, size = 0, len(begin)
     texts: list[str] = []
     for kept, fact in enumerate(facts, 1):
@@ -239,21 +254,49 @@ def written_facts(explanation: Explanation) -> str:
     return begin + ",".join(texts[:best]) + _end(len(facts) - best)
 
 
+def root_cause_of(found: Diagnosis) -> Json:
+    """Return a diagnosis as it is written: one set of causes that is enough, and all flavors."""
+    made: Json = {
+        "verdict": found.verdict,
+        "says": headline(found),
+        "inTheWay": [
+            {"cause": type(one).__name__, "says": clause(one)}
+            for one in found.in_the_way[:_MOST_CAUSES]
+        ],
+        "ways": [
+            {
+                "flavors": [*dict.fromkeys(flavor for _, _, flavor in way.flavors)],
+                "says": way_sentence(way)[:_MOST_OF_A_WAY],
+            }
+            for way in found.ways[:_MOST_WAYS]
+        ],
+    }
+    if len(found.in_the_way) > _MOST_CAUSES:
+        made["more"] = len(found.in_the_way) - _MOST_CAUSES
+    if found.nearest is not None and found.nearest < _MOST_WAYS:
+        made["nearest"] = found.nearest
+    return made
+
+
 def _end(left_off: int) -> str:
     return f'],"left_off":{left_off}}}' if left_off else "]}"
 
 
-def waiting_status(workload: Json, explanation: Explanation, *, now: float) -> Json | None:
+def waiting_status(
+    workload: Json, explanation: Explanation, found: Diagnosis | None = None, *, now: float
+) -> Json | None:
     """Return the status patch that says why a workload waits; None if it says so already."""
     status = workload.get("status") or {}
     old = find(status.get("conditions"), "QuotaReserved")
-    reason, message = _reason(workload, explanation), message_of(explanation)
+    reason, message = _reason(workload, explanation), message_with(explanation, found)
     if old is not None and (old["status"], old["reason"], old["message"]) == (
         "False",
         reason,
         message,
     ):
-        return None
+        told = find(status.get("conditions"), names.EXPLANATION)
+        if found is None or told is None or told["message"] == written_facts(explanation, found):
+            return None
     if is_true(status.get("conditions"), "QuotaReserved"):
         return None  # it has quota still, and is about to release it
     conditions = with_condition(
@@ -267,10 +310,23 @@ def waiting_status(workload: Json, explanation: Explanation, *, now: float) -> J
     )
     stage = stage_of(explanation).capitalize()
     conditions = with_condition(
-        conditions, names.EXPLANATION, "True", stage, written_facts(explanation), now=now
+        conditions, names.EXPLANATION, "True", stage, written_facts(explanation, found), now=now
     )
     return {"status": {"conditions": conditions}}
 
+
+def message_with(explanation: Explanation, found: Diagnosis | None) -> str:
+    """Return the line for people: what can never start as things are says that first."""
+    message = message_of(explanation)
+    if found is None or found.verdict != "never":
+        return message
+    if not any(isinstance(one, _LACKING) for one in found.in_the_way):
+        return message  # it names what is wrong by itself
+    return f"{headline(found)}. Now: {message}"
+
+
+# What a cluster has to get before the workload can ever start there.
+_LACKING = (MissingNodes, MissingQuota, MissingToleration)
 
 # The reason of a workload that has quota and fits on no nodes, unless it requests a topology:
 # Kueue's TopologyPlacementFailed means that request alone.

@@ -42,6 +42,7 @@ from unisono.control.scheduler.missing_nodes import DelayedPlacement, Repairs
 from unisono.control.scheduler.plan_writes import Decided, PlanWriter, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.relevant_changes import RelevantChanges
+from unisono.control.scheduler.root_causes import RootCauses
 from unisono.control.scheduler.start_estimates import Estimates, has_reservation
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
 from unisono.control.scheduler.unevaluated import Unevaluated
@@ -202,6 +203,7 @@ class Scheduler:
         self.rebuilds = 0  # how often the state was built anew after an exception
         self.admitted_at = 0.0  # when the last step began that admitted something
         self.estimates = Estimates()
+        self.root_causes = RootCauses()
         self._begin(settings.policy)
 
     def _begin(self, policy: Policy) -> None:
@@ -209,6 +211,7 @@ class Scheduler:
         self.state = new_cluster(policy)
         self.state.apply(PolicySet(policy))
         self.estimates.use(self.state)
+        self.root_causes.use(self.state)
         self._audit_cache = AuditCache()
         self._unevaluated = Unevaluated(self.state)
         self._node_finders = (
@@ -315,6 +318,18 @@ class Scheduler:
         for other in renewed:
             if other in self.explanations:
                 yield from self._explain_one(self.explanations[other])
+        for key in self._diagnosed(now):
+            namespace, _, name = key.partition("/")
+            yield Wake("explainer", namespace, name)
+
+    def _diagnosed(self, now: Instant) -> list[WorkloadKey]:
+        """Look for root causes; return the workloads with another one than before."""
+        try:
+            return self.root_causes.refresh(now, self.explanations)
+        except Exception as error:  # noqa: BLE001 (on copies: nothing is wrong with the state)
+            self._report("root causes", error)
+            self.root_causes = RootCauses()  # and none until the state is built anew
+            return []
 
     # ---- deciding, and what cannot be decided --------------------------------------------------
 
@@ -792,6 +807,7 @@ class Scheduler:
             self.state.timers.next(),
             self.estimates.next_due(),
             self._unevaluated.next_due(),
+            self.root_causes.next_due(),
             doubt,
             retry,
         )

@@ -39,7 +39,7 @@ _MOST_NAMED = 3
 _MOST_NODES = 3
 
 _INSTANTS: dict[InstantOf, str] = {
-    "begin": "its begin time {at} has come",
+    "begin": "its begin time has come, at {at}",
     "requeue": "it is requeued at {at}",
     "preemption back-off": "it may preempt others again, at {at}",
     "advance reservation": "advance reservation {name} is over, at {at}",
@@ -67,6 +67,20 @@ def headline(found: Diagnosis) -> str:
             return f"starts once {_together(found.in_the_way)}{by}"
         case _:
             return ""
+
+
+def tells_more(found: Diagnosis) -> bool:
+    """Say whether a diagnosis tells more than the facts of the cycles do.
+
+    What the workload itself or its queue has to change is a fact already.
+    """
+    if found.verdict not in ("later", "never"):
+        return False
+    known = ("begin", "requeue", "dependency delay", "stock", "terminating pods")
+    return not all(
+        isinstance(one, Condition) or (isinstance(one, Until) and one.what in known)
+        for one in found.in_the_way
+    )
 
 
 def causes(found: Diagnosis) -> list[str]:

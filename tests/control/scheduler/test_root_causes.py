@@ -1,0 +1,83 @@
+"""Root causes are looked for after some seconds, within a budget, and again when things change."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.quota_builders import job, queue
+from tests.support.quota_builders import snapshot as world
+from unisono.control.scheduler import root_causes
+from unisono.control.scheduler.root_causes import PATIENCE_MS, PAUSE_MS, RootCauses
+from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
+from unisono.engine.explain.waiting import explanations
+from unisono.engine.model.diagnosis import Holder
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.state.changes import WorkloadGone
+from unisono.engine.state.cluster import ClusterState
+
+NOW = Instant(1_000_000)
+
+
+def cluster(pending: int = 2) -> ClusterState:
+    names = ["first", *(f"late-{number}" for number in range(pending))]
+    state = restore(world(queue("q"), now=NOW, waiting=tuple(job(one, "q", 4) for one in names)))
+    dry_run(state, state.now)
+    return state
+
+
+def told(state: ClusterState) -> dict[WorkloadKey, Explanation]:
+    return {one.workload: one for one in explanations(state)}
+
+
+def test_waits_some_seconds_before_it_looks() -> None:
+    state, causes = cluster(), RootCauses()
+    causes.use(state)
+    assert causes.refresh(NOW, told(state)) == []
+    assert causes.next_due() == NOW + PATIENCE_MS
+    assert causes.refresh(Instant(NOW + PATIENCE_MS), told(state)) == ["ns/late-0", "ns/late-1"]
+    found = causes.of(WorkloadKey("ns/late-0"))
+    assert found is not None
+    assert [one.workload for one in found.in_the_way if isinstance(one, Holder)] == ["ns/first"]
+    assert causes.next_due() is None
+
+
+def test_looks_again_once_a_minute_after_a_change() -> None:
+    state, causes = cluster(), RootCauses()
+    causes.use(state)
+    causes.refresh(NOW, told(state))
+    at = Instant(NOW + PATIENCE_MS)
+    causes.refresh(at, told(state))
+    state.apply(WorkloadGone(WorkloadKey("ns/first")))
+    dry_run(state, state.now)
+    assert causes.refresh(Instant(at + 1_000), told(state)) == []
+    assert causes.of(WorkloadKey("ns/late-0")) is None, "it runs now"
+    assert causes.next_due() == at + PAUSE_MS
+    assert causes.refresh(Instant(at + PAUSE_MS), told(state)) == ["ns/late-1"]
+
+
+def test_a_step_makes_only_some_and_goes_on_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root_causes, "STEP_OBJECTS", 1)
+    state, causes = cluster(pending=3), RootCauses()
+    causes.use(state)
+    causes.refresh(NOW, told(state))
+    at = Instant(NOW + PATIENCE_MS)
+    assert causes.refresh(at, told(state)) == ["ns/late-0"]
+    due = causes.next_due()
+    assert due is not None
+    assert due > at
+    assert causes.refresh(Instant(due - 1), told(state)) == []
+    assert causes.refresh(due, told(state)) == ["ns/late-1"]
+
+
+def test_withdraws_all_of_them_in_a_large_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, causes = cluster(), RootCauses()
+    causes.use(state)
+    causes.refresh(NOW, told(state))
+    causes.refresh(Instant(NOW + PATIENCE_MS), told(state))
+    monkeypatch.setattr(root_causes, "MOST_OBJECTS", 1)
+    assert causes.refresh(Instant(NOW + PATIENCE_MS), told(state)) == []
+    found = causes.of(WorkloadKey("ns/late-0"))
+    assert found is not None
+    assert found.verdict == "unknown"
