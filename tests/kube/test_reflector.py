@@ -12,7 +12,7 @@ from tests.kube.fake_api import status
 from unisono.kube.cache import Remove, Replace, Upsert
 from unisono.kube.errors import BadResponse
 from unisono.kube.form import Dicts, Json
-from unisono.kube.reflector import Heard, Page, Pause, Phase, Reflector, Watch
+from unisono.kube.reflector import Page, Pause, Phase, Received, Reflector, Watch
 
 
 def pod(name: str, version: int) -> Json:
@@ -48,7 +48,7 @@ def following(version: int = 10) -> Reflector[Json]:
     made = reflector()
     made.ask(0.0)
     made.opened(0.0)
-    made.heard(mark(version, end=True), 0.0)
+    made.received(mark(version, end=True), 0.0)
     assert made.phase is Phase.FOLLOWING
     return made
 
@@ -70,9 +70,9 @@ def test_initial_events_become_one_replacement() -> None:
         "allowWatchBookmarks": "true",
     }
     made.opened(0.1)
-    assert made.heard(line("ADDED", pod("a", 3)) + line("ADDED", pod("b", 5)), 0.2) == Heard()
-    heard = made.heard(mark(7, end=True) + line("MODIFIED", pod("a", 8)), 0.3)
-    assert heard.changes == (
+    assert made.received(line("ADDED", pod("a", 3)) + line("ADDED", pod("b", 5)), 0.2) == Received()
+    received = made.received(mark(7, end=True) + line("MODIFIED", pod("a", 8)), 0.3)
+    assert received.changes == (
         Replace((pod("a", 3), pod("b", 5)), "7"),
         Upsert(pod("a", 8)),
     )
@@ -86,7 +86,7 @@ def test_chunks_may_end_anywhere() -> None:
         changes = [
             change
             for at in range(0, len(whole), size)
-            for change in made.heard(whole[at : at + size], 1.0).changes
+            for change in made.received(whole[at : at + size], 1.0).changes
         ]
         assert changes == [Upsert(pod("a", 11)), Remove(pod("a", 12))]
         assert made.resource_version == "13"
@@ -114,8 +114,10 @@ def test_a_watch_list_that_ends_in_an_error_is_listed() -> None:
     made = reflector()
     made.ask(0.0)
     made.opened(0.0)
-    heard = made.heard(line("ADDED", pod("a", 1)) + line("ERROR", status(500, "Internal")), 0.0)
-    assert heard == Heard((), over=True)
+    received = made.received(
+        line("ADDED", pod("a", 1)) + line("ERROR", status(500, "Internal")), 0.0
+    )
+    assert received == Received((), over=True)
     assert isinstance(made.ask(0.0), Page)
     # What the failed stream brought is not mixed with the list.
     assert made.page(page(9), 0.0) == (Replace((), "9"),)
@@ -126,9 +128,9 @@ def test_a_server_that_ignores_the_wish_for_initial_events_is_noticed_after_ten_
     made.ask(0.0)
     made.opened(1.0)
     assert made.deadline() == 11.0
-    made.heard(line("ADDED", pod("a", 1)), 5.0)
+    made.received(line("ADDED", pod("a", 1)), 5.0)
     assert made.deadline() == 15.0
-    made.heard(mark(3), 9.0)  # an ordinary bookmark does not prolong it
+    made.received(mark(3), 9.0)  # an ordinary bookmark does not prolong it
     assert made.deadline() == 15.0
     made.expired(15.0)
     assert isinstance(made.ask(15.0), Page)
@@ -138,18 +140,18 @@ def test_a_lost_connection_while_filling_begins_again() -> None:
     made = reflector()
     made.ask(0.0)
     made.opened(0.0)
-    made.heard(line("ADDED", pod("gone-since", 1)), 0.0)
+    made.received(line("ADDED", pod("gone-since", 1)), 0.0)
     made.lost(0.0)
     assert isinstance(made.ask(0.0), Pause)
     assert query_of(made.ask(10.0))["sendInitialEvents"] == "true"
     made.opened(10.0)
-    assert made.heard(mark(5, end=True), 10.0).changes == (Replace((), "5"),)
+    assert made.received(mark(5, end=True), 10.0).changes == (Replace((), "5"),)
 
 
 def test_after_an_orderly_end_the_watch_goes_on_from_the_last_version() -> None:
     made = following(10)
-    made.heard(line("ADDED", pod("a", 12)), 30.0)
-    made.heard(mark(20), 60.0)
+    made.received(line("ADDED", pod("a", 12)), 30.0)
+    made.received(mark(20), 60.0)
     made.closed(300.0)
     query = query_of(made.ask(300.0))
     assert query["resourceVersion"] == "20"
@@ -166,7 +168,7 @@ def test_a_stream_that_ends_at_once_is_not_asked_for_again_at_once() -> None:
 def test_a_forgotten_past_means_a_new_list_at_once(how: str) -> None:
     made = following()
     if how == "event":
-        assert made.heard(line("ERROR", status(410, "Expired")), 1.0).over
+        assert made.received(line("ERROR", status(410, "Expired")), 1.0).over
     else:
         made.closed(5.0)
         made.ask(5.0)
@@ -187,7 +189,7 @@ def test_a_server_that_always_forgets_is_asked_ever_more_slowly() -> None:
             made.page(page(5), now)
         else:
             made.opened(now)
-            made.heard(line("ERROR", status(410, "Expired")), now)
+            made.received(line("ERROR", status(410, "Expired")), now)
     assert pauses == sorted(pauses)
     assert pauses[0] >= 0.8
     assert pauses[-1] <= 60.0
@@ -207,7 +209,7 @@ def test_pages_that_expire_are_followed_by_one_whole_list() -> None:
 
 def test_other_errors_only_interrupt() -> None:
     made = following(10)
-    assert made.heard(line("ERROR", status(500, "Internal")), 1.0).over
+    assert made.received(line("ERROR", status(500, "Internal")), 1.0).over
     pause = made.ask(1.0)
     assert isinstance(pause, Pause)
     assert 0.8 <= pause.seconds <= 1.6
@@ -247,17 +249,17 @@ def test_the_wish_of_a_busy_server_is_respected() -> None:
 def test_a_stream_without_a_sign_is_dead_after_150_seconds() -> None:
     made = following()
     assert made.deadline() == 150.0
-    made.heard(b'{"type":', 100.0)  # bytes alone are no sign
+    made.received(b'{"type":', 100.0)  # bytes alone are no sign
     assert made.deadline() == 150.0
     made = following()
-    made.heard(mark(11), 100.0)
+    made.received(mark(11), 100.0)
     assert made.deadline() == 250.0
 
 
 def test_an_odd_object_is_counted_and_the_others_arrive() -> None:
     made = following()
     odd = b'{"type":"ADDED","object":{"metadata":7}}\n'
-    assert made.heard(odd + line("ADDED", pod("a", 12)), 1.0).changes == (Upsert(pod("a", 12)),)
+    assert made.received(odd + line("ADDED", pod("a", 12)), 1.0).changes == (Upsert(pod("a", 12)),)
     assert made.unreadable == 1
 
 
@@ -272,10 +274,10 @@ def test_an_odd_object_is_counted_and_the_others_arrive() -> None:
 )
 def test_what_is_no_event_ends_the_stream_but_undoes_nothing(chunk: bytes) -> None:
     made = following(10)
-    heard = made.heard(line("ADDED", pod("a", 11)) + mark(12) + chunk, 1.0)
-    assert heard.changes == (Upsert(pod("a", 11)),)
-    assert heard.over
-    assert heard.trouble is not None
+    received = made.received(line("ADDED", pod("a", 11)) + mark(12) + chunk, 1.0)
+    assert received.changes == (Upsert(pod("a", 11)),)
+    assert received.over
+    assert received.trouble is not None
     assert query_of(made.ask(10.0))["resourceVersion"] == "12"
 
 

@@ -129,13 +129,13 @@ def test_connections_that_end_keep_to_the_reserve(
     """One that is told to end has its descriptor until it is closed, a turn of the loop later."""
     most = 8
     there: list[int] = []
-    let_in = listener._Listener._let_in
+    admit = listener._Listener._admit
 
     def counting(self: Any, sock: socket.socket) -> None:
         there.append(len(os.listdir("/proc/self/fd")))
-        let_in(self, sock)
+        admit(self, sock)
 
-    monkeypatch.setattr(listener._Listener, "_let_in", counting)
+    monkeypatch.setattr(listener._Listener, "_admit", counting)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if is_tls else None
 
     async def story() -> None:

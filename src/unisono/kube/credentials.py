@@ -108,7 +108,7 @@ async def ask_plugin(
             f"exec plugin {plugin.command}: interactiveMode is Always, but there is no terminal"
         )
     with_person = interactive and plugin.interactive_mode != "Never"
-    env = {**environ, **plugin.env, "KUBERNETES_EXEC_INFO": _told(plugin, with_person)}
+    env = {**environ, **plugin.env, "KUBERNETES_EXEC_INFO": _exec_info(plugin, with_person)}
     patience = PATIENCE_WITH_A_PERSON_S if with_person else PATIENCE_S
     running = run((plugin.command, *plugin.args), env, interactive=with_person)
     try:
@@ -128,7 +128,7 @@ async def ask_plugin(
     return _credential(plugin, out)
 
 
-def _told(plugin: ExecPlugin, interactive: bool) -> str:
+def _exec_info(plugin: ExecPlugin, interactive: bool) -> str:
     """Return what the program finds in KUBERNETES_EXEC_INFO."""
     spec: dict[str, object] = {"interactive": interactive}
     if plugin.cluster is not None:

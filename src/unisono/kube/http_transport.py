@@ -95,7 +95,7 @@ class HttpTransport:
     ) -> Answer:
         """Ask and return the whole answer."""
         limit = aiohttp.ClientTimeout(total=timeout or TIMEOUT_S, sock_connect=CONNECT_S)
-        with _trouble_with(method, path):
+        with _errors_of(method, path):
             async with await self._send(method, path, query, headers, body, limit) as response:
                 content = await response.read()
         return Answer(
@@ -116,7 +116,7 @@ class HttpTransport:
         """Ask and hand the answer out as it comes."""
         # No limit for the whole and none between bytes: the reader has its own patience.
         limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
-        with _trouble_with(method, path):
+        with _errors_of(method, path):
             async with asyncio.timeout(timeout or TIMEOUT_S):
                 response = await self._send(method, path, query, headers, body, limit)
         chunks = _chunks(response, path)
@@ -188,13 +188,13 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
 
 
 async def _chunks(response: aiohttp.ClientResponse, path: str) -> AsyncGenerator[bytes, None]:
-    with _trouble_with("GET", path):
+    with _errors_of("GET", path):
         async for chunk in response.content.iter_any():
             yield chunk
 
 
 @contextmanager
-def _trouble_with(method: str, path: str) -> Iterator[None]:
+def _errors_of(method: str, path: str) -> Iterator[None]:
     """Tell in our words what aiohttp says in its own."""
     try:
         yield

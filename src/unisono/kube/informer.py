@@ -200,11 +200,11 @@ class Informer(Generic[T]):
 
     async def _read(self, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
-            heard = self.reflector.heard(chunk, self._clock.monotonic())
-            self._take(heard.changes)
-            if heard.trouble is not None:
-                self._note(heard.trouble)
-            if heard.over:
+            received = self.reflector.received(chunk, self._clock.monotonic())
+            self._take(received.changes)
+            if received.trouble is not None:
+                self._note(received.trouble)
+            if received.over:
                 return
         self.reflector.closed(self._clock.monotonic())
 

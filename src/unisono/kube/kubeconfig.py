@@ -302,26 +302,26 @@ def _plugin(plugin: _Exec, path: Path, cluster: _Cluster, authority: Pem | None)
         api_version=plugin.api_version,
         interactive_mode=plugin.interactive_mode,
         install_hint=plugin.install_hint,
-        cluster=_told(cluster, authority) if plugin.provide_cluster_info else None,
+        cluster=_exec_cluster(cluster, authority) if plugin.provide_cluster_info else None,
     )
 
 
-def _told(cluster: _Cluster, authority: Pem | None) -> dict[str, Any]:
+def _exec_cluster(cluster: _Cluster, authority: Pem | None) -> dict[str, Any]:
     """Describe the cluster as an exec plugin is told of it."""
-    told: dict[str, Any] = {"server": cluster.server, "config": None}
+    described: dict[str, Any] = {"server": cluster.server, "config": None}
     if cluster.tls_server_name:
-        told["tls-server-name"] = cluster.tls_server_name
+        described["tls-server-name"] = cluster.tls_server_name
     if cluster.insecure_skip_tls_verify:
-        told["insecure-skip-tls-verify"] = True
+        described["insecure-skip-tls-verify"] = True
     if authority is not None:
         content = authority.read_bytes() if isinstance(authority, Path) else authority
-        told["certificate-authority-data"] = base64.b64encode(content).decode()
+        described["certificate-authority-data"] = base64.b64encode(content).decode()
     if cluster.proxy_url:
-        told["proxy-url"] = cluster.proxy_url
+        described["proxy-url"] = cluster.proxy_url
     for extension in cluster.extensions or ():
         if extension.get("name") == "client.authentication.k8s.io/exec":
-            told["config"] = extension.get("extension")
-    return told
+            described["config"] = extension.get("extension")
+    return described
 
 
 def _impersonation(user: _User) -> Iterable[tuple[str, str]]:

@@ -236,7 +236,7 @@ class Candidate:
 
     async def lead(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait to lead, then work until the work ends or the lease is lost."""
-        await self._win()
+        await self._acquire()
         try:
             await guarded(self._keep(), work())
         finally:
@@ -244,7 +244,7 @@ class Candidate:
 
     # --- before ----------------------------------------------------------------------------------
 
-    async def _win(self) -> None:
+    async def _acquire(self) -> None:
         while True:
             await self._try_once(self.election.terms.renew_deadline_s)
             if self.is_leading():

@@ -9,7 +9,7 @@ It does no I/O and has no loop. A driver (`informer`, or a test by hand) repeats
 
     reflector.ask(now)  →  Pause: wait
                            Page:  list one page, hand it to `page(…)`
-                           Watch: open the stream, hand its bytes to `heard(…)`, until it is over
+                           Watch: open the stream, hand its bytes to `received(…)`, until it is over
 
 and tells what went wrong with `refused`, `lost`, `closed` or `expired`. `now` is monotonic time.
 What comes back are changes for a `Store`; a relist is one `Replace`, so the store never shows half
@@ -87,7 +87,7 @@ class Watch:
 Ask = Pause | Page | Watch
 
 
-class Heard(msgspec.Struct, Generic[T], frozen=True):
+class Received(msgspec.Struct, Generic[T], frozen=True):
     """What some bytes meant; `over` says that nothing more will be made of the stream."""
 
     changes: tuple[Change[T], ...] = ()
@@ -224,18 +224,18 @@ class Reflector(Generic[T]):
         """The stream is accepted; bytes may follow."""
         self._opened_at = now
 
-    def heard(self, chunk: bytes, now: float) -> Heard[T]:
+    def received(self, chunk: bytes, now: float) -> Received[T]:
         """Take in bytes of the stream; what came before nonsense still counts."""
         self._byte_at = now
         changes: list[Change[T]] = []
         try:
-            over = self._hear(self._lines.feed(chunk), now, changes)
+            over = self._receive(self._lines.feed(chunk), now, changes)
         except BadResponse as trouble:
             self.lost(now)
-            return Heard(tuple(changes), over=True, trouble=trouble)
-        return Heard(tuple(changes), over=over)
+            return Received(tuple(changes), over=True, trouble=trouble)
+        return Received(tuple(changes), over=over)
 
-    def _hear(self, lines: list[bytes], now: float, changes: list[Change[T]]) -> bool:
+    def _receive(self, lines: list[bytes], now: float, changes: list[Change[T]]) -> bool:
         """Take in events, and say whether the stream is over."""
         last: T | None = None  # whose version is ours when the chunk is through
         try:
@@ -278,13 +278,13 @@ class Reflector(Generic[T]):
     def closed(self, now: float) -> None:
         """The stream ended in an orderly way, as all of them do after a while."""
         opened = self._opened_at if self._opened_at is not None else now
-        self._calm_down(now)
+        self._forget_failures(now)
         if now - opened < SHORT_STREAM_S:
             self._pause(now)
 
     def lost(self, now: float) -> None:
         """The connection broke, or what came made no sense: the same again after a pause."""
-        self._calm_down(now)
+        self._forget_failures(now)
         self._pause(now)
 
     def expired(self, now: float) -> None:
@@ -296,7 +296,7 @@ class Reflector(Generic[T]):
 
     def refused(self, code: int, now: float, *, retry_after_s: float | None = None) -> None:
         """The API answered with an error instead of a page or a stream."""
-        self._calm_down(now)
+        self._forget_failures(now)
         if code == 410:
             self._start_over(now)
         elif self._phase is Phase.FILLING and code in (400, 422):
@@ -342,7 +342,7 @@ class Reflector(Generic[T]):
     def _error(self, event: RawEvent, now: float) -> None:
         status = read_status(event.object)
         code = status.code if status is not None else 0
-        self._calm_down(now)
+        self._forget_failures(now)
         if self._phase is Phase.FILLING:
             self._fall_back()
         elif code == 410:
@@ -381,7 +381,7 @@ class Reflector(Generic[T]):
         delay = PAUSES.delay(self._failures, self._random_source)
         self._not_before = now + max(delay, at_least)
 
-    def _calm_down(self, now: float) -> None:
+    def _forget_failures(self, now: float) -> None:
         """Forget earlier failures if the stream that just ended had been well for a while."""
         if self._opened_at is not None and now - self._opened_at >= HEALTHY_AFTER_S:
             self._failures = 0

@@ -344,12 +344,12 @@ class Workers(Generic[K]):
                 continue
             left = min(due - self._clock.monotonic(), LONGEST_SLEEP_S)
             if left > 0:
-                await guarded(self._ring_after(max(left, 0.001)), self._rung())
+                await guarded(self._ring_after(max(left, 0.001)), self._woken())
             self._queue.move_due(self._clock.monotonic())
 
     async def _ring_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
         self._moved.set()
 
-    async def _rung(self) -> None:
+    async def _woken(self) -> None:
         await self._moved.wait()

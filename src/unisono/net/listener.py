@@ -214,9 +214,9 @@ class _Listener:
                     self._pause = self._loop.call_later(_PAUSE_SECONDS, self.start)
                     return
                 continue
-            self._let_in(sock)
+            self._admit(sock)
 
-    def _let_in(self, sock: socket.socket) -> None:
+    def _admit(self, sock: socket.socket) -> None:
         sock.setblocking(False)  # noqa: FBT003 (as above)
         if sock.family != socket.AF_UNIX:
             with contextlib.suppress(OSError):  # of a client that is gone already
@@ -235,7 +235,7 @@ class _Listener:
             sock.close()
             return
         self._refusals += 1
-        self._run(self._say_busy(sock))
+        self._run(self._answer_busy(sock))
 
     def _run(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -257,7 +257,7 @@ class _Listener:
                 accepted.leave()  # it was told to end before it was served
             accepted.end = transport.abort
 
-    async def _say_busy(self, sock: socket.socket) -> None:
+    async def _answer_busy(self, sock: socket.socket) -> None:
         try:
             await self._connected(sock, _Busy)
         except (OSError, TimeoutError):

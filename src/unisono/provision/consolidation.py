@@ -85,7 +85,7 @@ class Consolidator:
         if move is None:
             yield Again(now + _LOOK_AGAIN)
             return
-        quiet = max((_quiet_from(workload, claim, view) for claim in move.claims), default=NEVER)
+        quiet = max((_stable_from(workload, claim, view) for claim in move.claims), default=NEVER)
         if now < quiet:
             if quiet < NEVER:
                 yield Again(quiet)
@@ -104,7 +104,7 @@ class Consolidator:
             return None
         claims = tuple(_claims_to_leave(workload, view))
         saved = sum(_price(claim) for claim in claims)
-        costs = _TWICE * _worth(workload, view) * self._lost(workload, now) / _HOUR
+        costs = _TWICE * _hourly_cost(workload, view) * self._lost(workload, now) / _HOUR
         if not claims or saved * left / _HOUR <= costs:
             return None
         return Move(claims, saved, costs)
@@ -154,7 +154,7 @@ def _claims_to_leave(workload: Json, view: View) -> Iterable[Json]:
                 yield claim
 
 
-def _quiet_from(workload: Json, claim: Json, view: View) -> float:
+def _stable_from(workload: Json, claim: Json, view: View) -> float:
     """Return when a machine has been quiet long enough: no pod started or ended on it lately."""
     pool = view.get(names.NODE_POOL, pool_name(claim))
     last = seconds(claim["metadata"].get("creationTimestamp") or "")
@@ -179,7 +179,7 @@ def _price(claim: Json) -> float:
     return finite_number(text, _HIGHEST_PRICE) or 0.0
 
 
-def _worth(workload: Json, view: View) -> float:
+def _hourly_cost(workload: Json, view: View) -> float:
     """Return what an hour of the GPUs that a gang uses costs; of its nodes, if it uses none."""
     total = 0.0
     for host in dict.fromkeys(host for host, _ in hosts_of(workload)):

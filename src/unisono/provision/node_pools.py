@@ -60,7 +60,7 @@ class NodePools:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write the status of one pool; keep its number if it is static."""
         if key == _CLOUD:
-            yield from _complain(view)
+            yield from _warn_about_cloud(view)
             return
         pool = view.get(names.NODE_POOL, key.name)
         if pool is None:
@@ -173,7 +173,7 @@ def _suffix(pool: Json, number: int) -> str:
     return hashlib.sha256(f"{pool['metadata']['uid']}|{number}".encode()).hexdigest()[:8]
 
 
-def _complain(view: View) -> Steps:
+def _warn_about_cloud(view: View) -> Steps:
     """Warn with an event about configuration of the cloud that is not read."""
     written = view.get(names.CONFIG_MAP, keys.CLOUD, keys.SYSTEM)
     problem = read_cloud(written)[1]

@@ -169,11 +169,11 @@ def _orphaned(view: View, soon_ms: int) -> Iterator[PendingNodeClaims]:
             holder = claim["metadata"]["annotations"][keys.HELD_FOR]
             due = Instant(round(launched_at(claim) * 1000) + soon_ms)
             yield PendingNodeClaims(
-                workload=WorkloadKey(holder), node_claims=(_lot(claim),), ready_by=due
+                workload=WorkloadKey(holder), node_claims=(_node_claim(claim),), ready_by=due
             )
 
 
-def _lot(claim: Json) -> NodeClaim:
+def _node_claim(claim: Json) -> NodeClaim:
     return NodeClaim(
         node=NodeName(claim["metadata"]["name"]),
         pool=pool_name(claim),

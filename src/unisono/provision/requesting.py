@@ -114,15 +114,15 @@ class ProvisioningRequests:
         """Ask, or see what became of it; return what the check says then."""
         config = config_of(check, view)
         if isinstance(config, str):
-            return _said(state, "Pending", f"the check is not active: {config}", now)
+            return _with_state(state, "Pending", f"the check is not active: {config}", now)
         sets = sets_asked_for(workload, config, view)
         if not sets:
-            return _said(state, "Ready", "the provisioning request is not needed", now)
+            return _with_state(state, "Ready", "the provisioning request is not needed", now)
         timeout = self._timeout(workload, config)
         parameters = parameters_of(workload, config, timeout)
         wrong = _wrong_with(config, parameters)
         if wrong:
-            return _said(state, "Rejected", wrong, now)
+            return _with_state(state, "Rejected", wrong, now)
         attempt = int(state.get("retryCount") or 0) + 1
         metadata = workload["metadata"]
         name = request_name(metadata["name"], state["name"], attempt)
@@ -143,7 +143,7 @@ class ProvisioningRequests:
         yield Create(request_of(workload, name, config, sets, parameters))
         told = f'Created ProvisioningRequest: "{name}"'
         yield Note(Ref.to(workload), "ProvisioningRequestCreated", told)
-        return _said(state, "Pending", f"asks for nodes: ProvisioningRequest {name}", now)
+        return _with_state(state, "Pending", f"asks for nodes: ProvisioningRequest {name}", now)
 
     def _timeout(self, workload: Json, config: RequestConfig) -> float:
         """Return how long a request may take; a queue of the cloud may take days."""
@@ -243,13 +243,13 @@ def _judged(
     if is_true(conditions, "Failed") or (failure is not None and not is_admitted):
         return state if is_admitted else _failed(state, config, attempt, failure or "", now)
     if revoked is not None and revoked["status"] == "True":
-        return _said(state, "Rejected", revoked["message"], now)
+        return _with_state(state, "Rejected", revoked["message"], now)
     provisioned = find(conditions, "Provisioned")
     if provisioned is not None and provisioned["status"] == "True":
-        made = _said(state, "Ready", provisioned["message"], now)
+        made = _with_state(state, "Ready", provisioned["message"], now)
         return {**made, "podSetUpdates": updates_of(request, config, sets)}
     if provisioned is not None and is_true(conditions, "Accepted"):
-        return _said(state, "Pending", provisioned["message"], now)
+        return _with_state(state, "Pending", provisioned["message"], now)
     return state
 
 
@@ -268,8 +268,8 @@ def _failed(state: Json, config: RequestConfig, attempt: int, text: str, now: fl
     retry = config.retry_strategy
     counted = {**state, "retryCount": attempt}
     if attempt > retry.backoff_limit_count:
-        return _said(counted, "Rejected", text, now)
-    made = _said(counted, "Retry", f"Retrying after failure: {text}", now)
+        return _with_state(counted, "Rejected", text, now)
+    made = _with_state(counted, "Retry", f"Retrying after failure: {text}", now)
     return {**made, "requeueAfterSeconds": retry.pause(attempt)}
 
 
@@ -292,7 +292,7 @@ def _wrong_with(config: RequestConfig, parameters: Mapping[str, str]) -> str:
     return ""
 
 
-def _said(state: Json, word: State, message: str, now: float) -> Json:
+def _with_state(state: Json, word: State, message: str, now: float) -> Json:
     """Return a check that says something; its time moves only when its state does."""
     if (state["state"], state.get("message")) == (word, message):
         return state

@@ -16,7 +16,7 @@ from tests.runner.simulated_world import node, pod
 from unisono.control.names import CONFIG_MAP, NODE, POD
 from unisono.kube.form import Json
 from unisono.runner.process.launch import Alias, Tier
-from unisono.runner.process.process_tree import said_in_environment
+from unisono.runner.process.process_tree import processes_with_variable
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def has_status(found: Json | None) -> bool:
 
 def leftovers(found: Json) -> list[int]:
     """Return the processes of a pod that are still there."""
-    return said_in_environment(f"UNISONO_POD_UID={found['metadata']['uid']}".encode())
+    return processes_with_variable(f"UNISONO_POD_UID={found['metadata']['uid']}".encode())
 
 
 # A command, its exit code, and the reason that the status gives.

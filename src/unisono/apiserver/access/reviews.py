@@ -40,10 +40,10 @@ class RoleBasedAccess(AccessControl):
         self._answers: Mapping[tuple[str, str], Callable[[Json, User, str], Json]] = {
             (_AUTHENTICATION, "selfsubjectreviews"): self._self_subject,
             (_AUTHENTICATION, "tokenreviews"): self._token_review,
-            (_AUTHORIZATION, "selfsubjectaccessreviews"): self._may_i,
-            (_AUTHORIZATION, "selfsubjectrulesreviews"): self._what_may_i,
-            (_AUTHORIZATION, "subjectaccessreviews"): self._may_they,
-            (_AUTHORIZATION, "localsubjectaccessreviews"): self._may_they_here,
+            (_AUTHORIZATION, "selfsubjectaccessreviews"): self._self_subject_access,
+            (_AUTHORIZATION, "selfsubjectrulesreviews"): self._self_subject_rules,
+            (_AUTHORIZATION, "subjectaccessreviews"): self._subject_access,
+            (_AUTHORIZATION, "localsubjectaccessreviews"): self._local_subject_access,
         }
 
     # ---- may this request pass? --------------------------------------------------------------
@@ -125,13 +125,13 @@ class RoleBasedAccess(AccessControl):
             return {"authenticated": False, "error": "no user has this token"}
         return {"authenticated": True, "user": _user_json(found)}
 
-    def _may_i(self, spec: Json, user: User, namespace: str) -> Json:
+    def _self_subject_access(self, spec: Json, user: User, namespace: str) -> Json:
         return self._verdict("SelfSubjectAccessReview", user, spec)
 
-    def _may_they(self, spec: Json, user: User, namespace: str) -> Json:
+    def _subject_access(self, spec: Json, user: User, namespace: str) -> Json:
         return self._verdict("SubjectAccessReview", _subject(spec), spec)
 
-    def _may_they_here(self, spec: Json, user: User, namespace: str) -> Json:
+    def _local_subject_access(self, spec: Json, user: User, namespace: str) -> Json:
         about = spec.get("resourceAttributes")
         if not isinstance(about, dict) or about.get("namespace") != namespace:
             path = "spec.resourceAttributes.namespace"
@@ -164,7 +164,7 @@ class RoleBasedAccess(AccessControl):
             )
         return {"allowed": allowed} if allowed else {"allowed": False, "reason": _NO_ROLE}
 
-    def _what_may_i(self, spec: Json, user: User, namespace: str) -> Json:
+    def _self_subject_rules(self, spec: Json, user: User, namespace: str) -> Json:
         where = spec.get("namespace")
         if not isinstance(where, str) or not where:
             causes = [Cause("FieldValueRequired", "is required", "spec.namespace")]

@@ -229,7 +229,7 @@ async def _ready(descriptor: int, *, is_for_writing: bool = False) -> None:
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
 
-    def tell() -> None:
+    def notify() -> None:
         if not ready.done():
             ready.set_result(None)
 
@@ -238,7 +238,7 @@ async def _ready(descriptor: int, *, is_for_writing: bool = False) -> None:
         if is_for_writing
         else (loop.add_reader, loop.remove_reader)
     )
-    listen(descriptor, tell)
+    listen(descriptor, notify)
     try:
         await ready
     finally:

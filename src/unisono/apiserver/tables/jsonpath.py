@@ -133,7 +133,7 @@ def _slice(match: re.Match[str]) -> Step:
     ]
 
 
-def _star(_: re.Match[str]) -> Step:
+def _wildcard(_: re.Match[str]) -> Step:
     return lambda found: [item for value in found for item in _members(value)]
 
 
@@ -170,7 +170,7 @@ def _literal(written: str) -> Any:
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
-    (_STAR, _star),
+    (_STAR, _wildcard),
     (_NAME, _field),
     (_QUOTED, _field),
     (_INDEX, _index),

@@ -74,7 +74,7 @@ async def serving(
                 application.stop()
     finally:
         sweeping.cancel()
-        await _say_goodbye(connections)
+        await _hang_up(connections)
 
 
 def _context(certificate: Certificate) -> ssl.SSLContext:
@@ -83,7 +83,7 @@ def _context(certificate: Certificate) -> ssl.SSLContext:
     return context
 
 
-async def _say_goodbye(connections: set[Connection]) -> None:
+async def _hang_up(connections: set[Connection]) -> None:
     """Hang up on idle connections, and on those that do not end in time.
 
     A polite TLS goodbye waits for an answer, and a client that keeps a connection for later does

@@ -29,7 +29,7 @@ from unisono.runner.process.disk import Disk, Exit, State
 from unisono.runner.process.launch import HostSetup, Plan, Record
 from unisono.runner.process.mounts import Volume
 from unisono.runner.process.probes import Check
-from unisono.runner.process.process_tree import said_in_environment, start_of
+from unisono.runner.process.process_tree import processes_with_variable, start_of
 
 # Where the system cannot tell us that a process ended, we look this often.
 _POLL_SECONDS = 0.2
@@ -285,7 +285,7 @@ class Machine:
 
     def _kill_leftovers(self, uid: str) -> None:
         """Kill processes of a pod that have lost their shim."""
-        for pid in said_in_environment(f"UNISONO_POD_UID={uid}".encode()):
+        for pid in processes_with_variable(f"UNISONO_POD_UID={uid}".encode()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 

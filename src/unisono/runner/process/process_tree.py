@@ -42,7 +42,7 @@ def memory_of(pid: int) -> int:
     return 0
 
 
-def said_in_environment(words: bytes) -> list[int]:
+def processes_with_variable(words: bytes) -> list[int]:
     """Return the processes of this user that have a variable in their environment."""
     found = []
     for name in _numbers():

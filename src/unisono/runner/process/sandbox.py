@@ -156,7 +156,7 @@ def build(
         "/proc": True,
         **dict.fromkeys(_APART if owner is not None else (), True),
     }
-    _bring("/", root, wanted, owner)
+    _bind_entries("/", root, wanted, owner)
     _hide_below("/", root, kept_away)
     for path in sorted(wanted, key=lambda path: path.count("/")):
         _make(root + path, is_directory=wanted[path])
@@ -320,7 +320,7 @@ def _entered(part: str, above: int, *, creates: bool) -> int:
     return os.open(part, os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
 
 
-def _bring(path: str, root: str, wanted: Mapping[str, bool], owner: Owner | None) -> None:
+def _bind_entries(path: str, root: str, wanted: Mapping[str, bool], owner: Owner | None) -> None:
     """Bind the entries of a directory of the machine into the same directory of a sandbox."""
     base = path.rstrip("/")
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
@@ -340,7 +340,7 @@ def _bring(path: str, root: str, wanted: Mapping[str, bool], owner: Owner | None
                     # Its owner's alone; to the others it is empty, and may be mounted into.
                     os.chmod(there, 0o755)
                 elif _has_to_grow(here, wanted):
-                    _bring(here, root, wanted, owner)
+                    _bind_entries(here, root, wanted, owner)
                 else:
                     mount(here, there, None, _BIND | _RECURSIVE)
         except OSError:

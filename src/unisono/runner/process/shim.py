@@ -116,8 +116,8 @@ class Shim:
                 sandbox.die_with_parent(signal.SIGKILL)
             signal.set_wakeup_fd(-1)
             if launch["tier"]:
-                _furnish(launch)
-                _be_first(launch, output)
+                _build_sandbox(launch)
+                _run_init(launch, output)
             _become(launch, output)
         except FileNotFoundError:
             code, words = _NOT_FOUND, f'exec: "{launch["argv"][0]}": executable file not found'
@@ -135,7 +135,7 @@ class Shim:
         listening = selectors.DefaultSelector()
         listening.register(wake, selectors.EVENT_READ, lambda: self._answer(os.read(wake, 64)))
         listening.register(output, selectors.EVENT_READ, lambda: take(output, self._log.write))
-        listening.register(trouble, selectors.EVENT_READ, lambda: take(trouble, self._note_trouble))
+        listening.register(trouble, selectors.EVENT_READ, lambda: take(trouble, self._note_failure))
         open_ends = {output, trouble}
 
         def take(descriptor: int, use: Callable[[bytes], None]) -> None:
@@ -171,7 +171,7 @@ class Shim:
                 if time.monotonic() > drained_by:
                     return
 
-    def _note_trouble(self, data: bytes) -> None:
+    def _note_failure(self, data: bytes) -> None:
         self._trouble += data
 
     def _run_exec(self, request: Launch) -> NoReturn:
@@ -180,7 +180,7 @@ class Shim:
         if launch["tier"]:
             sandbox.enter(self._main)
             sandbox.become(_owner(launch))
-        _hear_again()
+        _default_signals()
         env = {**launch["env"], **request["env"]}
         os.chdir(request["cwd"] or launch["cwd"])
         os.execve(_program(request["argv"][0], env.get("PATH", os.defpath)), request["argv"], env)
@@ -254,7 +254,7 @@ class Shim:
         return code, "", message
 
 
-def _furnish(launch: Launch) -> None:
+def _build_sandbox(launch: Launch) -> None:
     """Build the sandbox of a container."""
     directory = launch["directory"]
     message = f"{directory}/message"
@@ -280,7 +280,7 @@ def _owner(launch: Launch) -> sandbox.Owner | None:
     return sandbox.Owner(*launch["owner"]) if launch["owner"] else None
 
 
-def _be_first(launch: Launch, output: int) -> NoReturn:
+def _run_init(launch: Launch, output: int) -> NoReturn:
     """Be the init process of a sandbox: forward signals, reap orphans, exit with the container."""
     passed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     signals = {*passed, signal.SIGCHLD, signal.SIGQUIT, signal.SIGCONT, signal.SIGWINCH}
@@ -313,7 +313,7 @@ def _become(launch: Launch, output: int) -> NoReturn:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
-    _hear_again()
+    _default_signals()
     if launch["tier"]:
         sandbox.become(_owner(launch))
     _enter(launch)
@@ -324,7 +324,7 @@ def _become(launch: Launch, output: int) -> NoReturn:
     os.execve(_program(launch["argv"][0], env.get("PATH", os.defpath)), list(launch["argv"]), env)
 
 
-def _hear_again() -> None:
+def _default_signals() -> None:
     """Restore the default signal handlers, as a new process has them."""
     signal.set_wakeup_fd(-1)
     for number in (*_QUIETED, STOP, KILL, signal.SIGCHLD, signal.SIGXFSZ):

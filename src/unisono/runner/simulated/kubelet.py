@@ -138,13 +138,13 @@ class SimulatedKubelet:
                 if is_deleted and metadata.get("deletionGracePeriodSeconds"):
                     yield Delete(Ref.to(pod), grace=0)
                 return
-            containers = _sharpened(memory.containers, read(pod))
+            containers = _with_exact_times(memory.containers, read(pod))
             found = self._next(pod, containers, memory, view, now)
             is_first = not (pod.get("status") or {}).get("podIP")
             if found.containers is not containers or is_first or found.failure or found.is_over:
                 pod = yield from self._write(pod, found, view, now)
                 if memory.is_read:
-                    self._tell(pod, containers, found.containers, now)
+                    self._write_logs(pod, containers, found.containers, now)
                 memory.containers = found.containers
             again_at = found.again_at if found.again_at is not None else math.inf
             if again_at > now and not (found.failure or found.is_over):
@@ -171,7 +171,7 @@ class SimulatedKubelet:
             return  # real processes write themselves
         memory.is_read = memory.may_have_files = True
         place = (memory.namespace, memory.uid)
-        for one in _full_logs(pod, _sharpened(memory.containers, read(pod))):
+        for one in _full_logs(pod, _with_exact_times(memory.containers, read(pod))):
             self._logs.rewrite(*place, one.container, one.lines, one.previous)
 
     # ---- what is to be ------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class SimulatedKubelet:
             yield Note(ref, found.failure.reason, found.failure.message, "Warning")
         return written
 
-    def _tell(self, pod: Json, before: Containers, after: Containers, now: float) -> None:
+    def _write_logs(self, pod: Json, before: Containers, after: Containers, now: float) -> None:
         """Write the new log lines of the containers."""
         metadata = pod["metadata"]
         place = (metadata.get("namespace", ""), metadata["uid"])
@@ -284,7 +284,7 @@ def _attempts(pod: Json, view: View) -> int:
     return attempts_before(pod, siblings)
 
 
-def _sharpened(exact: Containers | None, stored: Containers) -> Containers:
+def _with_exact_times(exact: Containers | None, stored: Containers) -> Containers:
     """Return the exact times if they tell the same story as the stored ones."""
     return exact if exact is not None and matches_status(exact, stored) else stored
 
