@@ -123,8 +123,10 @@ class _Hook(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiver(*codes: int) -> Iterator[Hooks]:
+def receiver(*codes: int, secure: ssl.SSLContext | None = None) -> Iterator[Hooks]:
     server = Hooks(*codes)
+    if secure is not None:
+        server.socket = secure.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -287,6 +289,19 @@ def test_the_address_of_a_webhook_may_be_in_a_secret_and_is_never_logged() -> No
     assert hooks.got[0][0] == "/services/T0KEN"
     (line,) = sent.complaints
     assert line == "webhook of notifications.rules[0]: gave up 1 of its messages: it answers 404"
+
+
+def test_an_authority_of_our_own_vouches_for_a_webhook(
+    authority: tuple[str, ssl.SSLContext],
+) -> None:
+    pem, context = authority
+    with receiver(secure=context) as hooks:
+        url = hooks.url.replace("http:", "https:")
+        with pytest.raises(NotSent, match="cannot be reached"):
+            post_document(url, {})
+        hook = Hook(0, "slack", url_from=SecretKey(key="slack"))
+        deliver(section(), hook, secrets={"unisono-notifications": {"slack": url, "ca.crt": pem}})
+    assert len(hooks.got) == 1
 
 
 def test_a_secret_that_is_missing_is_waited_for() -> None:

@@ -138,13 +138,15 @@ class Sender:
                 text = mail(notices, sender=server.sender, to=address, now=self._clock.now())
                 await self._called(lambda: send_mail(server, login, text))
             case Hook(form=form, url=url, url_from=url_from):
+                authority = ""
                 if url_from is not None:
-                    url = (await self._read_secret(url_from.name)).get(url_from.key, "")
+                    found = await self._read_secret(url_from.name)
+                    url, authority = found.get(url_from.key, ""), found.get("ca.crt", "")
                     if not url:
                         raise NotSent(f"Secret {url_from.name} has no key {url_from.key}")
                 made = document(form, notices)
                 address = url
-                await self._called(lambda: post_document(address, made))
+                await self._called(lambda: post_document(address, made, authority))
 
     async def _called(self, call: Callable[[], None]) -> None:
         """Carry a call out in a thread that a process does not wait for when it ends.

@@ -42,14 +42,14 @@ class Login(msgspec.Struct, frozen=True):
 
     username: str = ""
     password: str = ""
-    authority: str = ""  # certificates in PEM; empty: those that the system trusts
+    authority: str = ""  # certificates in PEM that are trusted besides those of the system
 
 
 def send_mail(mail: Mail, login: Login, message: EmailMessage) -> None:
     """Hand a mail to the server; raise NotSent."""
     own_name = mail.sender.rpartition("@")[2]  # looking up our own name may take long
     try:
-        secure = ssl.create_default_context(cadata=login.authority or None)
+        secure = _trusting(login.authority)
         with _connected(mail, secure, own_name) as server:
             if mail.tls == "starttls":
                 server.starttls(context=secure)
@@ -80,6 +80,13 @@ def _connected(mail: Mail, secure: ssl.SSLContext, own_name: str) -> smtplib.SMT
     return smtplib.SMTP(mail.server, mail.used_port, own_name, timeout=TIMEOUT_S)
 
 
+def _trusting(authority: str) -> ssl.SSLContext:
+    made = ssl.create_default_context()
+    if authority:
+        made.load_verify_locations(cadata=authority)
+    return made
+
+
 def _refusal(code: int, said: bytes | str) -> str:
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     return f"the server refuses it: {code} {text[:_MOST_SAID]}"
@@ -91,18 +98,17 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
-def post_document(url: str, document: dict[str, Any]) -> None:
-    """Call a webhook; raise NotSent."""
+def post_document(url: str, document: dict[str, Any], authority: str = "") -> None:
+    """Call a webhook; raise NotSent. `authority` is as that of a login."""
     if not is_web_address(url):
         raise NotSent("its address does not begin with http:// or https://", is_final=True)
     headers = {"Content-Type": "application/json", "User-Agent": f"unisono/{__version__}"}
     body = json.dumps(document).encode()
     try:
+        secure = urllib.request.HTTPSHandler(context=_trusting(authority))
+        opener = urllib.request.build_opener(_NoRedirects, secure)
         request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-        with _OPENER.open(request, timeout=TIMEOUT_S):
+        with opener.open(request, timeout=TIMEOUT_S):
             pass  # whatever it answers with is not read
     except urllib.error.HTTPError as error:
         with error:
