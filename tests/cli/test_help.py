@@ -130,3 +130,37 @@ def test_colours_change_no_words() -> None:
     assert painted.count("\x1b[32m") == 1, "a name is no state"
     assert paint_table(table, on=False) == table
     assert paint_answer("Job a waits.\n\nwhy:\n  - no", on=True).count("\x1b[1m") == 2
+
+
+# ---- how it looks --------------------------------------------------------------------------------
+
+_MANY = 10
+
+
+@pytest.mark.parametrize("entry", [one for one in entries() if one.parser is not None], ids=name)
+def test_long_help_is_grouped_and_fits(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    text = help_of(entry)
+    usage, _, rest = text.partition("\n\n")
+    assert len(usage.splitlines()) <= 2
+    assert max(map(len, text.splitlines())) <= 100
+    groups = re.split(r"^[\w ,]+:$", rest, flags=re.MULTILINE)
+    most = max(len(re.findall(r"^  --?\w", group, re.MULTILINE)) for group in groups)
+    assert most <= _MANY, "put options that belong together into groups"
+    after = rest.partition("\nexamples:\n")[2]
+    assert not re.search(r"^  --?\w", after, re.MULTILINE), "examples come last"
+
+
+def test_the_help_of_a_narrow_terminal_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    (up,) = (one for one in entries() if one.path == ("up",))
+    options = help_of(up).partition("examples:")[0]
+    assert max(map(len, options.splitlines())) <= 70
+
+
+def test_every_command_stands_in_the_help_once() -> None:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        main(["--help"])
+    listed = re.findall(r"^  ([a-z]+)  +\S", said.getvalue().partition("examples:")[0], re.M)
+    assert sorted(listed) == sorted({one.path[0] for one in entries()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -60,14 +61,25 @@ def test_a_range_of_system_users_goes_up(text: str, capsys: pytest.CaptureFixtur
     assert up.parser().parse_args(["--pod-uids=5-7"]).pod_uids == (5, 7)
 
 
+def _port_between_free_ones() -> int:
+    """Return a free port whose two neighbours on either side are free, too."""
+    # Below those that the system gives out, which other tests have at the same moment.
+    for port in range(20_000 + os.getpid() % 1_000 * 10, 32_000):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for number in range(port - 2, port + 3):
+                stack.enter_context(socket.create_server(("127.0.0.1", number)))
+            return port
+    raise AssertionError("no free ports")
+
+
 @pytest.mark.parametrize(
     ("offset", "what"), [(0, "metrics"), (1, "metrics of GPUs"), (-1, "the web page")]
 )
 def test_refuses_a_metrics_port_that_is_taken(
     offset: int, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
+    taken = _port_between_free_ones()
+    with socket.create_server(("127.0.0.1", taken)):
         words = ["up", "--data-dir", str(tmp_path), "--metrics-port", str(taken + offset)]
         assert main(words) == OUTSIDE_FAILED
     said = capsys.readouterr()

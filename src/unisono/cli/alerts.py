@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.help_format import HelpFormat
 from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, default_directory
 
@@ -33,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
         description="List the alerts of an embedded cluster: those that fire, the urgent ones "
         "first. They have the names, times and severities of `unisono monitor rules`.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     made.add_argument("--pending", action="store_true", help="also what has not lasted long enough")

@@ -103,19 +103,47 @@ def module_of(command: Command) -> CommandModule:
     return cast(CommandModule, importlib.import_module(command.module))
 
 
+# The commands of the help by what they are for; others follow under the last heading.
+_GROUPS = {
+    "a cluster on this machine": ("up", "down", "status", "demo"),
+    "jobs, queues and nodes": ("why", "plan", "queues", "workloads", "nodes", "top"),
+    "objects, as with kubectl": ("apply", "get", "describe", "delete", "logs"),
+    "GPUs, alerts and reports": ("gpu", "alerts", "report", "monitor"),
+    "trying out policies": ("decide", "sim", "replay"),
+    "a Kubernetes cluster": ("install", "controller", "crds", "fix"),
+    "Slurm": ("slurm", *PROGRAMS),
+    "more": (),
+}
+
+
+def _listed(commands: Sequence[Command]) -> str:
+    """Return the commands with their help, group by group."""
+    width = max((len(command.name) for command in commands), default=0)
+    by_name = {command.name: command for command in commands}
+    grouped = {name for names in _GROUPS.values() for name in names}
+    blocks = []
+    for title, names in _GROUPS.items():
+        found = [by_name[name] for name in names if name in by_name]
+        if title == "more":
+            found = [command for command in commands if command.name not in grouped]
+        if found:
+            lines = [f"  {command.name:<{width}}  {command.help}" for command in found]
+            blocks.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(blocks)
+
+
 def top_level_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     """Describe the program as a whole."""
     import argparse
 
-    width = max((len(command.name) for command in commands), default=0)
-    lines = [f"  {command.name:<{width}}  {command.help}" for command in commands]
+    from unisono.cli.help_format import HelpFormat
+
     parser = argparse.ArgumentParser(
         prog="unisono",
         usage="unisono [--help] [--version] COMMAND [ARGUMENT...]",
-        description="One scheduler for shared GPU training clusters.\n\ncommands:\n"
-        + "\n".join(lines),
+        description="One scheduler for shared GPU training clusters.\n\n" + _listed(commands),
         epilog=EXAMPLES + "\n`unisono COMMAND --help` says more about a command.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from unisono.cli.commands import BY_NAME, COMMANDS, Command, module_of
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 
 _EXAMPLES = """\
@@ -29,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
         description="Print completions for a shell: commands, options, what they may be, and the "
         "names of jobs, queues and nodes of the cluster.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     made.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"))

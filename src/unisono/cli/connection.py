@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, InstanceError, default_directory
@@ -49,7 +50,7 @@ def verb_parser(
     made = argparse.ArgumentParser(
         description=description,
         epilog=f"{examples}{CLUSTER_OPTIONS}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     made.add_argument("-n", "--namespace", default="", metavar="NS", help="default: the context's")
@@ -82,9 +83,10 @@ def add_filenames(
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which cluster is meant."""
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
-    parser.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    group = parser.add_argument_group("cluster")
+    group.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    group.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
+    group.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
 
 
 def asked(arguments: argparse.Namespace, work: Work) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from unisono.cli.help_format import HelpFormat
 from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:  # loading it takes longer than answering --help
@@ -43,25 +44,32 @@ def parser() -> argparse.ArgumentParser:
         description="Run our controllers on a Kubernetes cluster: that of --kubeconfig, of "
         "KUBECONFIG, of ~/.kube/config, or of the pod that this runs in.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
-    made.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
-    made.add_argument(
+    cluster = made.add_argument_group("cluster")
+    jobs = made.add_argument_group("jobs and nodes")
+    addresses = made.add_argument_group("addresses")
+    web = made.add_argument_group("web page")
+    records = made.add_argument_group("records and logs")
+    cluster.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
+    cluster.add_argument(
+        "--context", default="", metavar="NAME", help="which one in the kubeconfig"
+    )
+    cluster.add_argument(
         "--namespace",
         default="",
         metavar="NS",
         help="where the lease is (default: the pod's, else unisono-system)",
     )
-    made.add_argument(
+    addresses.add_argument(
         "--listen",
         type=address,
         default=("127.0.0.1", 0),
         metavar="HOST:PORT",
         help="serve /healthz, /readyz and /metrics there (default: 127.0.0.1 and any free port)",
     )
-    made.add_argument(
+    addresses.add_argument(
         "--webhook",
         type=address,
         default=None,
@@ -69,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
         help="answer the API server's questions about jobs of queues there, over TLS with a "
         "certificate of our own (default: not; `unisono install` says when it is needed)",
     )
-    made.add_argument(
+    web.add_argument(
         "--web",
         type=address,
         default=None,
@@ -78,19 +86,19 @@ def parser() -> argparse.ArgumentParser:
         "they may list (default: not). Other machines reach it over TLS only: with the two options "
         "below, or behind a proxy",
     )
-    made.add_argument(
+    web.add_argument(
         "--web-tls-cert",
         type=Path,
         metavar="FILE",
         help="the certificate of the web page, with its chain; a renewed one is read again",
     )
-    made.add_argument("--web-tls-key", type=Path, metavar="FILE", help="and its key")
-    made.add_argument(
+    web.add_argument("--web-tls-key", type=Path, metavar="FILE", help="and its key")
+    web.add_argument(
         "--web-behind-proxy",
         action="store_true",
         help="only a proxy that speaks TLS can reach the web page",
     )
-    made.add_argument(
+    addresses.add_argument(
         "--host",
         action="append",
         default=[],
@@ -99,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
         "are refused, those by address and for the Services of `unisono install` are not; may be "
         "repeated",
     )
-    made.add_argument(
+    jobs.add_argument(
         "--operators",
         action="extend",
         type=operators,
@@ -109,14 +117,14 @@ def parser() -> argparse.ArgumentParser:
         f"{','.join(OPERATORS)}, all or none; may be repeated (default: all). The roles of "
         "`unisono install` cover the operators that it was given",
     )
-    made.add_argument(
+    jobs.add_argument(
         "--adopt",
         action="append",
         default=[],
         choices=(*OPERATORS, "kueue"),
         help="run although another operator for these kinds seems to run; may be repeated",
     )
-    made.add_argument(
+    jobs.add_argument(
         "--machines",
         choices=("none", "karpenter", "autoscaler"),
         default="none",
@@ -124,47 +132,47 @@ def parser() -> argparse.ArgumentParser:
         "of the cluster; an autoscaler, by ProvisioningRequests as AdmissionChecks say "
         "(default: none)",
     )
-    made.add_argument(
+    jobs.add_argument(
         "--policy", type=Path, metavar="FILE", help="a Policy or a Kueue Configuration"
     )
-    made.add_argument(
+    records.add_argument(
         "--record",
         type=Path,
         metavar="DIR",
         help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
     )
-    made.add_argument(
+    records.add_argument(
         "--ledger",
         type=Path,
         metavar="FILE",
         help="record GPU usage there, for `unisono report --ledger FILE`",
     )
-    made.add_argument(
+    records.add_argument(
         "--prometheus",
         type=_url,
         metavar="URL",
         help="where to ask how busy GPUs are, for the ledger; without it, that is unmeasured",
     )
-    made.add_argument(
+    records.add_argument(
         "--prometheus-token-file",
         type=Path,
         metavar="FILE",
         help="the token to ask with; read anew every time",
     )
-    made.add_argument(
+    records.add_argument(
         "--prometheus-ca",
         type=Path,
         metavar="FILE",
         help="certificates that vouch for it (default: those of the system)",
     )
-    made.add_argument(
+    cluster.add_argument(
         "--rate",
         type=_rate,
         default=300.0,
         metavar="N",
         help="at most so many requests per second (default: 300)",
     )
-    made.add_argument(
+    records.add_argument(
         "--log", choices=("json", "text"), default="json", help="how to log (default: json)"
     )
     return made

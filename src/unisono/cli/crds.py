@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from unisono.cli.help_format import HelpFormat
 from unisono.cli.objects import PLAIN
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.nearest import did_you_mean
@@ -32,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
         prog="unisono crds",
         description="Print CustomResourceDefinitions of the kinds that Kubernetes itself lacks.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
     )
     made.add_argument(
         "groups", metavar="GROUP", nargs="*", help=f"all by default: {', '.join(custom_groups())}"

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from unisono.cli.connection import add_filenames
+from unisono.cli.help_format import HelpFormat
 from unisono.cli.scripts import with_scripts
 from unisono.cli.tables import paragraph, table
 from unisono.engine.cluster import restore
@@ -61,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
         prog="unisono decide",
         description="Say what would be admitted and evicted, and why the rest stays pending.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
     )
     add_filenames(made)
     made.add_argument(

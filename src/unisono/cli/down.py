@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+from unisono.cli.help_format import HelpFormat
 from unisono.runtime.instance import Instance, InstanceError, default_directory
 
 _PATIENCE_SECONDS = 15.0
@@ -18,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         description="Stop the embedded cluster of a folder; its state stays.",
         epilog="examples:\n  unisono down\n  unisono down --data-dir /tmp/try",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     found.add_argument("--data-dir", type=Path, default=None, metavar="DIR", help="its folder")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from unisono.cli.connection import add_filenames
+from unisono.cli.help_format import HelpFormat
 from unisono.cli.objects import dump
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.documents import Document, read_documents
@@ -40,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
         prog="unisono fix",
         description="Rewrite manifests into the spelling that Kueue and others accept today.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
     )
     add_filenames(made)
     made.add_argument("--write", action="store_true", help="change the files")

@@ -40,24 +40,27 @@ def parser() -> argparse.ArgumentParser:
         "node", nargs="?", metavar="NODE", help="the node that has it; with list: only this one"
     )
     made.add_argument("gpu", nargs="?", metavar="GPU", help="its index, or '*' for all of the node")
-    made.add_argument("--xid", type=int, default=0, metavar="N", help="the driver reports XID N")
-    made.add_argument(
+    faults = made.add_argument_group("faults", "what `inject` breaks; several may be given")
+    faults.add_argument("--xid", type=int, default=0, metavar="N", help="the driver reports XID N")
+    faults.add_argument(
         "--ecc", type=int, default=0, metavar="N", help="N uncorrectable memory errors"
     )
-    made.add_argument(
+    faults.add_argument(
         "--hot", type=float, default=0.0, metavar="C", help="so many degrees hotter than it should"
     )
-    made.add_argument(
+    faults.add_argument(
         "--slow", type=float, default=1.0, metavar="F", help="only this part of its clock, as 0.6"
     )
-    made.add_argument(
+    faults.add_argument(
         "--memory", type=float, default=0.0, metavar="F", help="this part of its memory is in use"
     )
-    made.add_argument(
+    faults.add_argument(
         "--row-remap-failed", action="store_true", help="it could not remap a broken row"
     )
-    made.add_argument("--fall-off", action="store_true", help="it falls off the bus: it is gone")
-    made.add_argument("--silent", action="store_true", help="its metrics are not exported any more")
+    faults.add_argument("--fall-off", action="store_true", help="it falls off the bus: it is gone")
+    faults.add_argument(
+        "--silent", action="store_true", help="its metrics are not exported any more"
+    )
     return made
 
 

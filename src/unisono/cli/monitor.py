@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 from unisono.runtime.instance import Instance, default_directory
 
@@ -30,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         description="Print what Prometheus, Alertmanager and Grafana need to watch a cluster: "
         "rules, a configuration that scrapes, an example of routing, dashboards.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     made.add_argument("what", choices=_WHAT)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make recorded decisions again, compare them byte for byte, and tell how one "
         "of them came about.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     made.add_argument("file", type=Path, metavar="FILE", help="a recording, or a folder of them")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 from unisono.runtime import AnswerIsNo
 from unisono.runtime.instance import Instance, default_directory
@@ -39,50 +40,57 @@ def parser() -> argparse.ArgumentParser:
         description="Report GPU usage by team, user and job: utilization, costs, waiting times, "
         "waste and advice. The figures come from the ledger that `unisono up` keeps.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    made.add_argument(
+    period = made.add_argument_group("period")
+    usage = made.add_argument_group("usage")
+    output = made.add_argument_group("output")
+    period.add_argument(
         "length",
         nargs="?",
         choices=("daily", "weekly", "monthly"),
         default="weekly",
         help="the last day, week (default) or thirty days",
     )
-    made.add_argument(
+    period.add_argument(
         "--whole",
         action="store_true",
         help="the last whole day, week (Monday to Monday) or month instead, in UTC",
     )
-    made.add_argument("--since", metavar="WHEN", help="7d, 12h, or a date; instead of a length")
-    made.add_argument("--until", metavar="WHEN", help="the same; default: now")
-    made.add_argument("--queue", default="", metavar="NAME", help="only this ClusterQueue")
-    made.add_argument("--team", default="", metavar="NAME", help="only this team")
-    made.add_argument("--user", default="", metavar="NAME", help="only this user")
-    made.add_argument(
+    period.add_argument(
+        "--since", metavar="WHEN", help="from 7d or 12h ago, or from a date; instead of a length"
+    )
+    period.add_argument("--until", metavar="WHEN", help="until then (default: now)")
+    usage.add_argument("--queue", default="", metavar="NAME", help="only this ClusterQueue")
+    usage.add_argument("--team", default="", metavar="NAME", help="only this team")
+    usage.add_argument("--user", default="", metavar="NAME", help="only this user")
+    output.add_argument(
         "--format",
         default="text",
         metavar="F[,F…]",
         help=f"{', '.join(_FORMATS)} (default: text)",
     )
-    made.add_argument("-o", dest="form", choices=("text", "json"), help="the same as --format")
-    made.add_argument("--out", type=Path, metavar="DIR", help="write files there")
-    made.add_argument(
+    output.add_argument("-o", dest="form", choices=("text", "json"), help="the same as --format")
+    output.add_argument("--out", type=Path, metavar="DIR", help="write files there")
+    output.add_argument(
         "--sreport",
         choices=_SREPORTS,
         default=_SREPORTS[0],
         help="which of sreport's reports (default: utilization)",
     )
-    made.add_argument("-P", dest="is_parsable", action="store_true", help="sreport with bars")
-    made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="another ledger")
-    made.add_argument(
+    output.add_argument(
+        "-P", dest="is_parsable", action="store_true", help="with sreport: columns divided by |"
+    )
+    usage.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    usage.add_argument("--ledger", type=Path, metavar="FILE", help="a ledger file instead")
+    output.add_argument(
         "--mail-from",
         default="unisono@localhost",
         metavar="ADDRESS",
         help="sender of eml (default: unisono@localhost)",
     )
-    made.add_argument("--mail-to", default="", metavar="ADDRESS", help="recipient of eml")
+    output.add_argument("--mail-to", default="", metavar="ADDRESS", help="recipient of eml")
     return made
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from unisono.cli.help_format import HelpFormat
 from unisono.runtime.instance import Instance, default_directory
 
 
@@ -14,7 +15,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         description="Say whether the embedded cluster of a folder runs, and where.",
         epilog="examples:\n  unisono status\n  unisono status -o json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     found.add_argument("--data-dir", type=Path, default=None, metavar="DIR", help="its folder")

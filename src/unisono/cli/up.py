@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 from unisono.runtime.instance import POD_UIDS, Instance, InstanceError, default_directory
@@ -50,106 +51,110 @@ def parser() -> argparse.ArgumentParser:
         description="Run a cluster of your own: a Kubernetes API on this machine, driven by "
         "kubectl. Ctrl-C stops it; its state stays.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    found.add_argument(
+    cluster = found.add_argument_group("cluster")
+    pods = found.add_argument_group("pods")
+    addresses = found.add_argument_group("addresses")
+    users = found.add_argument_group("users")
+    storage = found.add_argument_group("storage")
+    storage.add_argument(
         "--data-dir",
         type=Path,
         default=None,
         metavar="DIR",
-        help="where its state lives (default: $UNISONO_DATA_DIR, else ~/.unisono/default)",
+        help="the folder of its state (default: $UNISONO_DATA_DIR, else ~/.unisono/default)",
     )
-    found.add_argument(
+    addresses.add_argument(
         "--port",
         type=_port,
         default=None,
         metavar="P",
-        help="listen there (default: any free port)",
+        help="the port of the API (default: the one of last time, else any free one)",
     )
-    found.add_argument(
+    cluster.add_argument(
         "--nodes",
         default=None,
         metavar="SHAPE|FILE",
         help="nodes to add: COUNTxTYPE[@ZONE],…, COUNTx{gpu=8,cpu=96,…}, a file of Node "
         f"manifests, or none (default at the first start: {_FIRST_NODES})",
     )
-    found.add_argument(
+    cluster.add_argument(
         "--pools",
         type=Path,
         default=None,
         metavar="FILE",
-        help="NodePools from which machines are bought (simulated ones); without --nodes there are "
-        "no others",
+        help="buy simulated machines from these NodePools; without --nodes there are no others",
     )
-    found.add_argument(
+    pods.add_argument(
         "--pods",
         choices=("simulated", "process"),
         default="simulated",
-        help="simulated pods only take their time; process runs their commands here (default: "
-        "simulated)",
+        help="simulated: pods take their time and do nothing; process: their commands run on this "
+        "machine (default: simulated)",
     )
-    found.add_argument(
+    pods.add_argument(
         "--speed",
         type=speed,
         default=1.0,
         metavar="X",
-        help="simulated pods live so many times faster (default: 1)",
+        help="simulated pods end X times as fast (default: 1)",
     )
-    found.add_argument(
+    cluster.add_argument(
         "--policy",
         default=None,
         metavar="FILE",
-        help="a Policy or a Kueue Configuration; kept with the instance until another one is "
-        "given, or none",
+        help="a Policy or a Kueue Configuration; kept for later starts until another one, or "
+        "none, is given",
     )
-    found.add_argument(
+    storage.add_argument(
         "--record",
         type=Path,
         default=None,
         metavar="DIR",
-        help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
+        help="record every decision in this folder, for `unisono replay`; the oldest are deleted",
     )
-    found.add_argument(
+    addresses.add_argument(
         "--metrics-port",
         type=_metrics_port,
         default=None,
         metavar="P",
-        help="where metrics are on this machine, for Prometheus; those of the GPUs one port below, "
-        "the web page one above; or none (default: 9400 to 9402 if free, none with --users)",
+        help="the port of the metrics, for Prometheus; GPU metrics are one below, the web page is "
+        "one above; or none (default: 9401 if free, none with --users)",
     )
-    found.add_argument(
+    addresses.add_argument(
         "--gpu-metrics",
         choices=("lean", "default", "full"),
         default=None,
-        help="what is told of each GPU: only what alerts and dashboards look at, what a stock "
-        "dcgm-exporter writes, or all (default: all, and lean from 2,000 GPUs on)",
+        help="metrics of each GPU: those of alerts and dashboards, those of a stock dcgm-exporter, "
+        "or all (default: full, and lean from 2,000 GPUs on)",
     )
-    found.add_argument(
+    users.add_argument(
         "--users",
         type=Path,
         default=None,
         metavar="FILE",
-        help="more users, with tokens and groups; roles count from then on",
+        help="further users, with tokens and groups; roles then decide what each may do",
     )
-    found.add_argument(
+    users.add_argument(
         "--pod-uids",
         type=_uids,
         default=POD_UIDS,
         metavar="FIRST-LAST",
-        help="with --users and --pods process, as root: system users of pods, one for each person "
-        f"without a uid in the users file (default: {POD_UIDS[0]}-{POD_UIDS[1]})",
+        help="with --users and --pods process, as root: the system users that run pods, one for "
+        f"each person without a uid in the users file (default: {POD_UIDS[0]}-{POD_UIDS[1]})",
     )
-    found.add_argument(
+    addresses.add_argument(
         "--listen",
         default="127.0.0.1",
         metavar="HOST",
-        help="listen there (default: 127.0.0.1; another address needs --users)",
+        help="the address of the API (default: 127.0.0.1; another one needs --users)",
     )
-    found.add_argument(
+    storage.add_argument(
         "--fast-commit",
         action="store_true",
-        help="do not wait for the disk's cache: survives kill -9, not a power cut",
+        help="do not wait for the disk: faster; survives kill -9, but not always a power cut",
     )
     return found
 

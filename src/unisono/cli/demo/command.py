@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from unisono.cli import up
+from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 
@@ -43,7 +44,7 @@ stories:
 {stories}
 
 examples:
-  unisono demo                 a menu; without a terminal, the tour: {tour}
+  unisono demo                 a menu; without a terminal: {tour}
   unisono demo gang
   unisono demo all             every story, one after the other
   unisono demo look            a busy cluster with its web page, until Ctrl-C
@@ -58,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
         prog="unisono demo",
         description="Run guided stories, each on a cluster of its own that leaves nothing behind.",
         epilog=_EXAMPLES.format(stories=stories, tour=", ".join(LIVE)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
     made.add_argument(

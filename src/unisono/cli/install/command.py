@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.cli.controller import OPERATORS, operators
+from unisono.cli.help_format import HelpFormat
 
 if TYPE_CHECKING:  # loading these takes longer than answering --help
     from unisono.cli.install.compare import Mechanism
@@ -41,34 +42,48 @@ def parser() -> argparse.ArgumentParser:
         description="Install our controllers on a Kubernetes cluster: namespace, definitions, an "
         "account with the rights needed, two replicas with probes, and what belongs to them.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
         allow_abbrev=False,
     )
+    cluster = made.add_argument_group("cluster")
+    controllers = made.add_argument_group("controllers")
+    network = made.add_argument_group("network")
     what = made.add_mutually_exclusive_group()
     what.add_argument(
-        "--print", action="store_true", dest="prints", help="print manifests; ask no cluster"
+        "--print", action="store_true", dest="prints", help="print the manifests, without a cluster"
     )
     what.add_argument(
-        "--check", action="store_true", dest="checks", help="say what is there; change nothing"
+        "--check", action="store_true", dest="checks", help="list what is there and what is missing"
     )
-    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
-    made.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
-    made.add_argument(
-        "--namespace", default="unisono-system", metavar="NS", help="default: unisono-system"
+    cluster.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="the kubeconfig of the cluster"
     )
-    made.add_argument(
-        "--image", default="", help="of the controller (default: unisono and this version)"
+    cluster.add_argument(
+        "--context", default="", metavar="NAME", help="which one in the kubeconfig"
     )
-    made.add_argument("--replicas", type=int, default=2, metavar="N", help="default: 2")
-    made.add_argument(
+    cluster.add_argument(
+        "--namespace",
+        default="unisono-system",
+        metavar="NS",
+        help="install there (default: unisono-system)",
+    )
+    controllers.add_argument(
+        "--image",
+        default="",
+        metavar="IMAGE",
+        help="of the controller (default: unisono, this version)",
+    )
+    controllers.add_argument(
+        "--replicas", type=int, default=2, metavar="N", help="how many; one leads (default: 2)"
+    )
+    controllers.add_argument(
         "--admission",
         choices=("auto", "policy", "webhook"),
         default="auto",
-        help="how jobs of queues are held back when they are created: by policies that the server "
-        "evaluates itself, by webhooks, or by webhooks only where it has no policies "
-        "(default: auto)",
+        help="how jobs of queues are suspended at their creation: by admission policies, by "
+        "webhooks, or by webhooks only where the server has no such policies (default: auto)",
     )
-    made.add_argument(
+    controllers.add_argument(
         "--operators",
         action="extend",
         type=operators,
@@ -77,39 +92,39 @@ def parser() -> argparse.ArgumentParser:
         help="which kinds of jobs our controllers may run where no upstream operator does: "
         f"{','.join(OPERATORS)}, all or none; each has a role of its own (default: all)",
     )
-    made.add_argument(
+    controllers.add_argument(
         "--machines",
         choices=("none", "karpenter", "autoscaler"),
         default="none",
         help="what provisions nodes for whole gangs; each has a role of its own (default: none)",
     )
-    made.add_argument(
+    network.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="NAME",
         help="a name of the web page, or of the metrics; may be repeated",
     )
-    made.add_argument(
+    network.add_argument(
         "--web-from",
         default="",
         metavar="NS",
         help="have the web page reached by a proxy with TLS in that namespace "
         "(default: by a forwarded port only)",
     )
-    made.add_argument(
+    network.add_argument(
         "--web-tls-secret",
         default="",
         metavar="NAME",
         help="have the web page speak TLS itself, with the certificate of that Secret",
     )
-    made.add_argument(
+    network.add_argument(
         "--prometheus-namespace",
         default="monitoring",
         metavar="NS",
         help="from where metrics may be asked for (default: monitoring)",
     )
-    made.add_argument(
+    network.add_argument(
         "--api-server",
         action="append",
         type=_network,
@@ -117,7 +132,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="CIDR",
         help="where API servers are; may be repeated (default: anywhere, on their ports)",
     )
-    made.add_argument(
+    cluster.add_argument(
         "--without-crds", action="store_true", help="do not install CustomResourceDefinitions"
     )
     return made

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from unisono.cli.help_format import HelpFormat, described, examples_of
 from unisono.cli.sim import compare, replay, show, trace, what_if
 from unisono.kinds.overriding import override
 
@@ -50,17 +51,22 @@ def parser() -> argparse.ArgumentParser:
         prog="unisono sim",
         description="Replay workloads in virtual time and compare what policies make of them.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
     )
     verbs = made.add_subparsers(
-        dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser
+        dest="verb",
+        required=True,
+        metavar="VERB",
+        title="verbs",
+        parser_class=argparse.ArgumentParser,
     )
     for verb in VERBS:
         one = verbs.add_parser(
             verb.NAME,
             help=verb.HELP,
-            description=verb.DESCRIPTION,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            description=described(verb.DESCRIPTION),
+            epilog=examples_of(verb.DESCRIPTION),
+            formatter_class=HelpFormat,
         )
         verb.add_arguments(one)
         one.set_defaults(work=verb.run)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unisono.cli.help_format import Options
 from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
@@ -33,15 +34,27 @@ A TRACE is a file or a generator:
 """
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
+def add_reading(parser: Options) -> None:
     """Add the options that say how to read a trace."""
-    parser.add_argument("--format", default="", help="swf, openb, philly, csv or jsonl")
-    parser.add_argument("--map", default="", metavar="FIELD=COLUMN,…", help="columns of a CSV")
-    parser.add_argument("--procs", type=int, default=0, metavar="N", help="size of the machine")
-    parser.add_argument("--skip-bad", action="store_true", help="count bad lines, do not stop")
-    parser.add_argument("--seed", type=int, help="of a generator, or of --fill")
     parser.add_argument(
-        "--fill", action="store_true", help="pods of an openb list until the cluster is full"
+        "--format",
+        default="",
+        help="swf, openb, philly, csv or jsonl (default: by the file's name)",
+    )
+    parser.add_argument("--map", default="", metavar="FIELD=COLUMN,…", help="columns of a CSV")
+    parser.add_argument(
+        "--procs", type=int, default=0, metavar="N", help="how many processors it ran on"
+    )
+    parser.add_argument(
+        "--skip-bad",
+        action="store_true",
+        help="leave out lines that cannot be read, and count them",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="the seed of a generator, or of --fill"
+    )
+    parser.add_argument(
+        "--fill", action="store_true", help="repeat pods of an openb list until the cluster is full"
     )
     parser.add_argument(
         "--shake", type=int, metavar="SEED", help="move every arrival by up to 30 s, at random"
@@ -181,7 +194,7 @@ def _from_file(path: Path) -> Rules:
 BOUGHT = "bought"
 
 
-def add_renting(parser: argparse.ArgumentParser) -> None:
+def add_renting(parser: Options) -> None:
     """Describe the arguments."""
     parser.add_argument(
         "--pools",

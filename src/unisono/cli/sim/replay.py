@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.help_format import Options
 from unisono.cli.sim.inputs import (
     POLICY_WORDS,
     TRACES,
@@ -54,15 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy",
         default="easy",
         metavar="POLICY,…",
-        help="which policies, the first being what others are compared with; list: show them",
+        help="the policies, of which the first is what others are compared with; list shows all "
+        "(default: easy)",
     )
     add_replaying(parser, seeds=1)
 
 
 def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     """Add what every verb that replays a trace has in common."""
-    parser.add_argument("--trace", metavar="TRACE", help="what to replay")
-    parser.add_argument(
+    add_reading(_add_trace(parser, seeds=seeds))
+    cluster = parser.add_argument_group("cluster")
+    cluster.add_argument(
         "--nodes",
         "--cluster",
         action="append",
@@ -70,63 +73,85 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         metavar="WHERE",
         help="a shape (4xg6e.48xlarge, 100x{cpu=1}), an inventory (CSV) or Node manifests",
     )
-    parser.add_argument(
-        "--seeds",
-        type=int,
-        default=seeds,
-        metavar="N",
-        help="replay N traces and say which differences are more than luck: a generator's with N "
-        f"seeds, a file's with arrivals moved by up to 30 s (default: {seeds})",
-    )
-    parser.add_argument(
-        "--scoring",
-        default="",
-        metavar="NAME,…",
-        help="how nodes are scored, whatever the policies say: spare, fgd, binpack, …",
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="only the first jobs of the trace")
-    parser.add_argument("--perfect", action="store_true", help="requests are the true run times")
-    parser.add_argument(
-        "--overrun",
-        choices=("raise", "kill", "allow"),
-        default="raise",
-        help="jobs that run longer than they asked for: raise the request (default), cut the run, "
-        "or let them",
-    )
-    parser.add_argument(
-        "--checkpoint",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="preempted jobs resume from the last multiple of this (default: they start over)",
-    )
-    parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
-    parser.add_argument(
-        "--suspend", action="store_true", help="preempted jobs are suspended and keep their work"
-    )
-    parser.add_argument(
+    add_renting(cluster)
+    cluster.add_argument(
         "--faults",
         metavar="HOW",
         help="let nodes fail: mtbf=20h,repair=30m (of every node, by chance), or a CSV file of "
         "TIME,NODE,down and TIME,NODE,up",
     )
-    parser.add_argument("--audit", action="store_true", help="ask the auditor about every plan")
-    parser.add_argument("--save", metavar="DIR", help="write outcomes for `sim show`")
-    parser.add_argument(
+    cluster.add_argument(
+        "--scoring",
+        default="",
+        metavar="NAME,…",
+        help="how nodes are scored, whatever the policies say: spare, fgd, binpack, …",
+    )
+    _add_jobs(parser.add_argument_group("jobs"))
+    output = parser.add_argument_group("output")
+    add_showing(output)
+    _add_files(output)
+
+
+def _add_trace(parser: argparse.ArgumentParser, *, seeds: int) -> Options:
+    trace = parser.add_argument_group("trace")
+    trace.add_argument("--trace", metavar="TRACE", help="a file or a generator, as above")
+    trace.add_argument("--jobs", type=int, metavar="N", help="only its first N jobs")
+    trace.add_argument(
+        "--seeds",
+        type=int,
+        default=seeds,
+        metavar="N",
+        help="replay N traces and say which differences are more than chance: a generator's with "
+        f"N seeds, a file's with arrivals moved by up to 30 s (default: {seeds})",
+    )
+    return trace
+
+
+def _add_jobs(jobs: Options) -> None:
+    jobs.add_argument("--perfect", action="store_true", help="time limits are the true run times")
+    jobs.add_argument(
+        "--overrun",
+        choices=("raise", "kill", "allow"),
+        default="raise",
+        help="what happens to jobs that reach their time limits: raise the limits, end the "
+        "jobs, or let them run on (default: raise)",
+    )
+    jobs.add_argument(
+        "--checkpoint",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="preempted jobs resume from a checkpoint every S seconds (default: they start over)",
+    )
+    jobs.add_argument(
+        "--restore",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="how long resuming takes (default: 0)",
+    )
+    jobs.add_argument(
+        "--suspend", action="store_true", help="preempted jobs are suspended and keep their work"
+    )
+
+
+def _add_files(output: Options) -> None:
+    output.add_argument("--save", metavar="DIR", help="write outcomes for `sim show`")
+    output.add_argument(
         "--record",
         type=Path,
         metavar="DIR",
         help="record every decision for `unisono replay`; in a folder for each of several runs",
     )
-    parser.add_argument(
+    output.add_argument(
         "--ledger",
         type=Path,
         metavar="FILE",
-        help="write a ledger of the run, as if it ended now, for `unisono report --ledger FILE`",
+        help="write a usage ledger, as if the run ended now, for `unisono report --ledger FILE`",
     )
-    add_renting(parser)
-    add_reading(parser)
-    add_showing(parser)
+    output.add_argument(
+        "--audit", action="store_true", help="have every plan checked by the auditor"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.help_format import Options
+
 if TYPE_CHECKING:
     from unisono.sim.comparison import Comparison
     from unisono.sim.outcome import Outcome
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_showing(parser)
 
 
-def add_showing(parser: argparse.ArgumentParser) -> None:
+def add_showing(parser: Options) -> None:
     """Add the options of everything that shows outcomes."""
     parser.add_argument("--html", metavar="FILE", help="write one page with charts, for a browser")
     parser.add_argument(

@@ -33,7 +33,7 @@ _SHOWN_QUEUES = 12  # more would push the rest off the screen; -o json has them 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     parser.add_argument("trace", metavar="TRACE")
-    add_reading(parser)
+    add_reading(parser.add_argument_group("reading"))
     parser.add_argument(
         "--cluster",
         action="append",

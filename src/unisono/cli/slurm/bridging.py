@@ -43,62 +43,64 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
     from unisono.cli.controller import address
 
     add_sides(one)
-    one.add_argument(
+    slurm = one.add_argument_group("jobs and nodes of Slurm")
+    addresses = one.add_argument_group("addresses and logs")
+    addresses.add_argument(
         "--socket",
         type=Path,
         default=SOCKET,
         metavar="PATH",
         help=f"where Slurm's hooks ask (default: {SOCKET})",
     )
-    one.add_argument(
+    slurm.add_argument(
         "--bind-timeout",
         type=float,
         default=60.0,
         metavar="S",
         help="a job that has nodes must have its pods within so many seconds (default: 60)",
     )
-    one.add_argument(
+    slurm.add_argument(
         "--start-timeout",
         type=float,
         default=60.0,
         metavar="S",
         help="a released job must have its nodes within so many seconds (default: 60)",
     )
-    one.add_argument(
+    slurm.add_argument(
         "--check-timeout",
         type=float,
         default=10.0,
         metavar="S",
         help="how long PrologSlurmctld waits for nodes that Slurm chose by itself (default: 10)",
     )
-    one.add_argument(
+    slurm.add_argument(
         "--no-node-sync",
         action="store_true",
         help="do not drain and resume nodes of Slurm as Kubernetes' come and go",
     )
-    one.add_argument(
+    slurm.add_argument(
         "--features", action="store_true", help="keep a feature gpu_avail:N on every node of Slurm"
     )
-    one.add_argument(
+    slurm.add_argument(
         "--placeholders",
         action="store_true",
         help="occupy GPUs in Slurm that pods of others have (when Slurm orders jobs itself)",
     )
-    one.add_argument(
+    addresses.add_argument(
         "--listen",
         type=address,
         default=("127.0.0.1", 0),
         metavar="HOST:PORT",
         help="serve /healthz and /metrics there (default: 127.0.0.1 and any free port)",
     )
-    one.add_argument(
+    addresses.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="NAME",
         help="a name under which Prometheus reaches that, if not by address; may be repeated",
     )
-    one.add_argument("--log", choices=("json", "text"), default="json", help="how to log")
+    addresses.add_argument("--log", choices=("json", "text"), default="json", help="how to log")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from types import ModuleType
 
+from unisono.cli.help_format import HelpFormat, described, examples_of
 from unisono.cli.slurm import bridging, doctor, importing, installing, links, watching
 
 # Modules with NAME, HELP, DESCRIPTION, add_arguments and run.
@@ -27,15 +28,16 @@ def parser() -> argparse.ArgumentParser:
         prog="unisono slurm",
         description="Take over a Slurm's configuration, or work beside one.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormat,
     )
-    verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for verb in VERBS:
         one = verbs.add_parser(
             verb.NAME,
             help=verb.HELP,
-            description=verb.DESCRIPTION,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            description=described(verb.DESCRIPTION),
+            epilog=examples_of(verb.DESCRIPTION),
+            formatter_class=HelpFormat,
         )
         verb.add_arguments(one)
         one.set_defaults(work=verb.run)

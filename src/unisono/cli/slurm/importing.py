@@ -19,8 +19,7 @@ Print a Slurm configuration as our objects, and report every key on stderr.
   sacctmgr -P show qos format={",".join(QOS_COLUMNS[:3])},… > qos.txt    gives --qos
 
 Without a heading, the columns of the QOS are taken to be
-{",".join(QOS_COLUMNS[:12])},
-{",".join(QOS_COLUMNS[12:])}.
+{", ".join(QOS_COLUMNS)}.
 
 examples:
   unisono slurm import slurm.conf > hpc.yaml

@@ -16,24 +16,25 @@ if TYPE_CHECKING:  # loading the client takes longer than answering --help
 
 def add_sides(one: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    one.add_argument(
+    sides = one.add_argument_group("both sides")
+    sides.add_argument(
         "--conf", type=Path, metavar="FILE", help="slurm.conf (default: SLURM_CONF, else Slurm's)"
     )
-    one.add_argument(
+    sides.add_argument(
         "--cluster", default="", metavar="NAME", help="the name of the Slurm (default: it is asked)"
     )
-    one.add_argument(
+    sides.add_argument(
         "-n", "--namespace", default="slurm", metavar="NS", help="of gangs (default: slurm)"
     )
-    one.add_argument(
+    sides.add_argument(
         "--gpu",
         default="nvidia.com/gpu",
         metavar="RESOURCE",
         help="what Kubernetes calls Slurm's gres/gpu (default: nvidia.com/gpu)",
     )
-    one.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    one.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
-    one.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    sides.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    sides.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
+    sides.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
 
 
 def programs_of(arguments: argparse.Namespace) -> SlurmCommands:
