@@ -26,9 +26,17 @@ pytestmark = [
 CHECKS = Path(__file__).with_name("accessible.js")
 PAGES = (
     *("/", "/queues", "/workloads", "/workloads?q=none-such", "GANG", "RUNNING", "/map"),
+    *("/map?colour=busy", "/map?colour=celsius", "/map?colour=left"),
     *("/timeline", "/timeline?by=node", "/timeline?view=table", "/nodes", "NODE", "/reports"),
     *("/none", "SIGN-IN"),
 )
+# Texts that are cut off, and tables that have to be moved sideways to be read on a phone.
+CLIPPED = """
+[...document.querySelectorAll("p, b, .chip, dd, td.long, .scroll")]
+  .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+  .filter((one) => getComputedStyle(one).display !== "inline")
+  .filter((one) => getComputedStyle(one).textOverflow !== "ellipsis")
+  .map((one) => one.getAttribute("aria-label") || one.textContent.slice(0, 80))"""
 Story = Callable[[Tab, Served], Awaitable[None]]
 
 
@@ -71,7 +79,11 @@ def test_every_page_is_accessible(
                 await tab.until("document.getElementById('token')")
             else:
                 await show(tab, there, place(there, page))
-            wrong = await tab.run(CHECKS.read_text(encoding="utf-8"))
+            if width < 400:
+                assert await tab.run("document.documentElement.scrollWidth") <= width, page
+                if await tab.run(CLIPPED):
+                    found[page] = await tab.run(CLIPPED)
+            wrong = found.get(page) or await tab.run(CHECKS.read_text(encoding="utf-8"))
             if wrong:
                 found[page] = wrong
         assert not found
@@ -225,3 +237,35 @@ def test_pictures_for_the_readme_are_small(tmp_path: Path) -> None:
     taken = asyncio.run(take(tmp_path / "pictures", PICTURES))
     assert [path.stem for path in taken] == [one.name for one in PICTURES]
     assert all(10_000 < path.stat().st_size < MOST_BYTES for path in taken)
+
+
+def test_gangs_on_the_map_have_colours_that_differ(tmp_path: Path) -> None:
+    kinds = (
+        "(() => { const found = {};"
+        " for (const one of document.querySelectorAll('.cells i[data-holder]'))"
+        " if (one.dataset.holder !== '·') found[one.dataset.holder] = one.className;"
+        " return found; })()"
+    )
+
+    async def story(tab: Tab, there: Served) -> None:
+        await show(tab, there, "/map")
+        found: dict[str, str] = await tab.run(kinds)
+        assert len(found) > 5
+        # As many as can differ do; each has one of eight colours and one of four patterns.
+        assert len(set(found.values())) == min(len(found), 32)
+        first = dict(list(found.items())[:5])
+        await tab.run("location.hash = '#/workloads?state=runs'")
+        await tab.until("document.body.dataset.drawn === 'workloads'")
+        for gang, kind in first.items():
+            there_too = f"document.querySelector('.gang[title=\"{gang}\"] .dot')"
+            if await tab.run(f"Boolean({there_too})"):
+                assert await tab.run(f"{there_too}.className") == f"dot {kind}"
+        await show(tab, there, "/map?colour=busy")
+        kinds_of = (
+            "[...new Set([...document.querySelectorAll('.cells i')].map((one) => one.className))]"
+        )
+        assert set(await tab.run(kinds_of)) <= {
+            *("free", "down", "idle", "unknown", "cool0", "cool1", "cool2", "cool3"),
+        }
+
+    run(story, tmp_path)

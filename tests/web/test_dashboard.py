@@ -33,7 +33,10 @@ def told(dashboard: Dashboard) -> object:
         [one.uid for one in dashboard.over],
         [+each for each in (sums.used, sums.wanted, sums.states, sums.by_user, sums.spaces)],
         # Whoever has a device keeps it, so which one it is depends on who came first.
-        {name: {**row, "by": sorted(row["by"])} for name, row in dashboard.nodes().items()},
+        {
+            name: {**row, "by": sorted(row["by"]), "pods": sorted(row["pods"])}
+            for name, row in dashboard.nodes().items()
+        },
         {key: sorted(pods) for key, pods in dashboard.pods_of.items()},
     )
 

@@ -31,8 +31,8 @@ from unisono.web.server import Site, serving
 TOKEN = "a-token"
 SIGNED_IN = f"Authorization: Bearer {TOKEN}"
 MODULES = (
-    *("actions", "app", "details", "dom", "gang", "live", "map", "node", "nodes", "overview"),
-    *("parts", "queues", "reports", "timeline", "words", "workloads"),
+    *("actions", "app", "colours", "details", "dom", "gang", "live", "map", "node", "nodes"),
+    *("overview", "parts", "queues", "reports", "timeline", "words", "workloads"),
 )
 
 

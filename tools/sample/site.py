@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from tools.sample.gpus import history_of
 from tools.sample.world import Sample
 from unisono.monitor.cache import ClusterCache
 from unisono.web.auth import Authenticator, TokenAuthenticator
@@ -42,7 +43,8 @@ async def served(
 
     cache = shown.cache()
     dashboard = Dashboard(cache, shown.look)
-    pages = Pages(dashboard, now=now, past=shown.past, report=shown.report)
+    history = history_of(dashboard, shown.now)
+    pages = Pages(dashboard, now=now, past=shown.past, report=shown.report, history=history)
     site = Site(pages, authenticator or TokenAuthenticator(TOKEN), now=now, ticks=time.process_time)
     async with serving(site, "127.0.0.1", 0) as address:
         yield Served(address, cache, dashboard, now)

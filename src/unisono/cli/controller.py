@@ -151,7 +151,8 @@ def parser() -> argparse.ArgumentParser:
         "--prometheus",
         type=_url,
         metavar="URL",
-        help="where to ask how busy GPUs are, for the ledger; without it, that is unmeasured",
+        help="where to ask what GPUs do, for the ledger and the web page; without it, that is "
+        "unmeasured",
     )
     records.add_argument(
         "--prometheus-token-file",
@@ -273,8 +274,9 @@ def _prometheus(arguments: argparse.Namespace) -> Prometheus | None:
 
     if arguments.prometheus is None:
         return None
-    if arguments.ledger is None:
-        raise InvalidManifest("--prometheus", "is for the ledger; say where: --ledger FILE")
+    if arguments.ledger is None and arguments.web is None:
+        message = "is for the ledger and the web page; say --ledger FILE or --web HOST:PORT"
+        raise InvalidManifest("--prometheus", message)
     token_file, authority = arguments.prometheus_token_file, arguments.prometheus_ca
     try:
         return Prometheus(arguments.prometheus, token_file=token_file, authority=authority)

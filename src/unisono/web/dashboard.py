@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import ClusterCache, Key, PodChange, WorkloadChange
-from unisono.monitor.dcgm.assignments import DeviceAssignments
+from unisono.monitor.dcgm.assignments import Device, DeviceAssignments
 from unisono.monitor.metrics.queues import state_of
 from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
 
@@ -288,6 +288,17 @@ class Dashboard:
         """Return the pods that hold a node."""
         return self._pods_on.get(node, {}).values()
 
+    def devices_of(self, pod: PodRecord) -> tuple[Device, ...]:
+        """Return the devices that a pod holds, as far as the dashboard assigns them."""
+        row = self.node_row(pod.node) if pod.gpus else None
+        if row is None:
+            return ()
+        return tuple((pod.node, at) for at, one in enumerate(row["pods"]) if one == pod.key)
+
+    def node_row(self, name: str) -> Json | None:
+        """Return one node as pages show it."""
+        return self.nodes().get(name) if name in self._stale else self._rows.get(name)
+
     def nodes(self) -> dict[str, Json]:
         """Return every node as pages show it, by name; a row is another object when it changed."""
         for name in self._stale:
@@ -299,10 +310,12 @@ class Dashboard:
     def _row(self, node: NodeRecord) -> Json:
         held = self._holders.on_node(node.name, self._pods_on.get(node.name, {}).values())
         by = [FREE] * node.gpus
+        pods = [FREE] * node.gpus
         for (_, index), holder in held.items():
             if index < node.gpus:
                 pod = holder.pod
                 by[index] = pod.namespace, pod.workload or pod.name
+                pods[index] = pod.key
         return {
             "name": node.name,
             "type": node.instance_type,
@@ -319,6 +332,7 @@ class Dashboard:
             "gpus": node.gpus,
             "held": sum(one is not FREE for one in by),
             "by": by,
+            "pods": pods,
         }
 
 

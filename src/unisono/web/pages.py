@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from unisono.monitor.gpu_history import GpuHistory
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
+from unisono.web.gpus import Gpus
 from unisono.web.view_models import PageModel
 from unisono.web.views.gang import gang
 from unisono.web.views.nodes import gpu_map, node, nodes
@@ -25,6 +27,8 @@ _MOVES_S = 5.0
 _MOST_KEPT = 16
 _REUSE_S = 60.0
 _MOST_SHOWN = 64
+# Pages that show what GPUs do, and become others with every measurement.
+_MEASURED = frozenset(("overview", "workloads", "gang", "map", "nodes", "node"))
 
 # What was between two seconds.
 ReadPast = Callable[[int, int], Awaitable[Past]]
@@ -54,23 +58,29 @@ class Pages:
         past: ReadPast | None = None,
         report: WriteReport | None = None,
         reuse: float = _REUSE_S,
+        history: GpuHistory | None = None,
     ) -> None:
-        """Show this dashboard; without `past` and `report` there is no ledger."""
+        """Show this dashboard; without `past` and `report` there is no ledger.
+
+        `history` is what GPUs did lately; without it pages show only which workload has them.
+        """
+        self._gpus = gpus = Gpus(dashboard, history, now=now) if history is not None else None
         self.dashboard = dashboard
         self.report = report
         self._now = now
+        self.looked_at = 0.0  # when a page was last made or asked for
         self._past = past
         self._kept: dict[tuple[str, str], tuple[float, Past]] = {}
         # A page for several users is made once: by what was asked and what may be seen.
         self._shown: dict[tuple[object, Permissions], tuple[tuple[int, int], PageModel]] = {}
         self._views: dict[str, View] = {
-            "overview": overview,
+            "overview": partial(overview, gpus=gpus),
             "queues": queues,
-            "workloads": workloads,
-            "gang": gang,
-            "map": gpu_map,
-            "nodes": partial(nodes, reuse=reuse),
-            "node": partial(node, reuse=reuse),
+            "workloads": partial(workloads, gpus=gpus),
+            "gang": partial(gang, gpus=gpus),
+            "map": partial(gpu_map, gpus=gpus),
+            "nodes": partial(nodes, reuse=reuse, gpus=gpus),
+            "node": partial(node, reuse=reuse, gpus=gpus),
         }
 
     def has(self, page: str) -> bool:
@@ -79,9 +89,13 @@ class Pages:
 
     def version(self, asked: Mapping[str, str]) -> tuple[int, int]:
         """Take in what happened; return what tells whether a page may have become another."""
+        self.looked_at = self._now()
         # What is shown of a time that goes along becomes another with the time, too.
         is_moving = asked.get("page") == "timeline" and not asked.get("end")
-        return self.dashboard.refresh(), int(self._now() // _MOVES_S) if is_moving else 0
+        if is_moving:
+            return self.dashboard.refresh(), int(self._now() // _MOVES_S)
+        gpus = self._gpus if asked.get("page") in _MEASURED else None
+        return self.dashboard.refresh(), gpus.version if gpus is not None else 0
 
     async def show(self, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
         """Return a page as it is now."""

@@ -197,7 +197,12 @@ class _Replica:
 
             reuse = (choices.settings or DEFAULTS).buying.reuse
             self._web = ClusterWeb(
-                self._live, client, choices.ledger, access=choices.access, reuse=reuse
+                self._live,
+                client,
+                choices.ledger,
+                access=choices.access,
+                prometheus=choices.prometheus,
+                reuse=reuse,
             )
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -26,8 +26,11 @@ from unisono.kube.kubeconfig import Access, Login
 from unisono.kube.mapping import Kind
 from unisono.kube.tls import ServerCertificate
 from unisono.monitor.cache import FOLLOWED, ClusterCache
+from unisono.monitor.gpu_history import GpuHistory
+from unisono.monitor.ledger.utilization import Asks
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
+from unisono.runtime.cluster.gpu_metrics import measuring
 from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
 from unisono.runtime.usage_reports import LedgerPast
@@ -83,14 +86,18 @@ class ClusterWeb:
         ledger: Path | None,
         *,
         access: Access | None = None,
+        prometheus: Asks | None = None,
         reuse: float,
     ) -> None:
         """Follow a view from now on; `client` authenticates users.
+
+        `prometheus` knows what GPUs do.
 
         `access` says where the API is, so that users can act there as themselves; without it the
         page is read only.
         """
         self._access = access
+        self._prometheus = prometheus
         self._view = live.view
         self._client = client
         self._ledger = ledger
@@ -118,12 +125,14 @@ class ClusterWeb:
         """Serve the page until cancelled; `names` are those of this host."""
         dashboard = Dashboard(self._cache, self._view.find)
         past = LedgerPast(self._ledger) if self._ledger is not None else None
+        history = GpuHistory() if self._prometheus is not None else None
         pages = Pages(
             dashboard,
             now=seconds_now,
             past=past.read if past is not None else None,
             report=past.report if past is not None else None,
             reuse=self._reuse,
+            history=history,
         )
         authenticator = ClusterAuthenticator(
             self._client.variant(most_tries=2), dashboard.namespaces, now=seconds_now
@@ -153,7 +162,19 @@ class ClusterWeb:
         context = None if certificate is None else certificate.context
         async with serving(site, host, port, context) as address:
             journal.info("web page", address=address)
-            await guarded(_kept_fresh(certificate, clock, journal), asyncio.Event().wait())
+            work = guarded(_kept_fresh(certificate, clock, journal), asyncio.Event().wait())
+            if self._prometheus is not None and history is not None:
+                nodes = self._cache.nodes
+                measured = measuring(
+                    history,
+                    self._prometheus,
+                    lambda: nodes,
+                    lambda: pages.looked_at,
+                    clock,
+                    journal,
+                )
+                work = guarded(measured, work)
+            await work
 
     def _state(self) -> ClusterState | None:
         """Return the state of the scheduler, where this replica leads."""

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from unisono.monitor.alerting import AlertEvaluator, Observation
 from unisono.monitor.dcgm.exporter import Exporter, Extent
 from unisono.monitor.exposition import classic, negotiated
+from unisono.monitor.gpu_history import GpuHistory, simulated_sample
 from unisono.monitor.metrics.nodes import IdleNodes
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry
 from unisono.net.listener import CannotListen
@@ -83,10 +84,12 @@ async def monitored(
         if port == 0:
             yield {}
             return
-        watch = await stack.enter_async_context(watching(figures, exporter))
+        history = GpuHistory()
+        watch = await stack.enter_async_context(watching(figures, exporter, history))
         exposed = _exposed(figures, exporter, watch, port=port)
         pages = await stack.enter_async_context(exposed)
-        web = _web(cluster, Dashboard(figures.cache, at_work.view.find), instance, port, reuse)
+        dashboard = Dashboard(figures.cache, at_work.view.find)
+        web = _web(cluster, dashboard, history, instance, port, reuse)
         address = await stack.enter_async_context(web)
         yield {**pages, "web": address}
 
@@ -125,13 +128,23 @@ async def _exposed(
 
 @contextlib.asynccontextmanager
 async def _web(
-    cluster: Running, dashboard: Dashboard, instance: Instance, port: int | None, reuse: float
+    cluster: Running,
+    dashboard: Dashboard,
+    history: GpuHistory,
+    instance: Instance,
+    port: int | None,
+    reuse: float,
 ) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address holds the token that signs in."""
     token = instance.web_token()
     ledger = LedgerPast(instance.ledger)
     pages = WebPages(
-        dashboard, now=seconds_now, past=ledger.read, report=ledger.report, reuse=reuse
+        dashboard,
+        now=seconds_now,
+        past=ledger.read,
+        report=ledger.report,
+        reuse=reuse,
+        history=history,
     )
     users = Users(cluster.api, token, dashboard.namespaces)
     scheduler = cluster.at_work.scheduler
@@ -174,13 +187,16 @@ _EVERY_SECONDS = 15.0
 
 
 @contextlib.asynccontextmanager
-async def watching(figures: MetricsRegistry, exporter: Exporter) -> AsyncIterator[AlertEvaluator]:
-    """Evaluate the alerts every quarter of a minute while the block lasts."""
+async def watching(
+    figures: MetricsRegistry, exporter: Exporter, history: GpuHistory
+) -> AsyncIterator[AlertEvaluator]:
+    """Evaluate the alerts, and remember what GPUs do, every quarter of a minute."""
     watch, idle, cache = AlertEvaluator(), IdleNodes(), figures.cache
 
     async def look() -> None:
         while True:
             frame = exporter.frame()
+            history.take(simulated_sample(frame))
             now = seconds_now()
             watch.look(Observation(cache, frame, idle.of(cache, now), now, figures.health()))
             await asyncio.sleep(_EVERY_SECONDS)

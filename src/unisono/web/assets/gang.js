@@ -1,10 +1,11 @@
 // One workload: its progress, why it waits and what would change that, its pods and their nodes.
 
 import { actions } from "./actions.js";
+import { claim } from "./colours.js";
 import { details } from "./details.js";
 import { h } from "./dom.js";
-import { card, chip, command, empty, heading, nodeLink, queueLink, table } from "./parts.js";
-import { ago, clock, count, lasting, money, now, plain, plural, starts } from "./words.js";
+import { busy, card, chip, command, empty, heading, nodeLink, queueLink, spark, table } from "./parts.js";
+import { ago, clock, count, gib, lasting, money, now, plain, plural, starts, watts } from "./words.js";
 
 export const title = ({ rest }) => rest[1];
 
@@ -13,6 +14,7 @@ export const ask = ({ rest }) => ({ page: "gang", namespace: rest[0], name: rest
 export function draw(model, context) {
   const { rest } = context;
   const one = model.head;
+  if (one.state === "runs" || one.state === "starts") claim([one.key]);
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/workloads" }, "Workloads"), ` / ${rest[0]} / ${rest[1]}`);
   if (one.absent) {
     return [crumbs, heading(rest[1]), empty("Workload not found", "It may have been deleted, or you have no access to its namespace.")];
@@ -23,6 +25,7 @@ export function draw(model, context) {
     card("Progress", steps(one)),
     why(one),
     one.state === "over" ? null : actions({ target: "workload", namespace: rest[0], name: rest[1], state: `${one.state} ${one.stage} ${one.priority} ${one.local}` }, context),
+    use(one, model),
     one.purchase ? purchase(one.purchase) : null,
     h("div", { class: "two" }, card("About", about(one)), card("History", history(one))),
     card("Pods", members(model)),
@@ -81,6 +84,25 @@ function purchase(one) {
     h("p", { class: "quiet" }, one.phase === "Ready" ? "All are ready." : `${one.phase}; expected by ${clock(one.readyBy)}.`));
 }
 
+// ---- what its GPUs do -----------------------------------------------------------------------------
+
+function use(one, model) {
+  const { use: some } = one;
+  if (!some) return null;
+  const { series } = some;
+  const slow = [...model.rows].filter(([, pod]) => pod.slower);
+  const part = (name, value, line, more) => h("li", {}, h("span", { class: "name" }, name), h("b", {}, value), more ? h("small", { class: "quiet" }, more) : null, line);
+  return h("section", { class: some.idle || slow.length ? "card alarm" : "card", "aria-label": "GPUs in use" },
+    h("h2", {}, "GPUs", h("small", {}, `${plural(some.devices, "GPU")}, now and in the last half hour`)),
+    some.idle ? h("p", { class: "warned" }, `Idle: its GPUs did nothing for ten minutes. Cancel it, or look at its logs.`) : null,
+    slow.length ? h("p", { class: "warned" }, `Held up by ${slow.slice(0, 3).map(([name, pod]) => `${name} (its steps take ${pod.slower} times as long)`).join(", ")}${slow.length > 3 ? ` and ${slow.length - 3} more` : ""}.`) : null,
+    h("ul", { class: "use" },
+      some.busy === null ? null : part("Utilisation", `${Math.round(some.busy)} %`, spark(series.busy, 100, "Utilisation in the last half hour"), `least busy GPU ${Math.round(some.least)} %`),
+      some.used === null ? null : part("Memory", gib(some.used), spark(series.used, some.memory || undefined, "Memory in the last half hour"), some.memory ? `of ${gib(some.memory)}` : ""),
+      some.hottest === null ? null : part("Temperature", `${Math.round(some.hottest)} °C`, spark(series.celsius, 100, "Temperature in the last half hour"), "the hottest GPU"),
+      some.watts === null ? null : part("Power", watts(some.watts), spark(series.watts, undefined, "Power in the last half hour"), "all GPUs")));
+}
+
 // ---- about ----------------------------------------------------------------------------------------
 
 function about(one) {
@@ -121,17 +143,24 @@ function history(one) {
 
 function members(model) {
   const one = model.head;
+  const isMeasured = [...model.rows.values()].some((pod) => pod.use);
   if (!one.members) return empty("No pods", one.state === "waits" ? "Pods are created together once the whole gang is placed." : "");
   const phases = Object.entries(one.phases).map(([phase, amount]) => `${count(amount)} ${phase.toLowerCase()}`).join(", ");
   if (!model.order.length) return empty(`${plural(one.members, "pod")}: ${phases}`, "You have no permission to list pods in this namespace.");
   return [
     h("p", { class: "quiet" }, `${plural(one.members, "pod")}: ${phases}${one.members > model.order.length ? `; the first ${model.order.length} are shown` : ""}`),
-    table("Pods of the workload", [["Pod"], ["Node"], ["State"], ["GPUs", { n: true }], ["Age", { n: true }]],
+    table("Pods of the workload", [["Pod"], ["Node"], ["State"], ["GPUs", { n: true }], ...(isMeasured ? [["Busy"], ["Memory", { n: true, hide: true }], ["Hottest", { n: true, hide: true }], ["Power", { n: true, hide: true }], ["Last half hour", { hide: true }]] : []), ["Age", { n: true }]],
       model.order.map((name) => {
         const pod = model.rows.get(name);
-        return { key: name, cells: [h("span", { class: "pod" }, name), nodeLink(pod.node), h("span", { class: `chip ${phaseKind(pod)}` }, phaseWord(pod)), count(pod.gpus), ago(pod.since)] };
-      })),
+        return { key: name, cells: [h("span", { class: "pod" }, name), nodeLink(pod.node), h("span", { class: `chip ${phaseKind(pod)}` }, phaseWord(pod), pod.slower ? ` · ${pod.slower} × slower` : ""), count(pod.gpus), ...(isMeasured ? measured(pod.use) : []), ago(pod.since)], kind: pod.slower ? "slow" : null };
+      }), { class: "stack" }),
   ];
+}
+
+function measured(some) {
+  if (!some) return ["–", "–", "–", "–", ""];
+  return [busy(some.busy), some.used === null ? "–" : gib(some.used), some.hottest === null ? "–" : `${Math.round(some.hottest)} °C`,
+    some.watts === null ? "–" : watts(some.watts), spark(some.series.busy, 100, "Utilisation in the last half hour", true) || ""];
 }
 
 const phaseWord = (pod) => (pod.phase === "Running" && !pod.ready ? "running, not ready" : pod.phase.toLowerCase());

@@ -1,14 +1,30 @@
 // Every node and every GPU of it: which workload uses it, and what is wrong.
 
+import { claim, own } from "./colours.js";
 import { h, remember } from "./dom.js";
-import { choices, denied, empty, gangAddress, heading, legend, nodeAddress } from "./parts.js";
-import { count, hue, plural } from "./words.js";
+import { choices, denied, empty, gangAddress, gangLink, heading, legend, nodeAddress } from "./parts.js";
+import { count, lasting, now, plural } from "./words.js";
 
 const GROUPS = [["type", "By type"], ["zone", "By zone"], ["pool", "By pool"]];
 
 export const title = () => "Map";
 
-export const ask = () => ({ page: "map" });
+const COLOURS = [["gang", "By workload"], ["busy", "By utilisation"], ["celsius", "By temperature"], ["left", "By time left"]];
+const MOST_NAMED = 32;
+
+// What a square shows, by the first bound that its value is below.
+const HOUR = 3600;
+const SCALES = {
+  busy: [[5, "idle", "below 5 %"], [40, "cool0", "5 to 40 %"], [70, "cool1", "40 to 70 %"], [90, "cool2", "70 to 90 %"], [Infinity, "cool3", "90 % and more"]],
+  celsius: [[45, "heat0", "below 45 °C"], [60, "heat1", "45 to 60 °C"], [75, "heat2", "60 to 75 °C"], [85, "heat3", "75 to 85 °C"], [Infinity, "heat4", "85 °C and more"]],
+  left: [[HOUR / 4, "cool0", "ends in 15 min"], [HOUR, "cool1", "in 1 h"], [4 * HOUR, "cool2", "in 4 h"], [24 * HOUR, "cool3", "in a day"], [Infinity, "cool4", "later"]],
+};
+const UNKNOWN = { busy: "not measured", celsius: "not measured", left: "no time limit" };
+const WORDS = { busy: (value) => `${value} %`, celsius: (value) => `${value} °C`, left: (value) => `ends in ${lasting(value)} at the latest` };
+
+const colourOf = (query) => (query.get("colour") in SCALES ? query.get("colour") : "gang");
+
+export const ask = ({ query }) => ({ page: "map", colour: colourOf(query) });
 
 export function draw(model, { query }) {
   if (model.head.denied) return [heading("Map"), denied(model.head.denied)];
@@ -28,41 +44,92 @@ export function draw(model, { query }) {
       totals[holder ? "held" : row.bad ? "down" : "free"] += amount;
     }
   }
+  const colour = colourOf(query);
+  const holders = new Map();
+  for (const row of model.rows.values()) for (const [holder, amount] of row.by) if (holder) holders.set(holder, (holders.get(holder) || 0) + amount);
+  claim(holders.keys());
+  const to = (fields) => {
+    const made = new URLSearchParams(query);
+    for (const [name, value] of Object.entries(fields)) made.set(name, value);
+    return `#/map?${made}`;
+  };
   return [
-    heading("Map", `${plural(totals.gpus, "GPU")} on ${plural(model.order.length, "node")}. Each square is a GPU, coloured by workload.`),
+    heading("Map", `${plural(totals.gpus, "GPU")} on ${plural(model.order.length, "node")}. Each square is a GPU.`),
     h("div", { class: "tools" },
-      choices("Group nodes by", GROUPS, by, (value) => `#/map?by=${value}`),
+      choices("Colour GPUs", COLOURS, colour, (value) => to({ colour: value })),
+      choices("Group nodes", GROUPS, by, (value) => to({ by: value })),
       legend([[totals.held, "held", "in use"], [totals.free, "free", "free"], [totals.down, "down", "out of service"]])),
-    [...groups].sort(([one], [other]) => one.localeCompare(other)).map(([key, nodes]) => group(key, nodes, model.order.length > 120)),
+    colour === "gang" ? gangs(holders) : scale(colour, model.head),
+    [...groups].sort(([one], [other]) => one.localeCompare(other)).map(([key, nodes]) => group(key, nodes, model.order.length > 120, colour, model.head)),
   ];
 }
 
-function group(key, nodes, isDense) {
+// The gangs with most GPUs by name, so that no colour has to be recognised to know whose they are.
+function gangs(holders) {
+  const named = [...holders].filter(([holder]) => holder !== "·").sort(([one, some], [other, more]) => more - some || one.localeCompare(other));
+  if (!named.length) return null;
+  return h("ul", { class: "scale", "aria-label": "Workloads and their colours" },
+    named.slice(0, MOST_NAMED).map(([holder, amount]) => h("li", { "data-key": holder }, gangLink(holder), h("span", {}, plural(amount, "GPU")))),
+    named.length > MOST_NAMED ? h("li", {}, `and ${count(named.length - MOST_NAMED)} more`) : null);
+}
+
+function scale(colour, head) {
+  const isMissing = colour !== "left" && !head.measured;
+  return [
+    h("ul", { class: "scale", "aria-label": "What the colours mean" },
+      [...SCALES[colour].map(([, kind, name]) => [kind, name]), ["unknown", UNKNOWN[colour]]].map(([kind, name]) =>
+        h("li", {}, h("i", { class: `swatch ${kind}`, "aria-hidden": "true" }), name))),
+    isMissing ? h("p", { class: "quiet" }, "Nothing is measured: GPUs are shown here when dcgm-exporter is scraped by a Prometheus that the controller knows (--prometheus).") : null,
+  ];
+}
+
+function group(key, nodes, isDense, colour, head) {
   const held = nodes.reduce((sum, [, row]) => sum + row.by.reduce((some, [holder, amount]) => some + (holder ? amount : 0), 0), 0);
   const all = nodes.reduce((sum, [, row]) => sum + row.by.reduce((some, [, amount]) => some + amount, 0), 0);
   return h("section", { class: "card rack", "aria-label": key, "data-key": `group ${key}` },
     h("h2", {}, key, h("small", {}, `${plural(nodes.length, "node")}, ${count(held)} of ${plural(all, "GPU")} in use`)),
     h("ul", { class: isDense ? "map dense" : "map", on: { keydown: move } },
-      nodes.map(([name, row], at) => remember(`map ${name}`, [row, isDense, at === 0], () => node(name, row, at === 0)))));
+      nodes.map(([name, row], at) => remember(`map ${name}`, [row, isDense, at === 0, kindsOf(row, colour, head).join()], () => node(name, row, at === 0, colour, head)))));
 }
 
-function node(name, row, isFirst) {
+function node(name, row, isFirst, colour, head) {
   const holders = new Map();
   for (const [holder, amount] of row.by) if (holder) holders.set(holder, (holders.get(holder) || 0) + amount);
   const held = [...holders.values()].reduce((sum, amount) => sum + amount, 0);
   const all = row.by.reduce((sum, [, amount]) => sum + amount, 0);
   const users = [...holders].map(([holder, amount]) => `${amount} by ${holder === "·" ? "another namespace" : holder}`).join(", ");
   const label = `${name}: ${held} of ${plural(all, "GPU")} in use${users ? `, ${users}` : ""}${row.bad ? `; ${row.bad}` : ""}`;
-  const cells = row.by.flatMap(([holder, amount]) => Array.from({ length: amount }, () => cell(holder, row)));
+  const kinds = kindsOf(row, colour, head);
+  const values = valuesOf(row, colour, head);
+  const cells = row.by.flatMap(([holder, amount]) => Array(amount).fill(holder)).map((holder, at) => cell(holder, kinds[at], colour, values[at]));
   return h("li", { class: row.bad ? "bad" : null, "data-key": name },
     h("a", { href: nodeAddress(name), "aria-label": label, title: label, tabindex: isFirst ? "0" : "-1" },
       h("b", {}, name), row.bad ? h("small", {}, row.bad) : null),
     h("div", { class: "cells", "aria-hidden": "true", on: { click: follow } }, cells));
 }
 
-function cell(holder, row) {
-  if (!holder) return h("i", { class: row.bad ? "down" : "free" });
-  return h("i", { class: holder === "·" ? "held" : `c${hue(holder)}`, title: holder === "·" ? "another namespace" : holder, "data-holder": holder });
+/** The values of the GPUs of a node; null is unknown. */
+function valuesOf(row, colour, head) {
+  const holders = row.by.flatMap(([holder, amount]) => Array(amount).fill(holder));
+  if (colour === "left") return holders.map((holder) => (head.ends[holder] ? Math.max(0, head.ends[holder] - now()) : null));
+  return holders.map((holder, at) => (row.values && row.values[at] !== undefined ? row.values[at] : null));
+}
+
+/** The classes of the GPUs of a node. */
+function kindsOf(row, colour, head) {
+  const holders = row.by.flatMap(([holder, amount]) => Array(amount).fill(holder));
+  const values = colour === "gang" ? [] : valuesOf(row, colour, head);
+  return holders.map((holder, at) => {
+    if (!holder && (colour !== "celsius" || values[at] === null)) return row.bad ? "down" : "free";
+    if (colour === "gang") return holder === "·" ? "held" : own(holder);
+    return values[at] === null ? "unknown" : SCALES[colour].find(([bound]) => values[at] < bound)[1];
+  });
+}
+
+function cell(holder, kind, colour, value) {
+  const name = holder === "·" ? "another namespace" : holder || "free";
+  const title = colour !== "gang" && value !== null && value !== undefined ? `${name}: ${WORDS[colour](value)}` : name;
+  return h("i", { class: kind, title, "data-holder": holder || null });
 }
 
 function follow(event) {

@@ -1,8 +1,9 @@
 // Nodes with their prices and holders, pools that machines are bought from, machines on their way.
 
+import { claim } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
-import { card, denied, empty, figure, figures, gangLink, heading, nodeLink, pager, search, table } from "./parts.js";
+import { busy, card, denied, empty, figure, figures, gangLink, heading, nodeLink, pager, search, table } from "./parts.js";
 import { ago, count, lasting, money, now, plural } from "./words.js";
 
 export const title = () => "Nodes";
@@ -18,6 +19,7 @@ export function draw(model, { query, change }) {
   const { head } = model;
   if (head.denied) return [heading("Nodes"), denied(head.denied)];
   const rows = rowsOf(model);
+  claim(rows.flatMap((one) => one.by.map(([holder]) => holder)));
   const to = (page) => {
     const made = new URLSearchParams(query);
     if (page > 1) made.set("page", page);
@@ -38,12 +40,12 @@ export function draw(model, { query, change }) {
   ];
 }
 
-const list = (rows, head) => table(plural(head.found, "node"), [
-  ["Node", { id: true }], ["Type", { id: true }], ["Pool", { id: true, hide: true }], ["Zone", { id: true, hide: true }], ["GPUs in use", { n: true }], ["Workloads", { wide: true }], ["Price", { n: true }], ["State"],
+const list = (rows, head, isMeasured = rows.some((one) => one.busy !== undefined)) => table(plural(head.found, "node"), [
+  ["Node", { id: true }], ["Type", { id: true }], ["Pool", { id: true, hide: true }], ["Zone", { id: true, hide: true }], ["GPUs in use", { n: true }], ...(isMeasured ? [["Busy"], ["Hottest", { n: true, hide: true }]] : []), ["Workloads", { wide: true }], ["Price", { n: true }], ["State"],
 ], rows.map((one) => ({
   key: one.name,
   cells: [nodeLink(one.name), h("span", {}, one.type || "–", one.sold ? h("small", { class: "under" }, one.sold) : null), one.pool || "–", one.zone || "–",
-    one.gpus ? `${one.held} of ${one.gpus}` : "–", holders(one.by), one.price ? money(one.price) : "–", state(one)],
+    one.gpus ? `${one.held} of ${one.gpus}` : "–", ...(isMeasured ? [busy(one.busy), one.hottest === undefined || one.hottest === null ? "–" : `${Math.round(one.hottest)} °C`] : []), holders(one.by), one.price ? money(one.price) : "–", state(one)],
 })), { class: "stack" });
 
 function holders(by) {

@@ -1,8 +1,9 @@
 // The first page: GPUs by state, the next workload of every queue and why it waits, what runs, usage by user.
 
+import { claim } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
-import { card, empty, figure, figures, gangLink, heading, legend, meter, nodeLink, queueLink, reason, table } from "./parts.js";
+import { busy, card, empty, figure, figures, gangLink, heading, legend, meter, nodeLink, queueLink, reason, table } from "./parts.js";
 import { ago, count, money, percent, plural } from "./words.js";
 
 export const title = () => "Overview";
@@ -12,6 +13,8 @@ export const ask = () => ({ page: "overview" });
 export function draw(model) {
   const { head } = model;
   const running = rowsOf(model);
+  claim(running.map((one) => one.key));
+  const isMeasured = running.some((one) => one.busy !== undefined);
   return [
     heading("Overview", said(head)),
     head.gpus ? gpuCard(head) : null,
@@ -26,7 +29,7 @@ export function draw(model) {
     card("Next in each queue", head.heads.length ? next(head.heads)
       : empty("No workloads are waiting", "A job submitted now starts as soon as quota and nodes allow.")),
     h("div", { class: "two" },
-      card("Running", running.length ? runs(running, head)
+      card("Running", running.length ? runs(running, head, isMeasured)
         : empty("No workloads are running", "Submit a job as usual, or run a demo:", "unisono demo")),
       card("GPUs by user", head.users.length ? users(head) : empty("No GPUs in use", ""))),
   ];
@@ -55,13 +58,13 @@ const next = (heads) => table("Next workload of each queue", [
   key: one.queue,
   cells: [queueLink(one.queue), count(one.waits), one.head ? gangLink(one.head.key, one.head.job) : gangLink("·"),
     one.head ? count(one.head.gpus) : "", one.head ? reason(one.head) : ""],
-})));
+})), { class: "stack" });
 
-const runs = (running, head) => [
-  table("Latest started workloads", [["Workload"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ["Running for", { n: true }]],
+const runs = (running, head, isMeasured) => [
+  table("Latest started workloads", [["Workload"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ...(isMeasured ? [["Busy"]] : []), ["Running for", { n: true }]],
     running.map((one) => ({
       key: one.key,
-      cells: [gangLink(one.key, one.job), one.user, queueLink(one.queue), count(one.gpus), ago(one.since)],
+      cells: [gangLink(one.key, one.job), one.user, queueLink(one.queue), count(one.gpus), ...(isMeasured ? [busy(one.busy, one.idle)] : []), ago(one.since)],
     }))),
   head.counts.runs > running.length
     ? h("p", { class: "more" }, h("a", { href: "#/workloads?state=runs" }, `All ${count(head.counts.runs)} running workloads`)) : null,

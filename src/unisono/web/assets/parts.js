@@ -1,7 +1,8 @@
 // Parts that several pages are made of.
 
+import { dot } from "./colours.js";
 import { h } from "./dom.js";
-import { STAGES, STATES, count, hue, plain, plural, starts } from "./words.js";
+import { STAGES, STATES, count, plain, plural, starts } from "./words.js";
 
 /** The head of a page: its name, a line about it, and what stands at the right. */
 export function heading(title, about, ...aside) {
@@ -61,6 +62,30 @@ export function meter(parts, whole, label, isSmall) {
       h("i", { class: kind, style: { width: `${(100 * value) / total}%` } })));
 }
 
+/** How busy GPUs are, as a bar and a number. */
+export function busy(value, isIdle) {
+  if (value === undefined || value === null) return h("span", { class: "quiet" }, "–");
+  return h("span", { class: "busy" }, meter([[value, isIdle ? "down" : "held"]], 100, `${Math.round(value)} % busy`, true),
+    `${Math.round(value)} %`, isIdle ? h("span", { class: "tag warn" }, "idle") : null);
+}
+
+/** A line of the last half hour; `top` is the value at the upper edge. */
+export function spark(values, top, label, isSmall) {
+  const known = values.filter((one) => one !== null);
+  if (known.length < 2) return null;
+  const least = top === undefined ? Math.min(...known) : 0;
+  const span = Math.max((top === undefined ? Math.max(...known) : top) - least, 1);
+  const step = 100 / (values.length - 1);
+  let path = "";
+  let isOn = false;
+  values.forEach((one, at) => {
+    if (one === null) { isOn = false; return; }
+    path += `${isOn ? "L" : "M"}${(at * step).toFixed(1)} ${(30 - (28 * (one - least)) / span).toFixed(1)}`;
+    isOn = true;
+  });
+  return h("svg", { class: isSmall ? "spark small" : "spark", viewBox: "0 0 100 32", preserveAspectRatio: "none", role: "img", "aria-label": label }, h("path", { d: path }));
+}
+
 export function legend(parts) {
   return h("ul", { class: "legend" }, parts.filter(([value]) => value > 0).map(([value, kind, name]) =>
     h("li", {}, h("i", { class: kind, "aria-hidden": "true" }), h("b", {}, count(value)), ` ${name}`)));
@@ -77,7 +102,7 @@ export function gangLink(key, job) {
   const [namespace, name] = key.split("/");
   const own = job ? job.slice(job.indexOf("/") + 1) : name;
   return h("a", { class: "gang", href: gangAddress(key), title: key },
-    h("i", { class: `dot c${hue(key)}`, "aria-hidden": "true" }),
+    h("i", { class: dot(key), "aria-hidden": "true" }),
     h("span", {}, h("b", {}, own), " ", h("small", {}, namespace)));
 }
 

@@ -94,14 +94,14 @@ function shares(of, word) {
     of.slice(0, 20).map((one) => ({
       key: one.name,
       cells: [h("div", {}, one.name, meter([[one.amounts.allocated, "held"]], most, `${one.name}: ${hours(one.amounts.allocated)} GPU-hours`, true)), count(one.jobs), hours(one.amounts.allocated), percent(one.amounts.busy, one.amounts.busy + one.amounts.idle), money(one.amounts.costCents / 100)],
-    })));
+    })), { class: "stack" });
 }
 
 const queues = () => table("Queues in this period, in GPU-hours", [["Queue"], ["Quota", { n: true }], ["Used", { n: true }], ["Borrowed", { n: true, hide: true }], ["Unmet within quota", { n: true, hide: true }], ["Median wait", { n: true }], ["Still waiting", { n: true }]],
   made.queues.map((one) => ({
     key: one.name,
     cells: [one.isDeleted ? `${one.name} (deleted)` : one.name, hours(one.nominal), hours(one.used), hours(one.borrowed), hours(one.starved), one.waits.count ? lasting(one.waits.p50) : "–", count(one.stillWaiting)],
-  })));
+  })), { class: "stack" });
 
 const faults = () => table("Work lost to broken and slow nodes", [["Node", { id: true }], ["Problem"], ["Duration", { n: true }], ["Jobs", { n: true }], ["GPU-hours lost", { n: true }], ["Cost", { n: true }], ["Users", { wide: true }]],
   made.faults.map((one) => ({

@@ -1,9 +1,10 @@
 // What ran, runs and is planned, as bars over time, in lanes of queues or of nodes.
 
+import { own } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
 import { choices, denied, empty, gangAddress, gangLink, heading, table } from "./parts.js";
-import { clock, count, hue, lasting, now, plural, time, timeExact, weekday } from "./words.js";
+import { clock, count, lasting, now, plural, time, timeExact, weekday } from "./words.js";
 
 const HOUR = 3600;
 const SPANS = [["3600", "1 hour"], ["21600", "6 hours"], ["86400", "1 day"], ["604800", "1 week"], ["2592000", "30 days"]];
@@ -120,7 +121,7 @@ function draw1(bar, view) {
   const top = `${bar.row * 22 + 4}px`;
   const isOther = bar.key === "·";
   const attributes = {
-    class: `bar k-${bar.kind} ${isOther ? "" : `c${hue(bar.key)}`} ${chosen === bar.id ? "chosen" : ""}`, "data-key": bar.id,
+    class: `bar k-${bar.kind} ${isOther ? "" : own(bar.key)} ${chosen === bar.id ? "chosen" : ""}`, "data-key": bar.id,
     title: words(bar), style: { left: `${from}%`, width: `${width}%`, top },
   };
   const text = h("span", {}, isOther ? "" : bar.name);

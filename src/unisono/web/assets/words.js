@@ -64,6 +64,11 @@ const ROUND_MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "
 /** Money; without cents from ten thousand on. */
 export const money = (value) => (Math.abs(value) >= 10000 ? ROUND_MONEY : MONEY).format(value);
 
+/** Memory of GPUs, which is known in MiB. */
+export const gib = (mib) => `${NUMBER.format(Math.round(mib / 102.4) / 10)} GiB`;
+
+export const watts = (value) => (value >= 10000 ? `${NUMBER.format(Math.round(value / 100) / 10)} kW` : `${NUMBER.format(Math.round(value))} W`);
+
 export const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
 
 export const hours = (value) => new Intl.NumberFormat("en", { maximumFractionDigits: value < 100 ? 1 : 0 }).format(value);
@@ -76,9 +81,9 @@ export const STAGES = {
   order: "queued", hold: "on hold", config: "cannot start",
 };
 
-/** A number from 0 to 11 for a name: the colour of a gang, the same on every page. */
+/** A number from 0 to 7 for a name: a colour, for what does not hold GPUs now. */
 export function hue(name) {
   let sum = 7;
   for (const letter of name) sum = (sum * 31 + letter.charCodeAt(0)) >>> 0;
-  return sum % 12;
+  return sum % 8;
 }

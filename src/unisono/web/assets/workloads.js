@@ -1,8 +1,9 @@
 // Waiting, running and finished workloads, in pages, filtered by words.
 
+import { claim } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
-import { chip, choices, empty, gangLink, heading, pager, queueLink, reason, search, table } from "./parts.js";
+import { busy, chip, choices, empty, gangLink, heading, pager, queueLink, reason, search, table } from "./parts.js";
 import { ago, count, plural } from "./words.js";
 
 const FIELDS = ["state", "q", "queue", "page"];
@@ -19,6 +20,7 @@ export function ask({ query }) {
 export function draw(model, { query, change }) {
   const { head } = model;
   const rows = rowsOf(model);
+  claim(rows.filter((one) => one.state === "runs" || one.state === "starts").map((one) => one.key));
   const to = (changes) => {
     const made = new URLSearchParams(query);
     for (const [name, value] of Object.entries({ page: "", ...changes })) {
@@ -42,10 +44,10 @@ export function draw(model, { query, change }) {
   ];
 }
 
-const list = (rows, head) => table(`${plural(head.found, "workload")}`, [
-  ["Workload"], ["State"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ["Pods", { n: true, hide: true }], ["Position", { n: true, hide: true }], ["Age", { n: true }], ["Reason", { wide: true }],
+const list = (rows, head, isMeasured = rows.some((one) => one.busy !== undefined)) => table(`${plural(head.found, "workload")}`, [
+  ["Workload"], ["State"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ...(isMeasured ? [["Busy"]] : []), ["Pods", { n: true, hide: true }], ["Position", { n: true, hide: true }], ["Age", { n: true }], ["Reason", { wide: true }],
 ], rows.map((one) => ({
   key: one.key,
-  cells: [gangLink(one.key, one.job), chip(one), one.user, queueLink(one.queue), count(one.gpus), count(one.pods),
+  cells: [gangLink(one.key, one.job), chip(one), one.user, queueLink(one.queue), count(one.gpus), ...(isMeasured ? [one.busy === undefined ? "" : busy(one.busy, one.idle)] : []), count(one.pods),
     one.place ? count(one.place) : "", ago(one.since), reason(one)],
 })), { class: "stack" });

@@ -16,6 +16,7 @@ from unisono.monitor.cache import WORKLOAD
 from unisono.monitor.records import PodRecord, WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
+from unisono.web.gpus import Gpus, laggards
 from unisono.web.view_models import Json, PageModel
 from unisono.web.views.rows import workload_row
 
@@ -24,7 +25,13 @@ _MOST_PLACES = 512
 _DATES = ("Planned", "Expected")
 
 
-def gang(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
+def gang(
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    gpus: Gpus | None = None,
+) -> PageModel:
     """Return one gang."""
     namespace, name = asked.get("namespace", ""), asked.get("name", "")
     one = dashboard.workload(namespace, name) if permissions.sees(namespace) else None
@@ -54,8 +61,10 @@ def gang(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permission
         "restarts": dashboard.cache.restarts.get((one.namespace, one.owner_name), 0),
         "members": len(pods),
         "phases": _phases(pods),
+        "use": gpus.gang(one) if gpus is not None else None,
         **_from_object(written, one),
     }
+    slower = laggards(pods)
     shown = pods[:_MOST_PODS] if permissions.sees_pods(namespace) else []
     return PageModel(
         head,
@@ -67,6 +76,8 @@ def gang(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permission
                 "gpus": sum(gpus for _, gpus in pod.gpus),
                 "rank": pod.rank,
                 "since": pod.started or pod.bound or pod.created,
+                "slower": slower.get(pod.name, 0),
+                "use": gpus.pod(pod) if gpus is not None and not pod.is_over else None,
             }
             for pod in shown
         },

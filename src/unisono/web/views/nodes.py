@@ -8,6 +8,7 @@ from itertools import groupby
 from unisono.monitor.karpenter_records import ClaimRecord, PoolRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import FREE, Dashboard
+from unisono.web.gpus import Gpus
 from unisono.web.view_models import Json, PageModel
 from unisono.web.views.workloads import PAGE, number
 
@@ -16,12 +17,40 @@ _MOST_TYPES = 4
 _DENIED = PageModel({"denied": "list nodes"})
 
 
-def gpu_map(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
-    """Return every node with the workloads that use its GPUs."""
+def gpu_map(
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    gpus: Gpus | None = None,
+) -> PageModel:
+    """Return every node with the workloads that use its GPUs, and what colours them."""
     if not permissions.nodes:
         return _DENIED
     rows = dashboard.nodes()
-    return PageModel({}, {name: _on_map(row, permissions) for name, row in rows.items()})
+    colour = asked.get("colour", "")
+    values = gpus if colour in ("busy", "celsius") else None
+    head = {
+        "measured": gpus is not None and gpus.is_known,
+        "ends": _ends(dashboard, permissions) if colour == "left" else {},
+    }
+    return PageModel(
+        head,
+        {
+            name: _on_map(row, permissions)
+            | ({} if values is None else {"values": values.map_values(name, row["gpus"], colour)})
+            for name, row in rows.items()
+        },
+    )
+
+
+def _ends(dashboard: Dashboard, permissions: Permissions) -> dict[str, float]:
+    """Return when running workloads end at the latest, by name; without those that did not say."""
+    return {
+        f"{one.namespace}/{one.name}": (one.admitted or one.reserved) + one.limit
+        for one in dashboard.running
+        if one.limit and permissions.sees(one.namespace)
+    }
 
 
 def _on_map(row: Json, permissions: Permissions) -> Json:
@@ -55,7 +84,12 @@ def _bad(row: Json) -> str:
 
 
 def nodes(
-    dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions, *, reuse: float = 0.0
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    reuse: float = 0.0,
+    gpus: Gpus | None = None,
 ) -> PageModel:
     """Return the list of nodes, and what was bought and is being bought."""
     if not permissions.nodes:
@@ -83,11 +117,12 @@ def nodes(
         head,
         {
             row["name"]: {
-                **{key: row[key] for key in row if key not in ("by", "why", "model")},
+                **{key: row[key] for key in row if key not in ("by", "pods", "why", "model")},
                 "bad": _bad(row),
                 "by": [[name, count] for name, count in _gathered(row, permissions)],
                 "idleUntil": _idle_until(by_node.get(row["name"]), pools, reuse),
                 "idle": _is_idle(row),
+                **(gpus.node_now(row["name"], row["gpus"]) if gpus is not None else {}),
             }
             for row in shown
         },
@@ -161,7 +196,12 @@ def _idle_until(claim: ClaimRecord | None, pools: Mapping[str, PoolRecord], reus
 
 
 def node(
-    dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions, *, reuse: float = 0.0
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    reuse: float = 0.0,
+    gpus: Gpus | None = None,
 ) -> PageModel:
     """Return one node, device by device."""
     if not permissions.nodes:
@@ -172,7 +212,7 @@ def node(
     claim = next((one for one in dashboard.cache.claims.values() if one.node == row["name"]), None)
     pods = sorted(dashboard.pods_on(row["name"]), key=lambda one: (one.namespace, one.name))
     head = {
-        **{key: one for key, one in row.items() if key not in ("by", "why")},
+        **{key: one for key, one in row.items() if key not in ("by", "pods", "why")},
         "bad": _bad(row),
         "by": ["" if one == FREE else permissions.named(*one) for one in row["by"]],
         "idleUntil": _idle_until(claim, dashboard.cache.pools, reuse)
@@ -181,6 +221,10 @@ def node(
         "heldFor": _claim(claim, permissions)["for"]
         if claim is not None and permissions.machines
         else "",
+        "use": gpus.node(row["name"], row["gpus"]) if gpus is not None else None,
+        "devices": [gpus.device((row["name"], at)) for at in range(row["gpus"])]
+        if gpus is not None
+        else [],
     }
     return PageModel(
         head,

@@ -9,6 +9,7 @@ from itertools import islice
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
+from unisono.web.gpus import Gpus
 from unisono.web.view_models import Json, PageModel
 from unisono.web.views.rows import key_of, workload_row
 
@@ -20,7 +21,13 @@ _MOST_TROUBLES = 6
 _FARTHEST = 5_000
 
 
-def overview(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
+def overview(
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    gpus: Gpus | None = None,
+) -> PageModel:
     """Return the page."""
     rows = dashboard.nodes() if permissions.nodes else {}
     running = [
@@ -42,7 +49,7 @@ def overview(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permis
             "nodes": len(rows),
             "troubles": _troubles(rows.values()),
         },
-        {key_of(one): workload_row(dashboard, one) for one in latest},
+        {key_of(one): workload_row(dashboard, one, gpus) for one in latest},
     )
 
 

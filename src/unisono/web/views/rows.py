@@ -5,6 +5,7 @@ from __future__ import annotations
 from unisono.monitor.metrics.queues import state_of
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.dashboard import Dashboard
+from unisono.web.gpus import Gpus
 from unisono.web.view_models import Json
 
 
@@ -22,8 +23,8 @@ def state(one: WorkloadRecord) -> str:
     return "runs" if state_of(one) == "running" else "starts"
 
 
-def workload_row(dashboard: Dashboard, one: WorkloadRecord) -> Json:
-    """Return a workload as lists show it."""
+def workload_row(dashboard: Dashboard, one: WorkloadRecord, gpus: Gpus | None = None) -> Json:
+    """Return a workload as lists show it; with what its GPUs do, where that is known."""
     return {
         "key": key_of(one),
         "job": f"{one.owner_kind.lower()}/{one.owner_name}",
@@ -39,6 +40,7 @@ def workload_row(dashboard: Dashboard, one: WorkloadRecord) -> Json:
         "start": one.waits.start,
         "promised": one.waits.is_promised,
         "since": since(one),
+        **(gpus.row(one) if gpus is not None else {}),
     }
 
 

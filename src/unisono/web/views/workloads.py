@@ -9,6 +9,7 @@ from unisono.kinds.digits import whole_number
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
+from unisono.web.gpus import Gpus
 from unisono.web.view_models import PageModel
 from unisono.web.views.rows import key_of, workload_row
 
@@ -17,7 +18,11 @@ _LONGEST = 200  # of what is searched for
 
 
 def workloads(
-    dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    gpus: Gpus | None = None,
 ) -> PageModel:
     """Return one page of the list."""
     lines = {"waits": dashboard.waiting, "runs": dashboard.running, "over": dashboard.over}
@@ -29,11 +34,11 @@ def workloads(
         # Nothing is filtered, so only the workloads of this page are read.
         line = lines.get(chosen)
         if line is not None:
-            return _page(dashboard, line.part((page - 1) * PAGE, PAGE), len(line), page)
+            return _page(dashboard, line.part((page - 1) * PAGE, PAGE), len(line), page, gpus)
     candidates: Iterable[WorkloadRecord]
     candidates = lines[chosen] if chosen in lines else chain(*lines.values())
     found = list(_matching(dashboard, candidates, permissions, queue, words))
-    return _page(dashboard, found[(page - 1) * PAGE : page * PAGE], len(found), page)
+    return _page(dashboard, found[(page - 1) * PAGE : page * PAGE], len(found), page, gpus)
 
 
 def number(text: str) -> int:
@@ -42,7 +47,11 @@ def number(text: str) -> int:
 
 
 def _page(
-    dashboard: Dashboard, shown: Iterable[WorkloadRecord], found: int, page: int
+    dashboard: Dashboard,
+    shown: Iterable[WorkloadRecord],
+    found: int,
+    page: int,
+    gpus: Gpus | None,
 ) -> PageModel:
     head = {
         "found": found,
@@ -54,7 +63,7 @@ def _page(
             "over": len(dashboard.over),
         },
     }
-    return PageModel(head, {key_of(one): workload_row(dashboard, one) for one in shown})
+    return PageModel(head, {key_of(one): workload_row(dashboard, one, gpus) for one in shown})
 
 
 def _matching(

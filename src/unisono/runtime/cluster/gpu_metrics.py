@@ -1,0 +1,47 @@
+"""What GPUs of a real cluster do, for the page: asked of the Prometheus that scrapes dcgm-exporter.
+
+Every quarter of a minute while a page is open, and every minute else, so that there is a history
+when one is opened; of very many devices only while a page is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from unisono.kube.clock import Clock
+from unisono.monitor.gpu_history import STEP_SECONDS, GpuHistory, prometheus_sample
+from unisono.monitor.ledger.utilization import Asks, PrometheusError
+from unisono.runtime.log import Journal
+
+_UNWATCHED_SECONDS = 60.0
+_WATCHED_SECONDS = 120.0  # a page that was made within that time is open
+# Their answers are megabytes, too much for a page that is not open.
+_MOST_UNWATCHED = 2000
+
+
+async def measuring(
+    history: GpuHistory,
+    prometheus: Asks,
+    nodes: Callable[[], Iterable[str]],
+    looked_at: Callable[[], float],
+    clock: Clock,
+    journal: Journal,
+) -> None:
+    """Fill a history until cancelled; `looked_at` says when a page was last made."""
+    said = ""
+    while True:
+        now = clock.now()
+        is_watched = now - looked_at() < _WATCHED_SECONDS
+        names = list(nodes())
+        if names and (is_watched or history.devices <= _MOST_UNWATCHED):
+            try:
+                history.take(
+                    await asyncio.to_thread(prometheus_sample, prometheus, names, int(now))
+                )
+                said = ""
+            except PrometheusError as trouble:
+                if str(trouble) != said:
+                    said = str(trouble)
+                    journal.warning("GPUs cannot be measured for the page", reason=said)
+        await clock.sleep(STEP_SECONDS if is_watched else _UNWATCHED_SECONDS)
