@@ -405,3 +405,29 @@ def test_a_pod_after_one_that_was_deleted_and_one_that_failed_has_a_name_of_its_
         assert sorted(phases(world).values()) == ["Failed", "Succeeded"]
 
     told(story)
+
+
+def test_a_node_still_has_the_pods_of_a_gang_that_is_placed_elsewhere_by_now() -> None:
+    async def story(world: World) -> None:
+        first = job("first", pods=1, seconds=600, says={"stop-seconds": "20"})
+        await world.create(node("n1"), *queue(gpus=16), first)
+        await world.settle()
+        # The gang was rolled back while this node was not ready; it came back before the pod ended.
+        await world.create(node("n2"))
+        (pod,) = world.every(names.POD)
+        kept = ("labels", "annotations", "ownerReferences", "namespace")
+        metadata = {key: value for key, value in pod["metadata"].items() if key in kept}
+        metadata["name"] = "left"
+        spec = {**pod["spec"], "nodeName": "n2"}
+        await world.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        await world.set_status(names.POD, "left", pod["status"])
+        await world.settle()
+        assert phases(world)["left"] == "Terminating"
+        await world.create(job("second", pods=1))
+        await world.pass_time(5)
+        assert [name for name, on in nodes_of(world).items() if on == "n2"] == ["left"]
+        await world.pass_time(20)
+        (name,) = (name for name, on in nodes_of(world).items() if on == "n2")
+        assert name.startswith("second-")
+
+    told(story)

@@ -109,6 +109,8 @@ def _of_queue(queue: Json, view: View) -> object:
 def _of_pod(pod: Json, view: View) -> object:
     """A pod of a workload is counted there: only whether it is, and where it runs, matters.
 
+    One that was told to end may be elsewhere than its workload is placed by now.
+
     None as long as a pod does not count: it has no node, and either a workload will find it
     one or a gate holds it back.
     """
@@ -119,9 +121,11 @@ def _of_pod(pod: Json, view: View) -> object:
     if not name:
         return metadata.get("resourceVersion")
     workload = view.peek(names.WORKLOAD, name, metadata["namespace"])
+    is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return (
         metadata.get("uid"),
         spec.get("nodeName"),
-        (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"),
+        is_over,
+        "deletionTimestamp" in metadata and not is_over,
         workload is not None and bool((workload.get("status") or {}).get("admission")),
     )

@@ -20,7 +20,7 @@ from unisono.control.admission.elastic import (
     pods_to_keep,
     slice_of,
 )
-from unisono.control.admission.placement import placement_of, read_devices
+from unisono.control.admission.placement import hosts_of, number_of, placement_of, read_devices
 from unisono.control.admission.purchases import machines_due
 from unisono.control.admission.record import (
     VOLCANO_LOCAL_QUEUE,
@@ -341,7 +341,19 @@ class Translator:
             return False
         workload = self._view.peek(names.WORKLOAD, name, namespace)
         status = (workload.get("status") or {}) if workload is not None else {}
-        return bool(status.get("admission")) and not is_true(status.get("conditions"), "Finished")
+        if not status.get("admission") or is_true(status.get("conditions"), "Finished"):
+            return False
+        return "deletionTimestamp" not in pod["metadata"] or self._is_placed(pod, workload)
+
+    def _is_placed(self, pod: Json, workload: Json | None) -> bool:
+        """Say whether a pod that was told to end is where its workload is placed now.
+
+        When a node is lost, a gang is placed elsewhere before its pods there are gone, and the node
+        may come back before they are.
+        """
+        hosts = hosts_of(workload) if workload is not None else []
+        node = pod["spec"].get("nodeName")
+        return not hosts or any(self._node_of_host(host) == node for host, _ in hosts)
 
     def _stragglers(self, workload: str) -> Changes:
         """Pods that outlive what their workload held are counted by themselves."""
@@ -422,6 +434,9 @@ class Translator:
             if due is not None:
                 placed = msgspec.structs.replace(placed, ready_by=Instant(due * 1000))
             yield changes.WorkloadHolds(placed)
+            _, placement = placement_of(obj["status"].get("conditions"))
+            if number_of(placement, "gen", 1) > 1:  # it may have pods where it was before
+                yield from self._stragglers(key)
 
     def _written(self, obj: Json, *, is_known: bool) -> Any | None:
         """Return a Workload as it is written; raise what is wrong with it, unless it is over.
