@@ -16,11 +16,11 @@ from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Json, Key
 from unisono.runner.addresses import Addresses
 from unisono.runner.containers import EndedRun, RunningRun, RunState, UnknownRun
+from unisono.runner.process.allocations import Ports
 from unisono.runner.process.kubelet import KubeletOptions, ProcessKubelet
 from unisono.runner.process.launch import HostSetup, Plan, Record
 from unisono.runner.process.mounts import Volume
 from unisono.runner.process.node_resources import NodeResources
-from unisono.runner.process.ports import Ports
 from unisono.runner.process.probes import Check
 
 

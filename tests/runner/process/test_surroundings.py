@@ -13,7 +13,13 @@ from unisono.control.assembly import INDEXES
 from unisono.control.view import KindStore, View
 from unisono.kube.form import Json
 from unisono.runner.addresses import hosts_text, name_table, neighbours
-from unisono.runner.process.devices import Devices, variables
+from unisono.runner.process.allocations import (
+    Devices,
+    Ports,
+    device_variables,
+    gang_of,
+    written_ports,
+)
 from unisono.runner.process.environment import environment
 from unisono.runner.process.mounts import (
     Mount,
@@ -24,7 +30,6 @@ from unisono.runner.process.mounts import (
     volumes_of,
     wanted_directories,
 )
-from unisono.runner.process.ports import Ports, gang_of, written_ports
 from unisono.runner.process.references import CannotStartYet, References
 from unisono.runner.status import PodAddress
 
@@ -418,7 +423,7 @@ def test_containers_with_the_same_number_share_a_gpu() -> None:
     assert first["nvidia.com/gpu"] == (1,)
     assert devices.of(here, "b", wants(1), 0) == first
     assert devices.of(here, "c", wants(0), 1)["nvidia.com/gpu"] == (2,)
-    assert variables(first)["CUDA_VISIBLE_DEVICES"] == "1"
+    assert device_variables(first)["CUDA_VISIBLE_DEVICES"] == "1"
     again = Devices()  # after a restart, from what was written down
     again.learn("n", "a", "main", first)
     again.learn("n", "whole", "main", {"nvidia.com/gpu": (0,)})
@@ -444,7 +449,7 @@ def test_devices_are_given_lowest_first_and_come_back() -> None:
 
 
 def test_containers_without_devices_see_none() -> None:
-    assert variables({})["CUDA_VISIBLE_DEVICES"] == ""
-    held = variables({"nvidia.com/gpu": (3, 5)})
+    assert device_variables({})["CUDA_VISIBLE_DEVICES"] == ""
+    held = device_variables({"nvidia.com/gpu": (3, 5)})
     assert held["CUDA_VISIBLE_DEVICES"] == held["NVIDIA_VISIBLE_DEVICES"] == "3,5"
     assert held["UNISONO_SIMULATED_GPUS"] == "2"

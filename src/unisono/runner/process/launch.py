@@ -18,8 +18,17 @@ from unisono.control.actions import Json
 from unisono.kinds.digits import is_digits
 from unisono.kinds.quantity import Quantity
 from unisono.runner.addresses import Host, hostname_of, hosts_text, name_table, own_names
+from unisono.runner.process.allocations import (
+    ENDPOINTS,
+    PORT_VARIABLES,
+    Held,
+    Ports,
+    attempt_of,
+    device_variables,
+    gang_of,
+    written_ports,
+)
 from unisono.runner.process.checkpoints import checkpoint_contract
-from unisono.runner.process.devices import Held, variables
 from unisono.runner.process.environment import Environment, environment, expand
 from unisono.runner.process.mounts import (
     Mount,
@@ -29,14 +38,6 @@ from unisono.runner.process.mounts import (
     mounts_of,
     path_rewriting,
     volumes_of,
-)
-from unisono.runner.process.ports import (
-    ENDPOINTS,
-    VARIABLES,
-    Ports,
-    attempt_of,
-    gang_of,
-    written_ports,
 )
 from unisono.runner.process.references import References
 from unisono.runner.process.system_users import SystemUser
@@ -232,7 +233,7 @@ def _given(pod: Json, alias: Alias | None, launch_context: LaunchContext) -> dic
     env = {
         **launch_context.host_setup.env,
         "HOSTNAME": hostname_of(pod),
-        **variables(launch_context.held),
+        **device_variables(launch_context.held),
     }
     if alias is not None:
         env |= alias.env
@@ -262,7 +263,7 @@ def _instead(
     if name == _PROCESSES and value in ("auto", "gpu"):
         count = sum(map(len, launch_context.held.values()))
         return str(count) if count else value
-    if name in VARIABLES and is_digits(value):
+    if name in PORT_VARIABLES and is_digits(value):
         gang = f"{gang_of(pod)}#{attempt_of(pod)}:{value}"
         given[gang] = launch_context.ports.of(gang, pod["metadata"]["uid"])
         replaced.append(value)

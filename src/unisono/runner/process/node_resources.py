@@ -12,10 +12,9 @@ from unisono.control.view import View
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.runner.addresses import Addresses, Host, hosts_text, neighbours
 from unisono.runner.containers import RunningRun, RunState
-from unisono.runner.process.devices import Devices
+from unisono.runner.process.allocations import Devices, Ports
 from unisono.runner.process.launch import HostSetup, LaunchContext, Plan, Record, plan
 from unisono.runner.process.mounts import Places, Volume, volumes_of
-from unisono.runner.process.ports import Ports
 from unisono.runner.process.probes import Check
 from unisono.runner.process.references import CannotStartYet, References
 from unisono.runner.process.system_users import SystemUser, SystemUsers

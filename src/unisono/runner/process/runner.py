@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unisono.runner.addresses import Addresses
+from unisono.runner.process.allocations import Ports
 from unisono.runner.process.checkpoints import CheckpointCleaner
 from unisono.runner.process.kubelet import KubeletOptions, ProcessKubelet
 from unisono.runner.process.launch import Alias, HostSetup, Tier
 from unisono.runner.process.machine import Machine, has_sandbox, is_port_free
 from unisono.runner.process.node_resources import NodeResources
-from unisono.runner.process.ports import Ports
 from unisono.runner.process.remote_shell import install
 from unisono.runner.process.system_users import SystemUsers
 

@@ -1,8 +1,6 @@
-"""Ports on a machine that all pods share: none belongs to two gangs (spec jobs §8).
+"""What containers and gangs are given of a machine for themselves: devices by index, free ports.
 
-Programs bind the wildcard address, so two jobs that say 29500 would meet and train together. A gang
-therefore gets a free port of its own wherever the port is a variable, the same for all of its pods;
-and where the port is written into the command, the first gang holds it and the next one waits.
+Of devices, only containers that ask for it share one.
 """
 
 from __future__ import annotations
@@ -13,11 +11,113 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.engine.model.resources import MAX_GPUS
+from unisono.kinds.core.gpu_parts import GPU, PART
+from unisono.kinds.quantity import Quantity
 from unisono.runner.process.references import CannotStartYet
 from unisono.runner.simulated.script import index_of
 
+# Variables by which programs find their devices.
+_DEVICE_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "nvidia.com/gpu": ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+    "amd.com/gpu": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+}
+
+Held = Mapping[str, tuple[int, ...]]  # by resource: the indexes that a container has
+
+
+class Devices:
+    """The devices that each container has on its node."""
+
+    def __init__(self) -> None:
+        """Begin with all of them free."""
+        self._held: dict[tuple[str, str], tuple[str, Held]] = {}  # (uid, container) → node, devices
+
+    def learn(self, node: str, uid: str, container: str, held: Held) -> None:
+        """Record what a container has."""
+        self._held[uid, container] = (node, held)
+
+    def release(self, uid: str) -> None:
+        """Take back what the containers of a pod had."""
+        for key in [key for key in self._held if key[0] == uid]:
+            del self._held[key]
+
+    def of(self, node: Json | None, uid: str, container: Json, shared: int | None = None) -> Held:
+        """Return what a container has on its node; the lowest free indexes if it has none yet.
+
+        Containers that share a GPU, which they know by the same number, have the same one.
+        """
+        key = (uid, str(container["name"]))
+        if key in self._held:
+            return self._held[key][1]
+        name = (node or {}).get("metadata", {}).get("name", "")
+        found = {
+            resource: self._free(node, name, resource, count)
+            for resource, count in _wanted_devices(container).items()
+            if shared is None or resource != GPU
+        }
+        if shared is not None:
+            found |= {GPU: self._of_number(node, name, shared), PART: (shared,)}
+        self._held[key] = (name, found)
+        return found
+
+    def _of_number(self, node: Json | None, name: str, number: int) -> tuple[int, ...]:
+        """Return the GPU that containers with this number share, or a free one."""
+        for held_on, held in self._held.values():
+            if held_on == name and held.get(PART) == (number,):
+                return held[GPU]
+        return self._free(node, name, GPU, 1)
+
+    def _free(self, node: Json | None, name: str, resource: str, count: int) -> tuple[int, ...]:
+        taken = {
+            index
+            for held_on, held in self._held.values()
+            if held_on == name
+            for index in held.get(resource, ())
+        }
+        amounts = ((node or {}).get("status") or {}).get("allocatable") or {}
+        total = min(Quantity.from_raw(amounts.get(resource, 0)).units, MAX_GPUS)
+        free = [index for index in range(total) if index not in taken][:count]
+        if len(free) < count:
+            why = f"requests {count} {resource}; {len(free)} of {total} are free on {name}"
+            raise CannotStartYet(why, "UnexpectedAdmissionError")
+        return tuple(free)
+
+
+def _wanted_devices(container: Json) -> dict[str, int]:
+    """Return how many devices of which kind a container asks for."""
+    resources = container.get("resources") or {}
+    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    counts = {name: Quantity.from_raw(amounts.get(name, 0)).units for name in _DEVICE_VARIABLES}
+    return {name: count for name, count in counts.items() if count > 0}
+
+
+def device_variables(held: Held) -> dict[str, str]:
+    """Return what a container's environment says of its devices; none at all says so, too."""
+    found: dict[str, str] = {}
+    for resource, called in _DEVICE_VARIABLES.items():
+        indexes = held.get(resource, ())
+        if indexes:
+            found |= dict.fromkeys(called, _listed(indexes))
+            found["UNISONO_SIMULATED_GPUS"] = str(len(indexes))
+    return found or {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+def _listed(indexes: Iterable[int]) -> str:
+    return ",".join(map(str, indexes))
+
+
+# ---- ports ---------------------------------------------------------------------------------------
+#
+# Ports on a machine that all pods share: none belongs to two gangs (spec jobs §8).
+#
+# Programs bind the wildcard address, so two jobs that say 29500 would meet and train together. A
+# gang therefore gets a free port of its own wherever the port is a variable, the same for all of
+# its pods; and where the port is written into the command, the first gang holds it and the next one
+# waits.
+
 # Variables that name the port of a gang's rank 0.
-VARIABLES = ("PET_MASTER_PORT", "MASTER_PORT")
+PORT_VARIABLES = ("PET_MASTER_PORT", "MASTER_PORT")
 # Others whose value may have that port in it.
 ENDPOINTS = ("PET_RDZV_ENDPOINT",)
 # Below the range from which systems take ports for outgoing connections.
