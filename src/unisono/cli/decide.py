@@ -17,6 +17,7 @@ from unisono.cli.connection import add_filenames
 from unisono.cli.help_format import HelpFormat
 from unisono.cli.scripts import with_scripts
 from unisono.cli.tables import paragraph, table
+from unisono.cli.times import local_times
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.diagnosis import diagnose
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     decides = plan if arguments.record is None else recorder(arguments.record).plan
     answer = decide(world, now, until_stable=arguments.until_stable, decides=decides)
-    sys.stdout.write(_show(answer, arguments.output))
+    sys.stdout.write(_show(answer, arguments.output, now))
     return 0
 
 
@@ -126,9 +127,9 @@ def instant(text: str) -> Instant:
     return Instant(round(moment.timestamp() * 1000))
 
 
-def _show(answer: Decision, form: str) -> str:
+def _show(answer: Decision, form: str, now: Instant) -> str:
     if form == "text":
-        return render(answer)
+        return render(answer, now)
     plain = msgspec.to_builtins(answer)
     if form == "yaml":
         import yaml  # only this form needs it here, and it is slow to import
@@ -386,15 +387,15 @@ def _pending(
 NODES_SHOWN = 8  # of one pod set, before a line gets too long to read
 
 
-def render(decision: Decision) -> str:
-    """Return the whole decision as text."""
+def render(decision: Decision, now: Instant) -> str:
+    """Return the whole decision as text, with times as people read them."""
     parts = [
         _warnings_text(decision),
         _evicted_text(decision.evicted),
         _shrunk_text(decision.shrunk),
     ]
     parts += [_admitted_text(decision.admitted), _bought_text(decision.node_claims)]
-    parts.append(_pending_text(decision.pending))
+    parts.append(_pending_text(decision.pending, now))
     changed = decision.admitted or decision.evicted or decision.shrunk
     if not changed and not decision.pending:
         parts.append("Nothing is pending, and nothing has to change.")
@@ -494,20 +495,24 @@ def _shrunk_text(shrunk: list[Shrunk]) -> str:
     return "Shrunk:\n" + table(headings, rows)
 
 
-def _pending_text(pending: list[Pending]) -> str:
+def _pending_text(pending: list[Pending], now: Instant) -> str:
     if not pending:
         return ""
+
+    def told(sentence: str, indent: str) -> str:
+        return paragraph(local_times(sentence, now / 1000), indent=indent)
+
     lines = ["Pending:"]
     for item in pending:
         queue = f" in {item.queue}" if item.queue else ""
         lines.append(f"  {item.workload}{queue}: {item.reason} ({item.stage})")
         if item.root_cause:
-            lines.append(paragraph(item.root_cause, indent="      "))
-        lines.append(paragraph(item.message, indent="      "))
+            lines.append(told(item.root_cause, "      "))
+        lines.append(told(item.message, "      "))
         if len(item.ways) > 1:
-            lines += [paragraph(way, indent="      - ") for way in item.ways]
+            lines += [told(way, "      - ") for way in item.ways]
         if item.estimated_start is not None:
-            lines.append(f"      estimated start: {item.estimated_start}")
+            lines.append(told(f"estimated start: {item.estimated_start}", "      "))
     return "\n".join(lines)
 
 

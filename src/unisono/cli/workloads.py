@@ -71,6 +71,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     """Return the sheet."""
     from unisono.apiserver.times import age
     from unisono.cli.filters import refuse_unknown_namespace, refuse_unknown_queue
+    from unisono.cli.times import local_times
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.errors import Forbidden
@@ -116,7 +117,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
         "CLUSTERQUEUE": [one["clusterQueue"] for one in found],
         "GPUS": [one["gpus"] for one in found],
         "WORKLOAD": [one["workload"] for one in found],
-        "MESSAGE": [one["message"] for one in found],
+        "MESSAGE": [local_times(one["message"], now) for one in found],
     }
     return [Sheet("workloads", headings, rows, found, more)]
 

@@ -105,7 +105,9 @@ def test_decide_has_dates_and_estimates(
         "end": "2026-01-01T13:30:00Z",
     }
     assert main(["decide", *files]) == 0
-    assert "estimated start: 2026-01-01T13:00:00Z" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "estimated start: 13:00, in 1 h" in told
+    assert "T13:00:00Z" not in told
 
 
 def rows_of(world: World) -> list[dict[str, Any]]:

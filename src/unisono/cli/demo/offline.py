@@ -123,7 +123,7 @@ def _tell(story: Story, examples: Path) -> None:
         plans = dry_run(state, now)
         warnings = [warning for warning in world.warnings if warning.file in fresh]
         sys.stdout.write(f"\n{number}. {paragraph(step.text, indent='   ').lstrip()}\n\n")
-        sys.stdout.write(render(decision(state, plans, warnings, now=now)))
+        sys.stdout.write(render(decision(state, plans, warnings, now=now), now))
         sys.stdout.write(f"\n{usage_table(state)}\n")
         files.extend(applied)
 

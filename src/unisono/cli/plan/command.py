@@ -222,6 +222,7 @@ def _print(
     from unisono.cli.objects import dump
     from unisono.cli.plan.rows import purchase_json, purchases_text
     from unisono.cli.tables import table
+    from unisono.cli.times import local_times
 
     found = [row for row in rows if arguments.queue in ("", row["queue"], row["clusterQueue"])]
     if arguments.output in ("json", "yaml"):
@@ -246,7 +247,7 @@ def _print(
         headings += ["LIMIT FROM", "BEHIND", "WORKLOAD", "MESSAGE"]
         for one, row in zip(cells, found, strict=True):
             one += [(row["limit"] or {}).get("from"), row["behind"], row["workload"]]
-            one.append(row["message"])
+            one.append(local_times(row["message"], now))
     print(table(headings, cells, indent=""))
 
 
