@@ -142,10 +142,17 @@ def alone(world: Snapshot, key: WorkloadKey) -> Snapshot:
         admitted_workloads=(),
         preemptors=(),
         pods=(),
-        nodes=tuple(edit(node, ready=True, unschedulable=False) for node in world.nodes),
+        nodes=tuple(map(_well, world.nodes)),
         queues=tuple(edit(one, stop="None") for one in world.queues),
         local_queues=tuple(edit(one, stop="None") for one in world.local_queues),
     )
+
+
+def _well(node: Node) -> Node:
+    """Return a node that is ready, uncordoned, and without the taints of its troubles."""
+    troubles = ("node.kubernetes.io/", "unisono.dev/quarantine")
+    taints = tuple(one for one in node.taints if not one.key.startswith(troubles))
+    return edit(node, ready=True, unschedulable=False, taints=taints)
 
 
 def _is_impossible(dependency: Any, world: Snapshot) -> bool:
@@ -178,14 +185,9 @@ def _without(world: Snapshot, key: WorkloadKey, cause: causes.Cause, number: int
             return edit(world, pods=tuple(pods))
         case causes.NodeOut(node=name):
             out = [one for one in world.nodes if one.name == name]
-            _there(any(not one.ready or one.unschedulable for one in out), cause)
-            return edit(
-                world,
-                nodes=tuple(
-                    edit(one, ready=True, unschedulable=False) if one.name == name else one
-                    for one in world.nodes
-                ),
-            )
+            _there(any(_well(one) != one for one in out), cause)
+            nodes = tuple(_well(one) if one.name == name else one for one in world.nodes)
+            return edit(world, nodes=nodes)
         case causes.Until(instant=instant):
             _there(instant > world.now, cause)
             return world

@@ -79,6 +79,12 @@ START, SECOND, MINUTE = Instant(1_700_000_000_000), 1000, 60_000
 # The types of nodes: GPUs of one node, cores.
 TYPES = {"a100": (8, 64), "t4": (4, 32), "l4": (2, 16)}
 MOST_WORKLOADS = 9
+# What nodes are tainted with: one stays, the others go with their cause.
+_NODE_TAINTS = (
+    (Taint("maintenance"),),
+    (Taint("node.kubernetes.io/disk-pressure"),),
+    (Taint("unisono.dev/quarantine", "xid-79"), Taint("node.kubernetes.io/not-ready")),
+)
 
 T = TypeVar("T")
 
@@ -182,7 +188,7 @@ def _nodes(dice: Dice, types: Sequence[str]) -> tuple[Node, ...]:
             Node(
                 name=NodeName(name),
                 labels=tuple(sorted(labels.items())),
-                taints=(Taint("maintenance"),) if dice.chance(4) else (),
+                taints=dice.one(*_NODE_TAINTS) if dice.chance(7) else (),
                 allocatable=amounts({GPU: gpus, CPU: cores * 1000, "pods": dice.one(110, 110, 3)}),
                 ready=not dice.chance(7),
                 unschedulable=dice.chance(6),

@@ -3,11 +3,14 @@
 Three questions, each on its own copy of the state:
 
     now       scheduling cycles until nothing changes: does it start, where, with which victims?
-    ever      on the same cluster without other workloads: if not even then, it never starts
+    ever      the root cause: what has to end, or what even the healthy and empty cluster lacks
     when      simulated runs with random run times, and one in which all jobs run to their limits
 
 A job runs for a random part of its time limit, between 5 % and 100 %: in real logs users request
 much more than they need. A job without a time limit never ends.
+
+Only the ends of jobs happen in such a run. Where the root cause is more than that (a node that is
+out, a hold), there are no runs: a distribution would contradict it.
 
 Each simulated run ends when the job starts; there are as many as the time budget allows, and the
 answer says how many. With conservative backfill, a run would work out all reservations again after
@@ -27,17 +30,23 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.cluster import restore
+from unisono.engine.diagnosis import diagnose
+from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import MOST_CYCLES, dry_run
 from unisono.engine.estimates import estimates, first_pending
+from unisono.engine.explain.diagnosis import causes, headline
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanation
+from unisono.engine.model.diagnosis import Ahead, Cause, Holder
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.node import repaired
 from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.snapshots import snapshot
 from unisono.engine.state.timeline import Lasts
 from unisono.sim.gpu_counts import CountedPool
 from unisono.sim.random_source import RandomSource, random_source
@@ -56,6 +65,8 @@ STARTS_A_SECOND = 2_000
 FEWEST = 5
 # Seconds for all runs. If the first run is not over after this part of them, no other is tried.
 BUDGET_S = 1.0
+# Objects of copied clusters for the root cause: about a second.
+DIAGNOSED_OBJECTS = 100_000
 FIRST_RUN_PART = 0.4
 
 Verdict = Literal["now", "later", "never"]
@@ -77,6 +88,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     nodes: dict[str, int] = {}  # pods by node, if it starts now
     preempts: tuple[WorkloadKey, ...] = ()
     constraint: Constraint | None = None  # the binding one
+    root_cause: str = ""  # what would have to change, as a sentence; empty: it is not known
+    in_the_way: tuple[str, ...] = ()
+    # Why there are no simulated runs, where more of them would not help.
+    without_runs: str = ""
     samples: int = 0  # how many runs were simulated ...
     started: int = 0  # ... and in how many of them the job started before the horizon
     start_p50: Instant | None = None
@@ -105,19 +120,36 @@ def what_if(
         return Answer(
             workload=key, verdict="now", nodes=_nodes(started, key), preempts=_victims(plans, key)
         )
-    found = explanation(state, key)
-    assert found is not None, "a workload that does not start is pending"
-    alone = _alone(world, key)
-    if alone is not None:
-        return Answer(workload=key, verdict="never", constraint=alone)
-    runs = _SimulatedRuns(world, state, key, elapsed, budget_s)
-    runs.draw(samples, seed)
-    starts = sorted(start for start in runs.starts if start is not None)
-    return Answer(
+    why = explanation(state, key)
+    assert why is not None, "a workload that does not start is pending"
+    waiting = state.waiting[key].workload
+    constraint = Constraint(stage_of(why), reason_of(why, waiting), message_of(why))
+    settled = snapshot(state)
+    found = diagnose(settled, key, now, budget=Budget(objects=DIAGNOSED_OBJECTS))
+    known = found is not None and found.verdict in ("later", "never")
+    answer = Answer(
         workload=key,
         verdict="later",
         preempts=_victims(plans, key),
-        constraint=Constraint(stage_of(found), reason_of(found), message_of(found)),
+        constraint=constraint,
+        root_cause=headline(found) if known and found is not None else "",
+        in_the_way=tuple(causes(found)) if known and found is not None else (),
+    )
+    replace = msgspec.structs.replace
+    if known and found is not None and found.verdict == "never":
+        return replace(answer, verdict="never")
+    alone = None if known else _alone(world, key)
+    if alone is not None:
+        return replace(answer, verdict="never", constraint=alone)
+    if found is not None and not all(map(_ends_by_itself, found.in_the_way)):
+        return replace(answer, without_runs="it waits for more than the end of jobs")
+    runs = _SimulatedRuns(world, state, key, elapsed, budget_s)
+    runs.draw(samples, seed)
+    starts = sorted(start for start in runs.starts if start is not None)
+    if starts and starts[0] <= now:  # it was shown that it does not start now
+        return replace(answer, without_runs="counting resources alone does not tell it")
+    return replace(
+        answer,
         samples=len(runs.starts),
         started=len(starts),
         start_p50=_quantile(starts, len(runs.starts), 50),
@@ -125,6 +157,11 @@ def what_if(
         start_by_limits=runs.by_limits(),
         by_amounts_of=runs.by_amounts_of,
     )
+
+
+def _ends_by_itself(cause: Cause) -> bool:
+    """Say whether simulated runs of jobs can put a cause out of the way."""
+    return isinstance(cause, Holder | Ahead)
 
 
 class _CutShort(Exception):
@@ -251,12 +288,13 @@ def _victims(plans: Sequence[Plan], key: WorkloadKey) -> tuple[WorkloadKey, ...]
 
 
 def _alone(world: Snapshot, key: WorkloadKey) -> Constraint | None:
-    """Return what keeps a workload from starting on the same cluster without other workloads."""
+    """Return what keeps a workload from starting on the same cluster, healthy and empty."""
     mine = tuple(one for one in world.waiting if one.key == key)
     empty = msgspec.structs.replace(
         world,
         admitted_workloads=(),
         pods=(),
+        nodes=tuple(map(repaired, world.nodes)),
         waiting=mine,
         preemptors=(),
         verdicts=(),

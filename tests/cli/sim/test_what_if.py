@@ -154,8 +154,30 @@ def test_it_never_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     """Performance scenario 23, with exit code 2."""
     code, out = ask(tmp_path, capsys, nodes=3, running=0, pods=6, form="text")
     assert code == 2
-    assert "never start with this cluster" in out
+    assert "never start in this cluster as it is" in out
+    assert "never, unless there are 3 more nodes like these: 8 nvidia.com/gpu" in out
     assert "6 pods" in out
+
+
+def test_a_cordoned_node_is_no_reason_for_never(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the node is back it starts; and no distribution of starts contradicts that."""
+    cordoned = NODE.replace("\nstatus:", "\nspec: {unschedulable: true}\nstatus:")
+    assert cordoned != NODE
+    monkeypatch.setitem(globals(), "NODE", cordoned)
+    code, out = ask(tmp_path, capsys, nodes=1, running=0, pods=1, form="text")
+    assert code == 0
+    assert "would wait" in out
+    assert "starts once node n0 is uncordoned" in out
+    assert "when    unknown: it waits for more than the end of jobs" in out
+
+
+def test_names_the_jobs_that_hold_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out = ask(tmp_path, capsys, nodes=2, running=1, pods=2, form="text")
+    assert "starts once ml/w0 has ended (8 nvidia.com/gpu of gpus on n0; by " in out
+    assert "when    half of 20 simulated runs start it by " in out
+    assert "(run times drawn within the time limits)" in out
 
 
 def test_it_makes_others_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +216,8 @@ def test_without_time_counts_are_used_and_named(
     assert answer.constraint.message == later["constraint"]["message"]
     assert (answer.samples, answer.started) == (5, 5)
     told = text(answer, world.now)
-    assert "runs    5 of 5 simulated runs start it (GPU counts only)" in told
+    assert "when    half of 5 simulated runs start it by " in told
+    assert "(run times drawn within the time limits, GPU counts only)" in told
     assert "limits  13:00, in 50 min, if all jobs run to their limits" in told
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli.connection import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
@@ -177,8 +177,7 @@ def text(answer: Answer, now: Instant) -> str:
     ml/a would start now
       on      n1 (2 pods)
     """
-    from unisono.cli.times import ahead
-    from unisono.engine.model.resources import is_gpu
+    from unisono.cli.times import ahead, local_times
 
     def when(start: Instant) -> str:
         return ahead(start / 1000, now / 1000)
@@ -189,28 +188,43 @@ def text(answer: Answer, now: Instant) -> str:
             each = (f"{node} ({pods} pod{'s'[: pods != 1]})" for node, pods in answer.nodes.items())
             lines.append("  on      " + ", ".join(each))
     elif answer.verdict == "never":
-        assert answer.constraint is not None, "there is a reason"
-        lines = [f"{answer.workload} would never start with this cluster, even if it were empty"]
+        lines = [f"{answer.workload} would never start in this cluster as it is"]
     else:
         lines = [f"{answer.workload} would wait"]
+    if answer.root_cause:
+        lines.append(f"  why     {local_times(answer.root_cause, now / 1000)}")
     if answer.constraint is not None:
-        lines.append(f"  why     {answer.constraint.message}")
+        label = "now" if answer.root_cause else "why"
+        lines.append(f"  {label:8}{answer.constraint.message}")
     if answer.preempts:
         lines.append("  evicts  " + ", ".join(answer.preempts))
-    if answer.verdict == "later" and not answer.samples:
-        lines.append("  runs    none: too many jobs are ahead for the time (see --seconds)")
-    elif answer.verdict == "later":
-        counted = "GPU" if is_gpu(answer.by_amounts_of) else answer.by_amounts_of
-        only = f" ({counted} counts only)" if counted else ""
-        lines.append(
-            f"  runs    {answer.started} of {answer.samples} simulated runs start it{only}"
-        )
-        for label, start in (("50 %", answer.start_p50), ("95 %", answer.start_p95)):
-            by = "not within 60 days" if start is None else f"by {when(start)}"
-            lines.append(f"  {label:8}{by}")
+    if answer.verdict == "later":
+        lines.append(f"  when    {_starts(answer, when)}")
     if answer.start_by_limits is not None:
         lines.append(f"  limits  {when(answer.start_by_limits)}, if all jobs run to their limits")
     return "\n".join(lines)
+
+
+def _starts(answer: Answer, when: Callable[[Instant], str]) -> str:
+    """Say when it starts in simulated runs, and what they are based on, in one sentence."""
+    from unisono.engine.model.resources import is_gpu
+
+    if answer.without_runs:
+        return f"unknown: {answer.without_runs}"
+    if not answer.samples:
+        return "unknown: too many jobs are ahead for the time (see --seconds)"
+    counted = "GPU" if is_gpu(answer.by_amounts_of) else answer.by_amounts_of
+    only = f", {counted} counts only" if counted else ""
+    basis = f"(run times drawn within the time limits{only})"
+    runs = f"{answer.samples} simulated run{'s'[: answer.samples != 1]}"
+    if not answer.started:
+        return f"not within 60 days in any of {runs} {basis}"
+    if answer.start_p50 is None:
+        return f"{answer.started} of {runs} start it within 60 days {basis}"
+    half = f"half of {runs} start it by {when(answer.start_p50)}"
+    if answer.start_p95 is None:
+        return f"{half}, {answer.samples - answer.started} not within 60 days {basis}"
+    return f"{half}; 95 % by {when(answer.start_p95)} {basis}"
 
 
 # ---- the running cluster as manifests ------------------------------------------------------------

@@ -24,6 +24,7 @@ from unisono.engine.model.diagnosis import (
 )
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, ResourceName, WorkloadKey
+from unisono.engine.model.node import trouble_of
 from unisono.engine.model.resources import is_share, shared_gpu
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster import ClusterState
@@ -189,9 +190,9 @@ def nodes_out(state: ClusterState) -> list[NodeOut]:
     nodes = (node for node in state.nodes.table.nodes if node is not None)
     return sorted(
         (
-            NodeOut(node=node.name, why="cordoned" if node.ready else "not ready")
+            NodeOut(node=node.name, why=why)
             for node in nodes
-            if not node.ready or node.unschedulable
+            if (why := trouble_of(node)) is not None
         ),
         key=lambda one: one.node,
     )

@@ -29,7 +29,7 @@ from unisono.engine.model.diagnosis import (
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.multifactor import Limits, MultifactorRules
 from unisono.engine.model.names import FlavorName, LocalQueueKey, NodeName, QueueName, WorkloadKey
-from unisono.engine.model.node import HOSTNAME, Node, Topology
+from unisono.engine.model.node import HOSTNAME, Node, Topology, repaired
 from unisono.engine.model.queue import (
     ClusterQueue,
     Flavor,
@@ -110,7 +110,7 @@ def _repair(state: ClusterState, name: NodeName) -> None:
     row = state.nodes.table.row_of.get(name)
     node = state.nodes.table.nodes[row] if row is not None else None
     if node is not None:
-        state.apply(changes.NodeSet(replace(node, ready=True, unschedulable=False)))
+        state.apply(changes.NodeSet(repaired(node)))
 
 
 # --- what is missing ------------------------------------------------------------------------------

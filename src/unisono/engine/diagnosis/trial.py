@@ -18,6 +18,7 @@ from unisono.engine.diagnosis.removal import remove, starts_awaited
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.diagnosis import Cause
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.node import repaired
 from unisono.engine.model.plan import evictions, shrinks
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.apply_plan import apply_plan
@@ -95,7 +96,7 @@ class Trials:
             admitted_workloads=(),
             preemptors=(),
             pods=(),
-            nodes=tuple(replace(one, ready=True, unschedulable=False) for one in world.nodes),
+            nodes=tuple(map(repaired, world.nodes)),
             verdicts=(),
             shared_verdicts=(),
             asleep=(),

@@ -115,6 +115,10 @@ def clause(cause: Cause) -> str:  # one case a kind
             return f"pod {pod} has left node {node}{held}{by}"
         case NodeOut(node=node, why="cordoned"):
             return f"node {node} is uncordoned"
+        case NodeOut(node=node, why="quarantined"):
+            return f"node {node} is out of quarantine"
+        case NodeOut(node=node, why="under pressure"):
+            return f"node {node} is no longer under pressure"
         case NodeOut(node=node):
             return f"node {node} is ready again"
         case Until(instant=instant, what=what, name=name):

@@ -22,6 +22,7 @@ from unisono.engine.model.names import (
     ResourceName,
     WorkloadKey,
 )
+from unisono.engine.model.node import NodeTrouble
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels, Taint, Toleration
 from unisono.engine.model.workload import LimitWord
@@ -96,7 +97,7 @@ class NodeOut(_Cause, frozen=True, kw_only=True):
     """A node that takes no pods now."""
 
     node: NodeName
-    why: Literal["not ready", "cordoned"]
+    why: NodeTrouble
 
 
 class Until(_Cause, frozen=True, kw_only=True):

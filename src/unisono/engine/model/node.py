@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from unisono.engine.model.names import Instant, NodeName
@@ -71,6 +73,40 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     unschedulable: bool = False
     ready: bool = True
     held_for: str = ""  # only this workload may use it (a node bought for a gang)
+
+
+# Taints of the node lifecycle (not-ready, unschedulable, disk-pressure, ...) and of our quarantine
+# come and go with the health of a node; all others are configuration.
+_LIFECYCLE = "node.kubernetes.io/"
+QUARANTINE = "unisono.dev/quarantine"
+
+NodeTrouble = Literal["not ready", "cordoned", "quarantined", "under pressure"]
+
+
+def trouble_of(node: Node) -> NodeTrouble | None:
+    """Say why a node takes no pods for now; None if it does."""
+    passing = {taint.key for taint in node.taints if _is_passing(taint)}
+    if QUARANTINE in passing:
+        return "quarantined"
+    if not node.ready:
+        return "not ready"
+    if node.unschedulable or f"{_LIFECYCLE}unschedulable" in passing:
+        return "cordoned"
+    return "under pressure" if passing else None
+
+
+def repaired(node: Node) -> Node:
+    """Return a node as it is when it is well again and takes pods."""
+    if trouble_of(node) is None:
+        return node
+    taints = tuple(taint for taint in node.taints if not _is_passing(taint))
+    return msgspec.structs.replace(node, ready=True, unschedulable=False, taints=taints)
+
+
+def _is_passing(taint: Taint) -> bool:
+    if taint.effect == "PreferNoSchedule":
+        return False
+    return taint.key.startswith(_LIFECYCLE) or taint.key == QUARANTINE
 
 
 class NodePod(msgspec.Struct, frozen=True, kw_only=True):
