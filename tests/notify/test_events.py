@@ -125,8 +125,8 @@ def expected(start: int) -> Json:
     return {"fact": "Expected", "start": int((T0 + start) * 1000)}
 
 
-def promise(start: int, made: int) -> str:
-    return f"{int(T0) + start}/{int(T0) + made}"
+def promise(start: int, made: int, slips: int = 0) -> str:
+    return f"{int(T0) + start}/{int(T0) + made}/{slips}"
 
 
 def test_a_first_estimate_is_the_promise_and_small_moves_are_none() -> None:
@@ -135,6 +135,10 @@ def test_a_first_estimate_is_the_promise_and_small_moves_are_none() -> None:
     assert found.look_again == T0 + 3600 + 360 + 1
     later = events_of(pending(expected(3900)), ALL, {"promise": promise(3600, 0)}, T0 + 60)
     assert (later.events, later.promise) == ((), promise(3600, 0))
+    for strange in ("x", "1/2", "0/0/0", "1/2/3/4"):
+        assert events_of(pending(expected(9)), ALL, {"promise": strange}, T0).promise == promise(
+            9, 0
+        )
 
 
 def test_a_promise_that_slips_is_one_event_and_a_new_promise() -> None:
@@ -146,7 +150,14 @@ def test_a_promise_that_slips_is_one_event_and_a_new_promise() -> None:
     (same,) = events_of(pending(expected(5400)), ALL, record, T0 + 90).events
     assert same.mark == delay.mark
     after = events_of(obj, ALL, {**record, "delay": delay.mark}, T0 + 120)
-    assert after.promise == promise(5000, 120)
+    assert after.promise == promise(5000, 120, 1)
+
+
+def test_each_further_promise_may_slip_by_twice_as_much() -> None:
+    for slips, seconds in ((0, 300), (1, 600), (3, 2400)):
+        record = {"promise": promise(900, 600, slips)}
+        assert events_of(pending(expected(900 + seconds)), ALL, record, T0).events == ()
+        assert len(events_of(pending(expected(901 + seconds)), ALL, record, T0).events) == 1
 
 
 def test_a_promise_that_passes_without_a_new_start_is_a_delay() -> None:

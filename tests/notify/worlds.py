@@ -11,6 +11,7 @@ from tests.support.control_world import World
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.names import WORKLOAD
 from unisono.control.view import View
+from unisono.engine.model.policy import Policy
 from unisono.kinds.decode import decode
 from unisono.kinds.notifying import NOTIFIED
 from unisono.kinds.policy.notifications import Notifications
@@ -76,13 +77,15 @@ class Postman:
 
 
 def play(
-    story: Callable[[World, Postman], Awaitable[None]], notifications: Notifications | None
+    story: Callable[[World, Postman], Awaitable[None]],
+    notifications: Notifications | None,
+    policy: Policy | None = None,
 ) -> None:
     """Run a story on a new cluster with sixteen GPUs."""
     postman = Postman()
 
     async def run() -> None:
-        settings = Settings(notifications=notifications)
+        settings = Settings(notifications=notifications, policy=policy or Policy())
         world = World(assemble=postman.assembled, settings=settings)
         async with world.running():
             await world.create(node("n1"), node("n2"), *queue())

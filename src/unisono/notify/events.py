@@ -13,7 +13,7 @@ Each event has a mark that tells it from the next one of its kind, and the annot
     invalid-dependency    its dependency can never be satisfied            1
 
 A promised start is the first reservation or estimate of a workload's wait. The record keeps it with
-the time of the promise (`promise=START/MADE`), since nothing else in the cluster remembers it.
+the time of the promise (`promise=START/MADE/SLIPS`): nothing else in the cluster remembers it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ FRESH_SECONDS = 3600.0
 # A start has slipped that is later than promised by this and by a tenth of the promised wait:
 # estimates are no more precise, and a reservation moves a little whenever a job ends early.
 _LEAST_SLIP_SECONDS = 300.0
+_SOON_SECONDS = 60.0
+# Each further promise may slip by twice as much: a job that overruns its limit moves the estimates
+# of all behind it every few minutes.
+_MOST_DOUBLINGS = 8
 _SLIP_SHARE = 0.1
 PROMISE = "promise"  # in the record, beside the marks
 _CANCELLED = "Job is CANCELLED"
@@ -204,6 +208,29 @@ def _invalid_dependency(
         yield Happened(event="invalid-dependency", mark="1", at=now, why=why)
 
 
+class _Promise(msgspec.Struct, frozen=True):
+    """A start that was promised, when that was, and how many promises slipped before it."""
+
+    start: float
+    made: float
+    slips: int = 0
+
+    @staticmethod
+    def of(text: str) -> _Promise | None:
+        numbers = [whole_number(one) or 0 for one in text.split("/")]
+        return _Promise(*numbers) if len(numbers) == 3 and numbers[0] else None
+
+    @property
+    def text(self) -> str:
+        return f"{int(self.start)}/{int(self.made)}/{self.slips}"
+
+    @property
+    def latest(self) -> float:
+        """The latest start that is no delay."""
+        least = _LEAST_SLIP_SECONDS * 2.0 ** min(self.slips, _MOST_DOUBLINGS)
+        return self.start + max(least, _SLIP_SHARE * (self.start - self.made))
+
+
 def _delay(
     facts: list[dict[str, Any]], told: Told, now: float
 ) -> tuple[list[Happened], str, list[float]]:
@@ -211,24 +238,21 @@ def _delay(
     timed = [one for name in ("Planned", "Expected") for one in facts if one.get("fact") == name]
     named = timed[0].get("start") if timed else None
     start = named / 1000 if isinstance(named, int) else 0.0
-    before = told.get(PROMISE, "")
-    promised, _, made = before.partition("/")
-    promised_at, made_at = float(whole_number(promised) or 0), float(whole_number(made) or 0)
-    if not promised_at:
-        first = f"{int(start)}/{int(now)}" if start else ""
-        slack = max(_LEAST_SLIP_SECONDS, _SLIP_SHARE * (start - now))
-        return [], first, [start + slack + 1] if start else []
-    slack = max(_LEAST_SLIP_SECONDS, _SLIP_SHARE * (promised_at - made_at))
-    new = start if start > promised_at + slack else 0.0
-    if not new and now <= promised_at + slack:
-        return [], before, [promised_at + slack + 1]
+    promise = _Promise.of(told.get(PROMISE, ""))
+    if promise is None:
+        first = _Promise(start, now)
+        return [], first.text if start else "", [first.latest + 1] if start else []
+    if max(start, now) <= promise.latest:
+        return [], promise.text, [promise.latest + 1]
+    # While a job overruns its limit, all behind it are expected at any moment: that says nothing.
+    new = start if start > max(now + _SOON_SECONDS, promise.start) else 0.0
     # The mark is the old promise: a new estimate that moves while a message is on its way is no
     # second delay. Once told, the new start is the promise.
-    mark = str(int(promised_at))
-    delay = Happened(event="delay", mark=mark, at=now, start=new, promised=promised_at)
-    if is_told(delay, told):
-        return [delay], f"{int(new)}/{int(now)}" if new else before, []
-    return [delay], before, []
+    mark = str(int(promise.start))
+    delay = Happened(event="delay", mark=mark, at=now, start=new, promised=promise.start)
+    if is_told(delay, told) and new:
+        promise = _Promise(new, now, promise.slips + 1)
+    return [delay], promise.text, []
 
 
 def _limits(
