@@ -40,7 +40,7 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, AdmittedWorkload, PodSetAssignment, Workload
 from unisono.engine.preemption import classical
-from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, own_candidates
+from unisono.engine.preemption.candidates import PreemptionRequest, QueueAt, own_candidates
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import Running
@@ -115,7 +115,7 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> AdmittedWo
 # --- victims -------------------------------------------------------------------------------------
 
 
-def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int:
+def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> int:
     """Say how much has to be freed, looking at everybody."""
     candidates = [*own_candidates(wish)]
     if wish.cq.spec.preemption.reclaim != "Never":
