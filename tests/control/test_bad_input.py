@@ -221,6 +221,6 @@ def test_behind_the_head_of_a_strict_queue_it_says_so_when_the_queue_opens() -> 
         assert "1 of 2 pods fit" in (await why(world, "head"))[1]
         state, words = await why(world, "other")
         assert state == "waiting"
-        assert "is number 2 in queue cq, behind default/job-head-" in words
+        assert "is at the head, and in a StrictFIFO queue no workload passes the head" in words
 
     play(story)

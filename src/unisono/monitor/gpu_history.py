@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unisono.kinds.digits import whole_number
 from unisono.monitor.dcgm.assignments import Device
 from unisono.monitor.dcgm.exporter import Frame
 from unisono.monitor.ledger.utilization import Asks, Series
@@ -262,16 +263,16 @@ def prometheus_sample(prometheus: Asks, nodes: Sequence[str], at: int) -> Sample
 
 def _device_of(one: Series, nodes: frozenset[str]) -> Device | None:
     labels = one.labels
-    index = labels.get("gpu", "")
-    if not index.isdecimal() or len(index) > 3:
+    index = whole_number(labels.get("gpu"), most=999)
+    if index is None:
         return None
     for key in _NODES:
         name = labels.get(key, "")
         if name in nodes:
-            return name, int(index)
+            return name, index
         host = name.rpartition(":")[0]
         if host in nodes:
-            return host, int(index)
+            return host, index
     return None
 
 

@@ -106,3 +106,13 @@ def test_counts_the_nodes_that_are_missing() -> None:
     assert headline(diagnosis(state, "wide")) == (
         "never, unless there are 2 more nodes like these: 8 gpu (type=a100)"
     )
+
+
+def test_nodes_beyond_all_measure_are_counted_and_not_made() -> None:
+    state = two_flavors()
+    submit(state, gang("huge", 2**31 - 1, 8))
+    found = diagnosis(state, "huge")
+    assert found.verdict == "never"
+    missing = [one for one in found.in_the_way if isinstance(one, MissingNodes)]
+    assert [(one.count, one.tried) for one in missing] == [(2**31 - 1 - 3, False)]
+    assert f"at least {2**31 - 4} more nodes" in headline(found)

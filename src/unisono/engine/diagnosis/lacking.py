@@ -4,6 +4,9 @@ The cluster that is searched has no other workload, no pods of others and only h
 every flavor (`_proposals`) it is asked what a workload would need there: quota that is missing, a
 taint to tolerate, nodes. What is enough is made small: needless causes are dropped, amounts are
 halved until one less is not enough. The flavor that needs least is told.
+
+A manifest may ask for any number of pods, and a trial makes every node that it adds. What needs
+more than `_MOST_NODES` of them is answered by arithmetic: a lower bound, and told as one.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ _MOST_WAYS = 12
 _MOST_DOMAINS = 8
 # Conditions that show one after the other on the empty cluster.
 _MOST_CONDITIONS = 8
+# New nodes of one trial. A gang of that many machines is rare, and making them takes milliseconds.
+_MOST_NODES = 1_000
 _NEW_DOMAIN = "unisono-diagnosis"
 
 # On the empty cluster these are not in the way of others: what they complain about has to change.
@@ -84,14 +89,28 @@ def lacking(empty: Trials, hopeless: Sequence[Cause], dates: Sequence[Cause]) ->
 def _cheapest(empty: Trials, given: list[Cause]) -> list[Cause] | None:
     """Return the set that changes least, of those that begin with what is given."""
     best: list[Cause] | None = None
+    untried: list[Cause] | None = None
     for proposal in _proposals(empty, given):
         enough = [*given, *proposal]
+        if _new_nodes(enough) > _MOST_NODES:
+            counted = [_counted(one) for one in enough]
+            if untried is None or _cost(counted) < _cost(untried):
+                untried = counted
+            continue
         if not empty.starts(enough):
             continue
         found = _smallest(without_needless(enough, empty.starts), empty)
         if best is None or _cost(found) < _cost(best):
             best = found
-    return best
+    return best or untried
+
+
+def _new_nodes(causes: Iterable[Cause]) -> int:
+    return sum(cause.count for cause in causes if isinstance(cause, MissingNodes))
+
+
+def _counted(cause: Cause) -> Cause:
+    return replace(cause, tried=False) if isinstance(cause, MissingNodes) else cause
 
 
 def _reservations(empty: Trials) -> list[facts.Reserved]:
@@ -187,7 +206,11 @@ def _with_flavors(
             for one, flavors in zip(pod_sets, chosen, strict=True)
             if one.count
         ]
-        yield [*changed, *wanted]
+        if _new_nodes(wanted) <= _MOST_NODES:
+            yield [*changed, *wanted]
+        else:
+            counts = {one.name: one for one in pod_sets}
+            yield [*changed, *(_filled(one, counts[one.pod_set], nodes) for one in wanted)]
 
 
 def _looked_up(
@@ -302,6 +325,20 @@ def _nodes_for(
     )
 
 
+def _filled(missing: MissingNodes, pod_set: PodSet, nodes: Sequence[Node]) -> MissingNodes:
+    """Return as many nodes as hold all pods by their amounts alone: fewer are not enough."""
+    asked = _of_a_node(pod_set)
+    there = sum(_holds(node.allocatable, asked) for node in nodes)
+    each = max(1, _holds(missing.requests, asked))
+    return replace(missing, count=max(1, -(-(pod_set.count - there) // each)))
+
+
+def _holds(has: Amounts, asked: Amounts) -> int:
+    """Return how many pods that ask for so much there is room for."""
+    there = dict(has)
+    return min(there.get(resource, 0) // amount for resource, amount in asked if amount)
+
+
 def _pods_on_one_node(pod_set: PodSet) -> int:
     """Return how many pods one node has to hold: all, if they must share a node."""
     topology = pod_set.topology
@@ -363,9 +400,13 @@ def _of_affinity(pod_set: PodSet) -> dict[str, str]:
 
 
 def _satisfying(operator: str, value: str) -> str:
-    if operator == "In" or not value.lstrip("-").isdigit():
+    if operator == "In":
         return value
-    return str(int(value) + (1 if operator == "Gt" else -1))
+    try:
+        bound = int(value)  # as `meets` reads it
+    except ValueError:
+        return value
+    return str(bound + (1 if operator == "Gt" else -1))
 
 
 # --- as little as possible ------------------------------------------------------------------------

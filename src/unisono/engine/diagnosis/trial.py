@@ -16,7 +16,7 @@ from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.diagnosis.removal import remove, starts_awaited
 from unisono.engine.dry_run import give_up, leave
-from unisono.engine.model.diagnosis import Cause
+from unisono.engine.model.diagnosis import Cause, MissingNodes
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.node import repaired
 from unisono.engine.model.plan import evictions, shrinks
@@ -75,7 +75,9 @@ class Trials:
 
     def without(self, causes: Iterable[Cause]) -> ClusterState:
         """Return a copy of the cluster without causes, before any cycle."""
-        self.budget.spend(self._size)
+        causes = tuple(causes)
+        added = sum(one.count for one in causes if isinstance(one, MissingNodes))
+        self.budget.spend(self._size + added)
         state = restore(self.recorded)
         state.apply(TimePassed(self.now))
         remove(state, self.key, causes)

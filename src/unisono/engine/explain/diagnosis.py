@@ -176,10 +176,11 @@ def _nodes(missing: MissingNodes) -> str:
         labels.append(f"one {missing.level} for all of them")
     where = f" ({', '.join(labels)})" if labels else ""
     size = _amounts(missing.requests)
+    count = str(missing.count) if missing.tried else f"at least {missing.count}"
     there = (
         f"there is a node with {size}{where}"
         if missing.count == 1
-        else f"there are {missing.count} nodes with {size} each{where}"
+        else f"there are {count} nodes with {size} each{where}"
     )
     if missing.short_of:
         wanted = dict(missing.requests).get(missing.short_of, 0)
@@ -188,7 +189,7 @@ def _nodes(missing: MissingNodes) -> str:
             return f"{there}; the largest node has {largest}"
         if not missing.largest:
             return f"{there}; no node has {missing.short_of}"
-    more = "one more node" if missing.count == 1 else f"{missing.count} more nodes"
+    more = "one more node" if missing.count == 1 else f"{count} more nodes"
     return f"there {'is' if missing.count == 1 else 'are'} {more} like these: {size}{where}"
 
 

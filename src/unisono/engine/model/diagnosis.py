@@ -130,6 +130,8 @@ class MissingNodes(_Cause, frozen=True, kw_only=True):
     # The most of `short_of` that one node of the cluster has, where none is large enough.
     short_of: ResourceName = ResourceName("")
     largest: int = 0
+    # False: too many to try on a copy; a lower bound by arithmetic, and perhaps not enough.
+    tried: bool = True
 
 
 class MissingToleration(_Cause, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ import msgspec
 
 from unisono.engine.explain.formatting import format_duration
 from unisono.engine.model.errors import UnisonoError
+from unisono.kinds.digits import whole_number
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, KubeError, StatusError
 from unisono.kube.mapping import Kind
@@ -181,10 +182,11 @@ class Desk:
             here = self._here(api, permissions)
             obj = await here.get(kind, asked.name, asked.namespace)
             prepared = await action.prepare(here, obj, asked)
-            expires, _, proof = confirm.partition(".")
-            if not expires.isdecimal() or int(expires) < self._now():
+            text, _, proof = confirm.partition(".")
+            expires = whole_number(text)
+            if expires is None or expires < self._now():
                 raise NotConfirmed("the confirmation is too old; look at what follows again")
-            expected = _proof(headers, target, asked, prepared, int(expires))
+            expected = _proof(headers, target, asked, prepared, expires)
             if not hmac.compare_digest(proof.encode(), expected.encode()):
                 raise NotConfirmed("this is not what was confirmed; look at what follows again")
             await _carry_out(api, prepared.writes)
