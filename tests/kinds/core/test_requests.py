@@ -134,6 +134,19 @@ spec:
 """
 
 
+def test_what_the_pod_has_as_a_whole_beats_the_defaults_of_its_containers() -> None:
+    limits = namespace_limits(
+        [read(LIMITS.replace("cpu: 2, memory: 4Gi", "").replace("500m", "3, memory: 1Gi"))]
+    )
+    whole = {"containers": [container("a")], "resources": {"limits": {"cpu": 4}}}
+    assert requests(whole, limits=limits) == {"cpu": 4000, "memory": GI}
+    asks = {"containers": [container("a", cpu=1)], "resources": {"limits": {"cpu": 4}}}
+    assert requests(asks, limits=limits) == {"cpu": 1000, "memory": GI}
+    small = {"containers": [container("a")], "resources": {"limits": {"cpu": 2}}}
+    made = cost(small, limits=limits)
+    assert made.misconfigured == "the containers ask for 3 cpu, the whole pod only for 2 cpu"
+
+
 def test_limit_range_defaults_fill_what_is_missing() -> None:
     limits = namespace_limits([read(LIMITS)])
     assert requests({"containers": [container("a")]}, limits=limits) == {

@@ -146,15 +146,27 @@ def _aggregate(spec: PodSpec, containers: Sequence[Needs], inits: Sequence[Needs
 def _pod_needs(spec: PodSpec, containers: Sequence[Needs], inits: Sequence[Needs]) -> Needs:
     """Put pod-level resources over what the containers sum up to.
 
-    A pod-level limit alone becomes the request only where no container requests anything: this is
-    what the API server fills in.
+    A LimitRange's defaults for containers count only where the pod itself says nothing.
     """
     below = _aggregate(spec, containers, inits)
+    own = _pod_level(spec)
+    return Needs(first_of(own.requests, below.requests), first_of(own.limits, below.limits))
+
+
+def _pod_level(spec: PodSpec) -> Needs:
+    """Return what the pod as a whole is given.
+
+    A limit alone becomes the request only where no container requests anything. This is what the
+    API server fills in, before any LimitRange is looked at.
+    """
     if spec.resources is None:
-        return below
+        return Needs({}, {})
     own = _needs(spec.resources)
-    requests = first_of(first_of(own.requests, below.requests), own.limits)
-    return Needs(requests, first_of(own.limits, below.limits))
+    written = _aggregate(
+        spec, _completed(spec.containers, NO_LIMITS), _completed(spec.init_containers, NO_LIMITS)
+    ).requests
+    filled_in = {name: written.get(name, limit) for name, limit in own.limits.items()}
+    return Needs(first_of(own.requests, filled_in), own.limits)
 
 
 def _overhead(spec: PodSpec, runtime_overhead: Mapping[str, ResourceList]) -> ResourceList:
@@ -178,7 +190,7 @@ def _pod_level_faults(
     own = _pod_needs(spec, containers, inits)
     yield from _above_limit("the pod", own)
     below = _aggregate(spec, containers, inits).requests
-    for name, request in sorted(nano(spec.resources.requests).items()):
+    for name, request in sorted(_pod_level(spec).requests.items()):
         if below.get(name, 0) > request:
             asked = written(below[name], name)
             yield f"the containers ask for {asked}, the whole pod only for {written(request, name)}"
