@@ -314,6 +314,7 @@ _BY_KIND: Mapping[tuple[str, str], Callable[[], Json]] = {
     ("networking.k8s.io", "NetworkPolicy"): _spec(podSelector={}, policyTypes=["Ingress"]),
     ("storage.k8s.io", "StorageClass"): _parts(provisioner="example.org/x"),
     ("node.k8s.io", "RuntimeClass"): _parts(handler="a"),
+    ("resource.k8s.io", "DeviceClass"): _spec(extendedResourceName="example.org/gpu"),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _parts(webhooks=[_HOOK]),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _parts(webhooks=[_HOOK]),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _spec(

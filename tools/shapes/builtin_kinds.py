@@ -314,6 +314,7 @@ BUILT_IN = (
         namespaced=False,
     ),
     BuiltIn(group="node.k8s.io", kind="RuntimeClass", plural="runtimeclasses", namespaced=False),
+    BuiltIn(group="resource.k8s.io", kind="DeviceClass", plural="deviceclasses", namespaced=False),
     *(
         BuiltIn(
             group="admissionregistration.k8s.io",

@@ -32,6 +32,7 @@ _TYPED_GROUPS = frozenset(
         "networking.k8s.io",
         "storage.k8s.io",
         "node.k8s.io",
+        "resource.k8s.io",
         "admissionregistration.k8s.io",
         "apiextensions.k8s.io",
         "apiregistration.k8s.io",

@@ -114,6 +114,7 @@ KINDS: Sequence[Kind] = (
     names.LIMIT_RANGE,
     names.PRIORITY_CLASS,
     names.RUNTIME_CLASS,
+    names.DEVICE_CLASS,
     names.CLAIM,
     names.VOLUME,
     names.STORAGE_CLASS,

@@ -15,6 +15,7 @@ _MAX_LENGTH = 1000
 
 # The stable name of everything that deserves a warning, and what it means.
 WARNING_CODES = {
+    "DevicesNotAllocated": "Pods ask for devices by dynamic resource allocation, and wait.",
     "EmptySpec": "A job says nothing about itself; the smallest possible one is assumed.",
     "FieldIgnored": "A field is known, but has no effect here.",
     "KindIgnored": "No decision depends on objects of this kind.",

@@ -292,3 +292,16 @@ def test_words_that_are_no_events_are_named() -> None:
     assert text == (
         'metadata.annotations[unisono.dev/notify]: ende is no event; did you mean "end"?'
     )
+
+
+@pytest.mark.parametrize("labels", [{"kueue.x-k8s.io/queue-name": "lq"}, {}])
+def test_devices_by_resource_claims(labels: dict[str, str]) -> None:
+    obj = job()
+    obj["metadata"]["labels"] = labels
+    pod = obj["spec"]["template"]["spec"]
+    pod["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    texts = told(obj, cluster())
+    [text] = [one for one in texts if "resource claim" in one]
+    assert text.startswith("spec.template.spec.resourceClaims: asks for devices by resource claim")
+    assert text.endswith("it waits")
+    assert not any("never" in one for one in texts)

@@ -165,3 +165,51 @@ def test_every_policy_is_about_a_kind_that_there_is() -> None:
     for spec in POLICIES.values():
         for rule in spec["matchConstraints"]["resourceRules"]:
             assert {(rule["apiGroups"][0], one) for one in rule["resources"]} <= served
+
+
+WARNS = {
+    one["metadata"]["name"]: one["spec"]
+    for one in validating("unisono-system")
+    if one["kind"] == "ValidatingAdmissionPolicy" and "-devices-of-" in one["metadata"]["name"]
+}
+CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "pod"),
+    [
+        ("unisono-devices-of-volcano-jobs", vcjob(task("t", 1)), "spec/tasks/0/template/spec"),
+        (
+            "unisono-devices-of-jobsets",
+            job_set(replicated(), queue="q"),
+            f"{SET}/template/spec/template/spec",
+        ),
+        (
+            "unisono-devices-of-pytorchjobs",
+            torch(),
+            "spec/pytorchReplicaSpecs/Worker/template/spec",
+        ),
+        (
+            "unisono-devices-of-rayjobs",
+            _ray_job(1),
+            f"spec/rayClusterSpec/{GROUP}/template/spec",
+        ),
+        ("unisono-devices-of-pods", {"metadata": {}, "spec": {"containers": []}}, "spec"),
+    ],
+)
+def test_claims_of_devices_get_a_warning(name: str, job: Json, pod: str) -> None:
+    def passes(obj: Json) -> bool:
+        return all(run(one["expression"], obj) for one in WARNS[name]["validations"])
+
+    assert passes(job)
+    assert not passes(poked_at(job, f"{pod}/resourceClaims", CLAIMS))
+
+
+def test_a_warning_refuses_nothing() -> None:
+    bindings = [
+        one["spec"]
+        for one in validating("unisono-system")
+        if one["kind"].endswith("Binding") and one["spec"]["policyName"] in WARNS
+    ]
+    assert len(bindings) == len(WARNS) > 10
+    assert {tuple(one["validationActions"]) for one in bindings} == {("Warn",)}

@@ -7,6 +7,7 @@
                its priority class does not exist
                no node has the labels of any flavor that it could get
                it asks for mails that are not sent
+               its pods ask for devices by dynamic resource allocation
     a queue    what it refers to does not exist
     any        a time limit, a begin or a deadline cannot be read
 
@@ -17,7 +18,7 @@ engine is asked (`kinds.submission`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -38,6 +39,8 @@ from unisono.apiserver.builtin.typed_validation import known_kind
 from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.objects import Json, at, items, labels_of
 from unisono.apiserver.strategy import Context
+from unisono.kinds.core.device_claims import device_claims
+from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
 from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.meta import is_selected
@@ -49,7 +52,7 @@ from unisono.kinds.policy.settings import is_managed
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
-from unisono.kinds.resource_rules import ResourceRules
+from unisono.kinds.resource_rules import NO_RULES, ResourceRules
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.submission import total_requests, why_never
@@ -80,7 +83,9 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
         yield from _about_flavor(obj, context)
     elif served.key == PODS or job_kind(served) is not None:
         yield from _about_notifications(obj, context)
-        yield from _about_job(served, obj, context)
+        claims = [*_about_devices(obj, context)]
+        yield from claims
+        yield from _about_job(served, obj, context, can_run=not claims)
 
 
 def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
@@ -94,6 +99,38 @@ def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
         _, refused = addresses_of(read_settings(context).notifications, said, user)
         path = f"metadata.annotations[{NOTIFY_TO if NOTIFY_TO in said else NOTIFY}]"
         yield from (f"{path}: gets no mail: {reason}" for reason in refused)
+
+
+# ---- devices -----------------------------------------------------------------------------------
+
+
+_MOST_DEEP = 12  # levels down to a pod template; RayJobs, the deepest, have seven
+
+
+def _about_devices(obj: Json, context: Context) -> Iterator[str]:
+    """Warn about pods that ask for devices in a way that keeps them waiting."""
+    if managed_owner(obj, context) is not None:
+        return
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    notes = Notes(file="", document=0)
+    around = StoredContext(namespace, notes, context, NO_RULES, left_out=())
+    for path, raw in _pod_specs(obj.get("spec"), "spec", _MOST_DEEP):
+        spec, _ = decode(PodSpec, raw, ignore_unknown=True)
+        for claimed in device_claims(spec, around) if spec is not None else ():
+            yield f"{path}.{claimed.path}: {claimed.message}; it waits"
+
+
+def _pod_specs(node: Any, path: str, depth: int) -> Iterator[tuple[str, Json]]:
+    """Yield every pod spec within an object, and where it is."""
+    if isinstance(node, dict):
+        if isinstance(node.get("containers"), list):
+            yield path, node
+        elif depth:
+            for key, below in node.items():
+                yield from _pod_specs(below, f"{path}.{key}", depth - 1)
+    elif isinstance(node, list) and depth:
+        for index, below in enumerate(node):
+            yield from _pod_specs(below, f"{path}[{index}]", depth - 1)
 
 
 # ---- queues ------------------------------------------------------------------------------------
@@ -152,7 +189,7 @@ def _about_runtime(obj: Json, context: Context) -> Iterator[str]:
         yield f"spec.runtimeRef: {missing}"
 
 
-def _about_job(served: Served, obj: Json, context: Context) -> Iterator[str]:
+def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) -> Iterator[str]:
     queue = labels_of(obj).get(QUEUE_LABEL, "")
     namespace = str(at(obj, "metadata").get("namespace") or "")
     if not queue and served.key == TRAIN_JOBS:
@@ -193,7 +230,7 @@ def _about_job(served: Served, obj: Json, context: Context) -> Iterator[str]:
     if isinstance(selector, dict) and selector and not is_selected(selector, labels):
         yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
     kind_of_job = job_kind(served)
-    if kind_of_job is not None:
+    if kind_of_job is not None and can_run:
         yield from _about_size(kind_of_job, obj, local_queue, cluster_queue, context)
 
 
@@ -433,6 +470,7 @@ class StoredContext:
     notes: Notes
     context: Context
     rules: ResourceRules
+    left_out: Container[str] = _LEFT_OUT
 
     def find(self, kind: str, name: str, *, namespace: str = "") -> Any | None:
         """Return a decoded object by kind and name, or None."""
@@ -443,7 +481,7 @@ class StoredContext:
     def every(self, kind: str, *, namespace: str = "") -> tuple[Any, ...]:
         """Return all decoded objects of a kind."""
         key = _keys().get(kind)
-        if key is None or kind in _LEFT_OUT:
+        if key is None or kind in self.left_out:
             return ()
         decoded = (_manifest(one) for one in self.context.every(key, namespace))
         return tuple(one for one in decoded if one is not None)

@@ -320,6 +320,7 @@ class Translator:
                 pod_sets=sets,
                 priority=made.spec.priority or 0,
                 created_at=created.instant if created is not None else Instant(0),
+                misconfigured="; ".join(context.notes.faults),
             )
         )
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from unisono.kinds.core.device_claims import DeviceClass
 from unisono.kinds.core.limit_ranges import LimitRange, check_limit_range
 from unisono.kinds.core.nodes import Node, check_node
 from unisono.kinds.core.pod_groups import MEMBERS, check_pod
@@ -121,6 +122,13 @@ KINDS = (
         struct=RuntimeClass,
         namespaced=False,
         check=_check_runtime_class,
+    ),
+    Kind(
+        group="resource.k8s.io",
+        version="v1",
+        kind="DeviceClass",
+        struct=DeviceClass,
+        namespaced=False,
     ),
     Kind(
         group="",

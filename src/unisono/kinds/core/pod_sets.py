@@ -14,6 +14,7 @@ import msgspec
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import MAX_AMOUNT, MAX_COUNT, MAX_TOTAL, Amounts, amounts
 from unisono.engine.model.workload import PodSet
+from unisono.kinds.core.device_claims import device_claims
 from unisono.kinds.core.gpu_parts import with_models
 from unisono.kinds.core.limit_ranges import namespace_limits
 from unisono.kinds.core.pod_rules import ignored, pod_rules
@@ -123,6 +124,10 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
     cost = pod_cost(spec, costing, annotations)
     if cost.misconfigured:
         context.notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")
+    for claimed in device_claims(spec, context):
+        context.notes.misconfigured(f"pod set {one.name}: {claimed.message}")
+        path = f"{one.path}.spec.{claimed.path}".removeprefix(".")
+        context.notes.warn("DevicesNotAllocated", path, f"{claimed.message}; it waits")
     for without_effect in ignored(spec):
         path = f"{one.path}.spec.{without_effect.path}".removeprefix(".")
         context.notes.warn("FieldIgnored", path, without_effect.message)

@@ -44,6 +44,7 @@ GROUPS = (
     "networking.k8s.io",
     "storage.k8s.io",
     "node.k8s.io",
+    "resource.k8s.io",
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
     "apiregistration.k8s.io",

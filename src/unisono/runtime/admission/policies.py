@@ -3,7 +3,8 @@
     validating   a queue's name is a name; a job that runs stays in its queue; amounts are not
                  negative, counts and their products have 32 bits (also where the kinds are
                  others' definitions); what the right to write a job does not include
-                 (`tenancy`); the users of each priority class (below)
+                 (`tenancy`); the users of each priority class (below); only a warning: devices
+                 that nothing allocates
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
@@ -129,12 +130,39 @@ def validating(home: str) -> Iterator[Json]:
         matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
         spec = {"failurePolicy": "Fail", "matchConstraints": matches, **rules}
         yield from _in_force(name, spec, paramRef=written_rules(home))
+    yield from warning()
 
 
-def _in_force(name: str, spec: Json, **more: Json) -> Iterator[Json]:
+def warning() -> Iterator[Json]:
+    """Yield the rules that only warn: of devices that we do not allocate (`kinds.core`)."""
+    for name, resources, templates in _TEMPLATES:
+        # A Volcano job is always ours, whatever queue it names.
+        is_ours = "true" if name == "unisono-devices-of-volcano-jobs" else f"{_NEW} != ''"
+        spec = {
+            "failurePolicy": "Ignore",
+            "matchConstraints": _matches(resources, ("CREATE", "UPDATE")),
+            "matchConditions": [
+                {"name": "is-ours", "expression": is_ours},
+                {"name": "spec-is-new", "expression": IS_NEW_SPEC},
+            ],
+            "validations": [
+                {"expression": one, "message": DEVICES_CLAIMED, "reason": "Invalid"}
+                for one in templates
+            ],
+        }
+        yield from _in_force(name, spec, action="Warn")
+
+
+def _in_force(name: str, spec: Json, action: str = "Deny", **more: Json) -> Iterator[Json]:
     yield _made(VALIDATING, "ValidatingAdmissionPolicy", name, spec)
-    binding = {"policyName": name, **more, "validationActions": ["Deny"]}
+    binding = {"policyName": name, **more, "validationActions": [action]}
     yield _made(VALIDATING, "ValidatingAdmissionPolicyBinding", name, binding)
+
+
+DEVICES_CLAIMED = (
+    "its pods ask for devices by resource claims; dynamic resource allocation is not supported"
+    " yet: it waits"
+)
 
 
 class _Part(NamedTuple):
@@ -170,6 +198,11 @@ class _Part(NamedTuple):
         if self.resources:
             message = f"what {self.resources} requests, and its limits: at least 0"
             yield self._all(_are_amounts(self._one, f".?{_chain(self.resources)}")), message
+
+    def without_claims(self) -> str:
+        """Return what is true if no pod of these asks for devices by resource claims."""
+        below = f".?{_chain(self.template)}" if self.template else ""
+        return self._all(f"{self._one}{below}.?spec.?resourceClaims.orValue([]).size() == 0")
 
     @property
     def _one(self) -> str:
@@ -314,6 +347,28 @@ _COUNTED = (
         "unisono-counts-of-workloads",
         (("kueue.x-k8s.io", "*", ("workloads",)),),
         (_Part("object.?spec.?podSets", "list", ("count", "minCount"), "template"),),
+    ),
+)
+
+
+_NO_JOBS = (("workloads",), ("trainingruntimes", "clustertrainingruntimes"))
+_Templates = tuple[str, Sequence[tuple[str, str, Sequence[str]]], Sequence[str]]
+_TEMPLATES: Sequence[_Templates] = (
+    (
+        "unisono-devices-of-pods",
+        (("", "v1", ("pods",)),),
+        (_Part("object", "one").without_claims(),),
+    ),
+    (
+        "unisono-devices-of-jobs",
+        (("batch", "v1", ("jobs",)),),
+        (_Part("object.?spec", "one", template="template").without_claims(),),
+    ),
+    *(
+        (kind.name.replace("-counts-", "-devices-"), kind.resources, templates)
+        for kind in _COUNTED
+        if kind.resources[0][2] not in _NO_JOBS
+        and (templates := [one.without_claims() for one in kind.parts if one.template])
     ),
 )
 
