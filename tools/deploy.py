@@ -25,6 +25,8 @@ from unisono.cli.install.manifests import (
     ALL_ADMISSION,
     BEHIND_PROXY_ARGUMENTS,
     HOME,
+    VISIBILITY_ARGUMENTS,
+    VISIBILITY_PORT,
     WEB_TLS_ARGUMENTS,
     WEBHOOK_ARGUMENTS,
     WEBHOOK_PORT,
@@ -37,6 +39,7 @@ from unisono.cli.install.manifests import (
     roles,
     runtimes,
     service_monitor,
+    visibility_objects,
     web_policy,
 )
 from unisono.cli.objects import PLAIN
@@ -104,6 +107,9 @@ def files() -> dict[str, str]:
             _told(part_arguments(part)),
         )
     _web(made)
+    changes = [*_told(VISIBILITY_ARGUMENTS), _added("ports", VISIBILITY_PORT)]
+    answered = {"visibility.yaml": _yaml(visibility_objects(_WANTED))}
+    _component(made, "visibility", answered, changes)
     _webhook(made)
     image, tag = _WANTED.image.rsplit(":", 1)
     whole = ["base", "crds", "flows", "admission/validating", "admission/mutating"]

@@ -1,4 +1,4 @@
-"""`why`, `workloads`, `plan`, page and metrics show the same position of a pending workload."""
+"""Commands, page, metrics and the visibility API show the same position of a pending workload."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from unisono.cli.workloads import listed
 from unisono.control import names
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.policy import AdmissionFairSharing, Policy
+from unisono.kinds.kueue.visibility import Window
 from unisono.kinds.policy.settings import DEFAULTS, Settings
 from unisono.monitor.cache import FOLLOWED, ClusterCache, fill
 from unisono.monitor.metrics import workloads as workload_metrics
+from unisono.monitor.pending import PendingWorkloads
 from unisono.web.dashboard import Dashboard
 
 Json = dict[str, Any]
@@ -74,7 +76,9 @@ async def positions(world: World) -> dict[str, Positions]:
         for name in jobs.values()
     }
     engine = world.assembly.scheduler.state.queues[QueueName("cq")].pending.in_order()
+    visible = PendingWorkloads(cache, world.get)
     return {
+        "visibility": of_items(visible.of_cluster_queue("cq", Window()), jobs),
         "engine": {
             jobs[one.key.partition("/")[2]]: place for place, one in enumerate(engine, start=1)
         },
@@ -99,6 +103,12 @@ async def positions(world: World) -> dict[str, Positions]:
             for sample in families["unisono_gang_position"].samples
         },
     }
+
+
+def of_items(items: list[Json] | None, jobs: dict[str, str]) -> Positions:
+    """Return the positions in an answer of the visibility API, which counts from 0 on."""
+    assert items is not None
+    return {jobs[one["metadata"]["name"]]: one["positionInClusterQueue"] + 1 for one in items}
 
 
 def _job_of(workload: Json) -> str:

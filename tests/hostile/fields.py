@@ -54,7 +54,7 @@ class Field:
 
 def kinds() -> Sequence[Served]:
     """Return every kind that objects can be sent of."""
-    return [kind for kind in served_kinds() if kind.group != "metrics.k8s.io"]
+    return [kind for kind in served_kinds() if not kind.is_computed]
 
 
 @cache

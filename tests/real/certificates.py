@@ -9,8 +9,9 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+FRONT_PROXY = "front-proxy-client"
 _LIFE = datetime.timedelta(days=2)
 _CLOCK_SKEW = datetime.timedelta(hours=1)
 
@@ -34,7 +35,26 @@ def write_certificates(directory: Path) -> None:
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    for name, certificate in (("ca.crt", authority), ("server.crt", server)):
+    # By which an extension server knows that the API server asks: of an authority of its
+    # own, or any client certificate of the cluster would do.
+    proxy_authority_key = write_key(directory / "front-proxy-ca.key")
+    proxy_authority = (
+        _builder("front proxies", issuer="front proxies", key=proxy_authority_key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(proxy_authority_key, hashes.SHA256())
+    )
+    proxy_key = write_key(directory / "front-proxy.key")
+    proxy = (
+        _builder(FRONT_PROXY, issuer="front proxies", key=proxy_key)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(proxy_authority_key, hashes.SHA256())
+    )
+    for name, certificate in (
+        ("ca.crt", authority),
+        ("server.crt", server),
+        ("front-proxy-ca.crt", proxy_authority),
+        ("front-proxy.crt", proxy),
+    ):
         (directory / name).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.real import binaries
-from tests.real.certificates import write_certificates, write_key
+from tests.real.certificates import FRONT_PROXY, write_certificates, write_key
 from tests.real.line import Line
 
 TOKEN = "admin-token-of-one-test-run"
@@ -169,6 +169,14 @@ def _api_flags(plane: ControlPlane, directory: Path, secure_port: int) -> list[s
         "--service-cluster-ip-range=10.0.0.0/16",  # tests create thousands of services
         "--authorization-mode=RBAC",
         "--anonymous-auth=false",
+        f"--requestheader-client-ca-file={directory / 'front-proxy-ca.crt'}",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-uid-headers=X-Remote-Uid",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={directory / 'front-proxy.crt'}",
+        f"--proxy-client-key-file={directory / 'front-proxy.key'}",
         "--endpoint-reconciler-type=none",
         # No controller makes service accounts here, and pods must not wait for one.
         "--disable-admission-plugins=ServiceAccount",

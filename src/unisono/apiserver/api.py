@@ -160,9 +160,13 @@ class Api:
         reviewed = self._environment.reviews.answer(request, where)
         if reviewed is not None:
             return Response(code=201, body=orjson.dumps(reviewed))
-        if where.resource.served.group == "metrics.k8s.io":
-            return self.endpoints.metrics(request, where)
-        return where
+        match where.resource.served.group:
+            case "metrics.k8s.io":
+                return self.endpoints.metrics(request, where)
+            case "visibility.kueue.x-k8s.io":
+                return self.endpoints.pending_workloads(request, where)
+            case _:
+                return where
 
     # ---- collections and objects -------------------------------------------------------------
 

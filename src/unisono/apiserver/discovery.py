@@ -24,7 +24,15 @@ import orjson
 
 from unisono import __version__
 from unisono.apiserver.objects import Json
-from unisono.kinds.shapes.served import BUILT_IN, GROUPS, Served, all_definitions, definition
+from unisono.kinds.shapes.served import (
+    BUILT_IN,
+    GROUPS,
+    METRICS,
+    VISIBILITY,
+    Served,
+    all_definitions,
+    definition,
+)
 
 DISCOVERY_GROUP = "apidiscovery.k8s.io"
 
@@ -35,7 +43,8 @@ _PART = ("get", "patch", "update")
 _VERBS_OF_GROUP = {
     "authentication.k8s.io": ("create",),
     "authorization.k8s.io": ("create",),
-    "metrics.k8s.io": ("get", "list"),
+    METRICS: ("get", "list"),
+    VISIBILITY: (),  # only what is below a queue can be read
 }
 _VERBS_OF_KIND = {
     "/bindings": ("create",),
@@ -72,6 +81,7 @@ _PARTS = {
     "token": _Part(("create",), "TokenRequest", "authentication.k8s.io", "v1"),
     "finalize": _Part(("update",)),
     "approval": _Part(_PART),
+    "pendingworkloads": _Part(("get",)),
 }
 
 
@@ -336,7 +346,7 @@ def openapi_document(served: Sequence[Served], group: str, version: str) -> byte
         {
             "openapi": "3.0.0",
             "info": {"title": "Unisono", "version": __version__},
-            "paths": {_address(one): {"patch": _patch(one)} for one in ours},
+            "paths": dict(map(_operation, ours)),
             "components": {"schemas": dict(sorted(schemas.items()))},
         }
     )
@@ -362,20 +372,44 @@ def _kind(served: Served) -> Json:
     return {"group": served.group, "version": served.version, "kind": served.kind}
 
 
+def _operation(served: Served) -> tuple[str, Json]:
+    """Return the one address of a kind that a document has, and what can be done there."""
+    if served.group != VISIBILITY:
+        return _address(served), {"patch": _patch(served)}
+    return f"{_address(served)}/pendingworkloads", {"get": _pending(served)}
+
+
+def _pending(served: Served) -> Json:
+    parameters = [
+        {"name": name, "in": "query", "schema": {"type": "integer"}} for name in ("limit", "offset")
+    ]
+    schema = {"$ref": _SCHEMAS + _name(served)}
+    content = {"application/json": {"schema": schema}}
+    return {
+        "x-kubernetes-action": "get",
+        "x-kubernetes-group-version-kind": _kind(served),
+        "parameters": [*_places(served), *parameters],
+        "responses": {"200": {"description": "OK", "content": content}},
+    }
+
+
+def _places(served: Served) -> list[Json]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in (("namespace", "name") if served.namespaced else ("name",))
+    ]
+
+
 def _patch(served: Served) -> Json:
     types = [*_PATCHES, _APPLY, *([_STRATEGIC] if served.group in BUILT_IN else [])]
     parameters = [
         {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
         for name in ("dryRun", "fieldManager", "fieldValidation", "force")
     ]
-    places = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in (("namespace", "name") if served.namespaced else ("name",))
-    ]
     return {
         "x-kubernetes-action": "patch",
         "x-kubernetes-group-version-kind": _kind(served),
-        "parameters": [*places, *parameters],
+        "parameters": [*_places(served), *parameters],
         "requestBody": {"content": {one: {"schema": {"type": "object"}} for one in types}},
         "responses": {"200": {"description": "OK"}},
     }

@@ -11,9 +11,11 @@ import orjson
 from unisono.apiserver import discovery
 from unisono.apiserver.errors import ApiError, method_not_allowed, not_found
 from unisono.apiserver.objects import Json
+from unisono.apiserver.pending_workloads import Asked, PendingLists, answer
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.context import ServerContext
 from unisono.apiserver.rest.route import Route, UnknownPath
+from unisono.kinds.shapes.served import METRICS
 from unisono.net.http.messages import Response
 
 _V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -37,6 +39,7 @@ class NonResourceEndpoints:
         self.gauges: list[Callable[[], str]] = []  # more lines for /metrics
         # kind ("nodes", "pods") → its measured usage, once there is some.
         self.usage: Callable[[str], list[Json]] | None = None
+        self.pending: PendingLists | None = None  # once controllers are at work
 
     def answer(self, request: Request) -> Response | None:
         """Return an answer, or None if the address is one of objects."""
@@ -73,7 +76,7 @@ class NonResourceEndpoints:
             self._at = self._server.catalogue.version
         served = self._server.catalogue.served()
         if self.usage is None:
-            return [one for one in served if one.group != "metrics.k8s.io"]
+            return [one for one in served if one.group != METRICS]
         return served
 
     def _made(self, key: tuple[object, ...], make: Callable[[], Json | bytes]) -> tuple[bytes, str]:
@@ -210,6 +213,18 @@ class NonResourceEndpoints:
             f"unisono_api_resource_version {self._server.store.rv}",
         ]
         return "\n".join([*lines, *(gauge() for gauge in self.gauges)]) + "\n"
+
+    def pending_workloads(self, request: Request, where: Route) -> Response:
+        """Answer for `kubectl get --raw …/pendingworkloads`, and for kueuectl."""
+        if self.pending is None:
+            raise ApiError(503, "ServiceUnavailable", "queues are not read yet", retry_after=1)
+        asked = Asked(
+            served=where.resource.served,
+            namespace=where.namespace,
+            name=where.name,
+            subresource=where.subresource,
+        )
+        return answer(self.pending, asked, request.method, request.query)
 
     def metrics(self, request: Request, where: Route) -> Response:
         """Answer for `kubectl top`."""

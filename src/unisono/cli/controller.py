@@ -77,6 +77,15 @@ def parser() -> argparse.ArgumentParser:
         help="answer the API server's questions about jobs of queues there, over TLS with a "
         "certificate of our own (default: not; `unisono install` says when it is needed)",
     )
+    addresses.add_argument(
+        "--visibility",
+        type=address,
+        default=None,
+        metavar="HOST:PORT",
+        help="answer the API server's questions about pending workloads there, which kueuectl and "
+        "others read from visibility.kueue.x-k8s.io (default: not; `unisono install --visibility` "
+        "brings what else it needs)",
+    )
     web.add_argument(
         "--web",
         type=address,
@@ -205,6 +214,7 @@ def run(arguments: argparse.Namespace) -> int:
             namespace=namespace,
             listen=arguments.listen,
             webhook=arguments.webhook,
+            visibility=arguments.visibility,
             names=_names(namespace, arguments.host),
             web=web,
             operators=None if arguments.operators is None else tuple(arguments.operators),

@@ -16,9 +16,10 @@ from unisono.kube.errors import Conflict, NotFound, Status
 from unisono.kube.mapping import Kind
 from unisono.net.http.pages import PageRequest
 from unisono.runtime.log import Journal
+from unisono.runtime.serving_certificate import proof_in
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, objects
 from unisono.runtime.webhook.rules import TENANCY
-from unisono.runtime.webhook.serving import Webhook, proof_in
+from unisono.runtime.webhook.serving import Webhook
 
 Json = dict[str, Any]
 DAY = 86_400.0

@@ -87,6 +87,12 @@ _VIEW = [
     _rule(_READ, "events.k8s.io", ("events",)),
     _rule(_READ, "kueue.x-k8s.io", ("localqueues", "workloads")),
     _rule(_READ, "metrics.k8s.io", ("pods",)),
+    # The first for users that may view every namespace: it names workloads of all of them.
+    _rule(
+        _READ,
+        "visibility.kueue.x-k8s.io",
+        ("clusterqueues/pendingworkloads", "localqueues/pendingworkloads"),
+    ),
 ]
 _EDIT = [
     *_VIEW,
@@ -123,6 +129,7 @@ _BATCH_USER = [
     _rule(("create", "update", "patch", "delete"), "", ("configmaps",)),
     _rule(_READ, "events.k8s.io", ("events",)),
     _rule(_READ, "metrics.k8s.io", ("pods",)),
+    _rule(_READ, "visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",)),
 ]
 _DISCOVERY = [
     {

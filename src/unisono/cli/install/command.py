@@ -99,6 +99,12 @@ def parser() -> argparse.ArgumentParser:
         help="what provisions nodes for whole gangs; each has a role of its own (default: none)",
     )
     network.add_argument(
+        "--visibility",
+        action="store_true",
+        help="have the API server answer for visibility.kueue.x-k8s.io, where kueuectl reads the "
+        "pending workloads of a queue; what Kueue left behind of that name leads to us then",
+    )
+    network.add_argument(
         "--host",
         action="append",
         default=[],
@@ -155,6 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
         replicas=arguments.replicas,
         operators=OPERATORS if arguments.operators is None else tuple(arguments.operators),
         machines=arguments.machines,
+        visibility=arguments.visibility,
         hosts=tuple(arguments.host),
         web_from=arguments.web_from,
         web_tls=arguments.web_tls_secret,

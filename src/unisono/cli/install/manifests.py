@@ -24,6 +24,7 @@ from unisono.kinds.trainer.stock import STOCK_RUNTIMES
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runtime.admission.policies import MUTATING, mutating, validating
+from unisono.runtime.visibility import objects as visibility
 from unisono.runtime.webhook import configuration as webhook
 
 NAME = "unisono"
@@ -52,6 +53,7 @@ class Wanted:
     has_conditions: bool = True  # whether it can tell what to ask webhooks about
     operators: tuple[str, ...] = OPERATORS  # jobs to run where no upstream operator does
     machines: Literal["none", "karpenter", "autoscaler"] = "none"
+    visibility: bool = False  # whether pending workloads are read as with Kueue
     hosts: tuple[str, ...] = ()  # names of the web page and the metrics, besides our Services
     web_from: str = ""  # the namespace of the proxy that the web page is behind
     web_tls: str = ""  # the Secret with the certificate of the web page
@@ -183,6 +185,8 @@ def objects(wanted: Wanted) -> Iterator[Json]:
     if wanted.web_from or wanted.web_tls:
         yield web_policy(wanted)
     yield _own(wanted, "apps/v1", "Deployment") | {"spec": _deployment(wanted)}
+    if wanted.visibility:  # after what answers: an API that nothing answers for stops a namespace
+        yield from visibility_objects(wanted)
     if wanted.webhooks:  # last: from then on the server asks us
         labels = {**_LABELS, MANAGED_BY: NAME}
         sources = _blocks(wanted.api_servers)
@@ -193,6 +197,12 @@ def objects(wanted: Wanted) -> Iterator[Json]:
             sources,
             has_conditions=wanted.has_conditions,
         )
+
+
+def visibility_objects(wanted: Wanted) -> Iterator[Json]:
+    """Yield what the API server needs to ask us for pending workloads."""
+    labels = {**_LABELS, MANAGED_BY: NAME}
+    return visibility.objects(wanted.namespace, labels, _blocks(wanted.api_servers))
 
 
 def _namespace(wanted: Wanted) -> Json:
@@ -397,11 +407,15 @@ def _arguments(wanted: Wanted) -> Iterator[str]:
         yield from BEHIND_PROXY_ARGUMENTS
     for name in wanted.hosts:
         yield from ("--host", name)
+    if wanted.visibility:
+        yield from VISIBILITY_ARGUMENTS
     if wanted.webhooks:
         yield from WEBHOOK_ARGUMENTS
 
 
-# What a replica that is a webhook has besides.
+# What a replica that answers for pending workloads has besides, and one that is a webhook.
+VISIBILITY_ARGUMENTS = ("--visibility", f"0.0.0.0:{visibility.PORT}")
+VISIBILITY_PORT = {"name": "visibility", "containerPort": visibility.PORT, "protocol": "TCP"}
 WEBHOOK_ARGUMENTS = ("--webhook", f"0.0.0.0:{webhook.PORT}")
 WEBHOOK_PORT = {"name": "webhook", "containerPort": webhook.PORT, "protocol": "TCP"}
 
@@ -414,6 +428,7 @@ def _container(wanted: Wanted) -> Json:
         "ports": [
             {"name": "http", "containerPort": _PORT, "protocol": "TCP"},
             {"name": "web", "containerPort": _WEB_PORT, "protocol": "TCP"},
+            *((VISIBILITY_PORT,) if wanted.visibility else ()),
             *((WEBHOOK_PORT,) if wanted.webhooks else ()),
         ],
         "livenessProbe": _probe("/healthz", every=20, failures=3),

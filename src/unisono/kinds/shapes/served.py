@@ -51,6 +51,7 @@ GROUPS = (
     "flowcontrol.apiserver.k8s.io",
     "metrics.k8s.io",
     "kueue.x-k8s.io",
+    "visibility.kueue.x-k8s.io",
     "trainer.kubeflow.org",
     "kubeflow.org",
     "jobset.x-k8s.io",
@@ -67,8 +68,16 @@ GROUPS = (
     "unisono.dev",
 )
 
+# Groups whose answers are computed when they are asked for. Nothing of them is stored; on a real
+# cluster another server answers for them, which an APIService names.
+METRICS = "metrics.k8s.io"
+VISIBILITY = "visibility.kueue.x-k8s.io"
+AGGREGATED = frozenset({METRICS, VISIBILITY})
+
 # Groups that every Kubernetes has by itself; the others are custom resources elsewhere.
-BUILT_IN = frozenset(group for group in GROUPS if "." not in group or group.endswith(".k8s.io"))
+BUILT_IN = AGGREGATED | frozenset(
+    group for group in GROUPS if "." not in group or group.endswith(".k8s.io")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +131,11 @@ class Served:
     def resource(self) -> str:
         """The kind as messages name it: `clusterqueues.kueue.x-k8s.io`, `pods`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether no object of the kind is ever stored."""
+        return self.group in AGGREGATED
 
     @property
     def key(self) -> str:

@@ -84,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._application = application
         self._limits = application.limits
         self._is_encrypted = False
+        self._client_name = ""
         self._others = others
         self._accepted = accepted
         self._loop = asyncio.get_running_loop()
@@ -117,6 +118,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._is_encrypted = transport.get_extra_info("ssl_object") is not None
+        if self._is_encrypted:
+            self._client_name = _common_name(transport.get_extra_info("peercert"))
         self._others.add(self)
 
     @override
@@ -231,7 +234,8 @@ class Connection(asyncio.Protocol):
             head = self._head = _Head.of(self._fields)
         call = self._application.begin(method, self._target, head.headers, known=head.user)
         self._call, head.user = call, self._application.lasting(call)
-        call.is_encrypted = self._is_encrypted
+        call.is_encrypted, call.client_name = self._is_encrypted, self._client_name
+        call.fields = self._fields
         self._head_since = None
         self._body_since = self._loop.time()
         version = self._parser.get_http_version()
@@ -421,3 +425,9 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         else:
             self._transport.abort()
+
+
+def _common_name(certificate: Mapping[str, Any] | None) -> str:
+    """Return the name in a client's certificate; empty if it showed none that was verified."""
+    subject = (certificate or {}).get("subject", ())
+    return next((str(value) for part in subject for key, value in part if key == "commonName"), "")

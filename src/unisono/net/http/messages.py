@@ -6,7 +6,7 @@ Connection ──begin, take, answer──▶ Application (the API, or `pages`)
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -102,6 +102,9 @@ class Call:
     refusal: Response | None = None  # decided already; the body is not looked at
     keeps_open: bool = True
     is_encrypted: bool = False
+    # As they came: a header that is given several times is several pairs here.
+    fields: Sequence[tuple[bytes, bytes]] = ()
+    client_name: str = ""  # of the certificate that the client showed, where one was asked for
     most_bytes: int = MAX_BODY_BYTES
     body: list[bytes] = field(default_factory=list)
     size: int = 0

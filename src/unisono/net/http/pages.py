@@ -7,7 +7,7 @@ and little to read, so bodies are bounded for each request alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +27,19 @@ class PageRequest:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes = b""
+    fields: Sequence[tuple[bytes, bytes]] = ()  # the headers as they came
+    client_name: str = ""  # of the certificate that the client showed, where one was asked for
 
     @property
     def takes_gzip(self) -> bool:
         """Whether the response may be packed."""
         return "gzip" in self.headers.get("accept-encoding", "")
+
+    def values(self, name: str) -> list[str]:
+        """Return every value of a header, one by one; `headers` joins them by commas."""
+        wanted = name.lower().encode("latin-1")
+        found = (value for key, value in self.fields if key.lower() == wanted)
+        return [value.decode("utf-8", "replace") for value in found]
 
 
 Handler = Callable[[PageRequest], Response | Awaitable[Response]]
@@ -112,6 +120,8 @@ class PageApplication:
             query=call.query,
             headers=headers,
             body=b"".join(call.body),
+            fields=call.fields,
+            client_name=call.client_name,
         )
         found = self._handler(request)
         return found if isinstance(found, Response) else self._awaited(found)

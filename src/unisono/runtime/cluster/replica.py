@@ -63,6 +63,7 @@ from unisono.runtime.scheduler_metrics import Timed
 if TYPE_CHECKING:
     from unisono.monitor.metrics.registry import MetricsRegistry
     from unisono.monitor.prometheus import Prometheus
+    from unisono.runtime.cluster.followed import FollowedCache
     from unisono.runtime.cluster.web import ClusterWeb, WebChoices
 
 
@@ -83,6 +84,7 @@ class Choices:
     namespace: str
     listen: tuple[str, int]
     webhook: tuple[str, int] | None
+    visibility: tuple[str, int] | None = None
     operators: tuple[str, ...] | None
     adopted: frozenset[str]
     settings: Settings | None  # of a file; None: the Policy of the cluster counts
@@ -192,12 +194,18 @@ class _Replica:
         )
         self._observed = Observed(self._live, self._candidate, client.caller.counts)
         self._web: ClusterWeb | None = None
-        if choices.web is not None:
+        self._followed: FollowedCache | None = None
+        if choices.web is not None or choices.visibility is not None:
+            from unisono.runtime.cluster.followed import FollowedCache
+
+            self._followed = FollowedCache(self._live)
+        if choices.web is not None and self._followed is not None:
             from unisono.runtime.cluster.web import ClusterWeb  # only with a page
 
             reuse = (choices.settings or DEFAULTS).buying.reuse
             self._web = ClusterWeb(
                 self._live,
+                self._followed,
                 client,
                 choices.ledger,
                 access=choices.access,
@@ -216,7 +224,7 @@ class _Replica:
         async with probes(*self._choices.listen, pages, names=names) as address:
             self._journal.info("listening", address=address)
             await guarded(
-                self._answer_reviews(),
+                guarded(self._answer_reviews(), self._answer_visibility()),
                 guarded(self._show(), guarded(self._live.follow(), self._take_part(stop))),
             )
 
@@ -229,6 +237,19 @@ class _Replica:
         webhook = Webhook(self._client, self._choices.namespace, self._clock, self._journal)
         self._observed.is_trusted = webhook.is_trusted
         await webhook.serve(*self._choices.webhook)
+
+    async def _answer_visibility(self) -> None:
+        """Answer for pending workloads if we are to, as soon as all is read: a standby, too."""
+        if self._choices.visibility is None or self._followed is None:
+            return
+        from unisono.monitor.pending import PendingWorkloads
+        from unisono.runtime.visibility.serving import VisibilityServer
+
+        await self._live.synced()
+        lists = PendingWorkloads(self._followed.cache, self._live.view.peek)
+        home = self._choices.namespace
+        server = VisibilityServer(self._client, home, lists, self._clock, self._journal)
+        await server.serve(*self._choices.visibility)
 
     async def _show(self) -> None:
         """Serve the web page, if there is to be one, as soon as all is read."""
@@ -286,8 +307,10 @@ class _Replica:
         notifications.sender.settled = driver.want
         self._observed.driver = driver
         self._observed.health = assembly.scheduler.health
+        if self._followed is not None:
+            self._followed.lead(driver)
         if self._web is not None:
-            self._web.lead(driver, assembly.scheduler)
+            self._web.lead(assembly.scheduler)
         denials = Denials(self._journal, self._clock.monotonic)
         driver.on_outcome = lambda outcome: denials.hear(outcome.trouble)
         self._journal.info("leading", epoch=epoch)

@@ -1,35 +1,27 @@
-"""The web page of a replica on a real cluster: it follows the API whether it leads or stands by.
-
-A standby hears of every change from its informers. The leader also writes, and its
-informers skip its own writes: from then on the driver reports every change.
-"""
+"""The web page of a replica on a real cluster: it shows the same whether it leads or stands by."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.loop import Scheduler
-from unisono.control.view import Difference, Packed
 from unisono.engine.state.cluster import ClusterState
-from unisono.kube.cache import Delta
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.connect import connected
 from unisono.kube.errors import BadConfig
 from unisono.kube.kubeconfig import Access, Login
-from unisono.kube.mapping import Kind
 from unisono.kube.tls import ServerCertificate
-from unisono.monitor.cache import FOLLOWED, ClusterCache
 from unisono.monitor.gpu_history import GpuHistory
 from unisono.monitor.ledger.utilization import Asks
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
+from unisono.runtime.cluster.followed import FollowedCache
 from unisono.runtime.cluster.gpu_metrics import measuring
 from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
@@ -82,6 +74,7 @@ class ClusterWeb:
     def __init__(
         self,
         live: LiveControllers,
+        followed: FollowedCache,
         client: Client,
         ledger: Path | None,
         *,
@@ -89,7 +82,7 @@ class ClusterWeb:
         prometheus: Asks | None = None,
         reuse: float,
     ) -> None:
-        """Follow a view from now on; `client` authenticates users.
+        """Show what is followed; `client` authenticates users.
 
         `prometheus` knows what GPUs do.
 
@@ -102,21 +95,11 @@ class ClusterWeb:
         self._client = client
         self._ledger = ledger
         self._reuse = reuse
-        self._cache = ClusterCache()
-        self._is_leading = False
+        self._cache = followed.cache
         self._scheduler: Scheduler | None = None
-        for kind, informer in live.informers.items():
-            if kind in FOLLOWED:
-                informer.on_change(self._to(kind))
 
-    def lead(self, driver: Driver, scheduler: Scheduler) -> None:
-        """Hear of everything from a driver, as others do; what-if asks this scheduler's state."""
-
-        def heard(kind: Kind, difference: Difference) -> None:
-            self._cache.observe(kind, difference.old, difference.new)
-
-        driver.listeners.append(heard)
-        self._is_leading = True
+    def lead(self, scheduler: Scheduler) -> None:
+        """Lead from now on: what-if asks this scheduler's state."""
         self._scheduler = scheduler
 
     async def serve(
@@ -179,14 +162,6 @@ class ClusterWeb:
     def _state(self) -> ClusterState | None:
         """Return the state of the scheduler, where this replica leads."""
         return self._scheduler.state if self._scheduler is not None else None
-
-    def _to(self, kind: Kind) -> Callable[[Delta[Packed]], None]:
-        def heard(delta: Delta[Packed]) -> None:
-            if not self._is_leading:
-                for difference in self._view.unpacked(kind, (delta,)):
-                    self._cache.observe(kind, difference.old, difference.new)
-
-        return heard
 
 
 async def _kept_fresh(

@@ -17,6 +17,7 @@ from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.gpu_history import GpuHistory, simulated_sample
 from unisono.monitor.metrics.nodes import IdleNodes
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry
+from unisono.monitor.pending import PendingWorkloads
 from unisono.net.listener import CannotListen
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.cluster.health import process_families
@@ -68,6 +69,7 @@ async def monitored(
     cluster.api.endpoints.checks["scheduler"] = lambda: health.why_unhealthy(seconds_now())
     cluster.api.endpoints.ready_checks["scheduler"] = lambda: health.why_not_ready(seconds_now())
     figures.cache.on_unreadable = lambda what, why: warn(f"no figures of {what}: {why!r}")
+    cluster.api.endpoints.pending = PendingWorkloads(figures.cache, at_work.view.peek)
     cluster.api.endpoints.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
     exporter = exporter_of(figures, extent)
     async with contextlib.AsyncExitStack() as stack:
