@@ -23,9 +23,9 @@ class ActiveQueues:
     """Queues that the next cycle evaluates, and sleepers that may become active."""
 
     __slots__ = (
-        "_books",
         "_freed_trees",
         "_head_of",
+        "_queues",
         "_short_of_nodes",
         "came_late",
         "ready",
@@ -41,7 +41,7 @@ class ActiveQueues:
         self.came_late: dict[ClusterQueueState, None] = {}
         self._short_of_nodes: dict[Sleeper, None] = {}
         self._freed_trees: dict[CohortTree, None] = {}
-        self._books = queues
+        self._queues = queues
         self._head_of = head_of
 
     def wake_queue(self, cq: ClusterQueueState) -> None:
@@ -85,7 +85,7 @@ class ActiveQueues:
 
     def room(self, sleeper: Sleeper, flavor_resource: FlavorResource) -> int:
         """Return how much a sleeper's queue may use of a flavor-resource."""
-        cq = self._books.get(sleeper[0])
+        cq = self._queues.get(sleeper[0])
         return max(0, available(cq.node.cell(flavor_resource))) if cq is not None else 0
 
     def admitted_changed(self, tree: CohortTree) -> None:
@@ -118,19 +118,19 @@ class ActiveQueues:
             return
         late, self.came_late = self.came_late, {}
         for cq in late:
-            if self._books.get(cq.spec.name) is cq:
+            if self._queues.get(cq.spec.name) is cq:
                 self.wake_tree(cq.tree)
         sleepers, self._short_of_nodes = self._short_of_nodes, {}
         for sleeper in sleepers:
-            if sleeper[0] in self._books:
-                cq = self._books[sleeper[0]]
+            if sleeper[0] in self._queues:
+                cq = self._queues[sleeper[0]]
                 cq.tree.wakes.forget(sleeper)
                 self._wake(sleeper)
                 self.wake_tree(cq.tree)
 
     def _wake(self, sleeper: Sleeper) -> None:
         name, equivalence_class = sleeper
-        cq = self._books.get(name)
+        cq = self._queues.get(name)
         self._short_of_nodes.pop(sleeper, None)  # it is filed anew if it falls asleep again
         if cq is None:
             return  # its queue is gone

@@ -20,18 +20,18 @@ from unisono.engine.state.transaction import Charges
 
 
 class CohortTrees:
-    """Nodes and books of all queues and cohorts."""
+    """Nodes and states of all queues and cohorts."""
 
     def __init__(self, config: Config) -> None:
         self.queues: dict[QueueName, ClusterQueueState] = {}
         self._config = config
         self._cohorts: dict[CohortName, Node] = {}
-        self._book_of: dict[Node, ClusterQueueState] = {}
+        self._queue_of: dict[Node, ClusterQueueState] = {}
         self.stale: dict[Node, None] = {}  # what `relink` has to look at
 
     def queue_at(self, node: Node) -> ClusterQueueState:
         """Return the ClusterQueue of a node."""
-        return self._book_of[node]
+        return self._queue_of[node]
 
     def cohort(self, name: CohortName) -> Node:
         """Return a cohort's node; a cohort that is only named is an empty one (spec quota §1)."""
@@ -42,7 +42,7 @@ class CohortTrees:
 
     def set_queue(self, queue: ClusterQueue) -> None:
         """Add a queue or change it."""
-        cq = self.queues.get(queue.name) or self._new_book(queue)
+        cq = self.queues.get(queue.name) or self._new_queue(queue)
         self._mark(cq.node)
         cq.spec = queue
         cq.node.weight_milli = queue.weight_milli
@@ -54,7 +54,7 @@ class CohortTrees:
         """Keep account of admitted workloads whose queue is not there (yet, or any more)."""
         cq = self.queues.get(name)
         if cq is None:
-            cq = self._new_book(ClusterQueue(name=name, terminating=True))
+            cq = self._new_queue(ClusterQueue(name=name, terminating=True))
             cq.blocker = self._config.queue_blocker(cq.spec, frozenset())
         return cq
 
@@ -64,7 +64,7 @@ class CohortTrees:
         self._mark(cq.node)
         link(cq.node, None)
         cq.tree.asleep.pop(cq, None)
-        del self._book_of[cq.node]
+        del self._queue_of[cq.node]
 
     def set_cohort(self, cohort: Cohort) -> None:
         """Add a cohort or change it."""
@@ -79,7 +79,7 @@ class CohortTrees:
 
     def mark_everything(self) -> None:
         """Look at every queue again at the next `relink`."""
-        self.stale.update(dict.fromkeys(self._book_of))
+        self.stale.update(dict.fromkeys(self._queue_of))
 
     def relink(self) -> Iterator[ClusterQueueState]:
         """Move nodes to where the configuration wants them; yield queues to look at again."""
@@ -93,14 +93,14 @@ class CohortTrees:
             {
                 node: self.cohort(cq.spec.cohort) if cq.spec.cohort else None
                 for node in self.stale
-                if (cq := self._book_of.get(node)) is not None
+                if (cq := self._queue_of.get(node)) is not None
             }
         )
         stale, self.stale = self.stale, {}
         for root in dict.fromkeys(node.root() for node in stale):
             tree = CohortTree()
             for node in root.queues():
-                cq = self._book_of.get(node)
+                cq = self._queue_of.get(node)
                 if cq is not None:
                     cq.tree = tree
                     cq.blocker = self._config.queue_blocker(cq.spec, cyclic)
@@ -126,10 +126,10 @@ class CohortTrees:
         self.stale[node.root()] = None
         self.stale[node] = None
 
-    def _new_book(self, queue: ClusterQueue) -> ClusterQueueState:
+    def _new_queue(self, queue: ClusterQueue) -> ClusterQueueState:
         node = Node(queue.name, is_queue=True)
         cq = self.queues[queue.name] = ClusterQueueState(queue, node, CohortTree())
-        self._book_of[node] = cq
+        self._queue_of[node] = cq
         return cq
 
 
