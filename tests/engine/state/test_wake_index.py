@@ -9,21 +9,21 @@ from tests.support.effort import effort
 from tests.support.quota_builders import ACCOUNT, GPU
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import FlavorResource
-from unisono.engine.state.wake_index import Sleeper, Wakes
+from unisono.engine.state.wake_index import BlockedClass, Wakes
 
 Q = QueueName("q")
 OTHER = FlavorResource("g", GPU)
 
 
-def sleeper(number: int) -> Sleeper:
+def blocked_class(number: int) -> BlockedClass:
     return Q, (number, 0, "")
 
 
-def no_room(sleeper: Sleeper, flavor_resource: FlavorResource) -> int:
+def no_room(blocked_class: BlockedClass, flavor_resource: FlavorResource) -> int:
     return 0
 
 
-def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[Sleeper]:
+def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[BlockedClass]:
     """Free something and return who should be looked at again."""
     wakes.free(charges)
     return [*wakes.due(no_room)]
@@ -32,78 +32,80 @@ def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[Sleep
 def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
     room = {ACCOUNT: 1}
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 4),), room=lambda _, flavor_resource: room[flavor_resource])
+    wakes.file(
+        blocked_class(1), ((ACCOUNT, 4),), room=lambda _, flavor_resource: room[flavor_resource]
+    )
     for _ in range(10):  # two are freed and taken again, over and over
         wakes.free([(ACCOUNT, 2)])
         assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == []
     room[ACCOUNT] = 5
-    assert wakes.shortages(sleeper(1), lambda _, flavor_resource: room[flavor_resource]) == (
+    assert wakes.shortages(blocked_class(1), lambda _, flavor_resource: room[flavor_resource]) == (
         (ACCOUNT, 0),
     )
     wakes.free([(ACCOUNT, 4)])
-    assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == [sleeper(1)]
+    assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == [blocked_class(1)]
 
 
 def test_who_may_be_displaced_matters_to_those_who_said_so() -> None:
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 4),), admitted_workloads=True)
-    wakes.file(sleeper(2), ((ACCOUNT, 4),))
-    wakes.file(sleeper(3), None)
-    assert sorted(wakes.admitted_changed()) == [sleeper(1), sleeper(3)]
-    assert freed(wakes, [(ACCOUNT, 4)]) == [sleeper(2)]
+    wakes.file(blocked_class(1), ((ACCOUNT, 4),), admitted_workloads=True)
+    wakes.file(blocked_class(2), ((ACCOUNT, 4),))
+    wakes.file(blocked_class(3), None)
+    assert sorted(wakes.admitted_changed()) == [blocked_class(1), blocked_class(3)]
+    assert freed(wakes, [(ACCOUNT, 4)]) == [blocked_class(2)]
 
 
-def test_a_sleeper_wakes_when_its_shortage_has_been_freed() -> None:
+def test_a_blocked_class_wakes_when_its_shortage_has_been_freed() -> None:
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 5),))
+    wakes.file(blocked_class(1), ((ACCOUNT, 5),))
     assert freed(wakes, [(ACCOUNT, 2)]) == []
-    assert wakes.shortages(sleeper(1), no_room) == ((ACCOUNT, 3),)
+    assert wakes.shortages(blocked_class(1), no_room) == ((ACCOUNT, 3),)
     assert freed(wakes, [(OTHER, 99)]) == []
-    assert freed(wakes, [(ACCOUNT, 3)]) == [sleeper(1)]
+    assert freed(wakes, [(ACCOUNT, 3)]) == [blocked_class(1)]
     assert freed(wakes, [(ACCOUNT, 99)]) == []
 
 
 def test_one_account_of_several_is_enough() -> None:
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 5), (OTHER, 2)))
-    assert freed(wakes, [(OTHER, 2)]) == [sleeper(1)]
+    wakes.file(blocked_class(1), ((ACCOUNT, 5), (OTHER, 2)))
+    assert freed(wakes, [(OTHER, 2)]) == [blocked_class(1)]
     assert freed(wakes, [(ACCOUNT, 5)]) == []
 
 
 def test_what_was_freed_before_does_not_count() -> None:
     wakes = Wakes()
     assert freed(wakes, [(ACCOUNT, 4)]) == []
-    wakes.file(sleeper(1), ((ACCOUNT, 3),))
+    wakes.file(blocked_class(1), ((ACCOUNT, 3),))
     assert freed(wakes, [(ACCOUNT, 2)]) == []
-    assert freed(wakes, [(ACCOUNT, 1)]) == [sleeper(1)]
+    assert freed(wakes, [(ACCOUNT, 1)]) == [blocked_class(1)]
 
 
 def test_a_new_filing_replaces_the_old_one() -> None:
     wakes = Wakes()
-    wakes.file(sleeper(1), ((ACCOUNT, 1),))
-    wakes.file(sleeper(1), ((ACCOUNT, 5),))
+    wakes.file(blocked_class(1), ((ACCOUNT, 1),))
+    wakes.file(blocked_class(1), ((ACCOUNT, 5),))
     assert freed(wakes, [(ACCOUNT, 4)]) == []
-    assert freed(wakes, [(ACCOUNT, 1)]) == [sleeper(1)]
-    wakes.file(sleeper(2), ((ACCOUNT, 1),))
-    wakes.file(sleeper(2), None)
-    assert freed(wakes, []) == [sleeper(2)]
+    assert freed(wakes, [(ACCOUNT, 1)]) == [blocked_class(1)]
+    wakes.file(blocked_class(2), ((ACCOUNT, 1),))
+    wakes.file(blocked_class(2), None)
+    assert freed(wakes, []) == [blocked_class(2)]
 
 
 def test_none_means_anything_and_no_shortage_means_nothing() -> None:
     wakes = Wakes()
-    wakes.file(sleeper(1), None)
-    wakes.file(sleeper(2), ())
-    assert wakes.shortages(sleeper(1), no_room) is None
-    assert wakes.shortages(sleeper(2), no_room) == ()
-    assert freed(wakes, [(OTHER, 1)]) == [sleeper(1)]
+    wakes.file(blocked_class(1), None)
+    wakes.file(blocked_class(2), ())
+    assert wakes.shortages(blocked_class(1), no_room) is None
+    assert wakes.shortages(blocked_class(2), no_room) == ()
+    assert freed(wakes, [(OTHER, 1)]) == [blocked_class(1)]
     assert freed(wakes, [(ACCOUNT, 10**6)]) == []
 
 
 def test_who_left_is_not_woken() -> None:
     wakes = Wakes()
     for number, shortages in ((1, None), (2, ((ACCOUNT, 1),))):
-        wakes.file(sleeper(number), shortages)
-        wakes.forget(sleeper(number))
+        wakes.file(blocked_class(number), shortages)
+        wakes.forget(blocked_class(number))
     assert freed(wakes, [(ACCOUNT, 9)]) == []
 
 
@@ -124,16 +126,16 @@ def test_it_equals_a_list_of_what_is_left_to_free(
     actions: list[tuple[str, int, int, bool]],
 ) -> None:
     wakes = Wakes()
-    asleep: dict[Sleeper, dict[FlavorResource, int]] = {}
+    asleep: dict[BlockedClass, dict[FlavorResource, int]] = {}
     for action, number, amount, other in actions:
         flavor_resource = OTHER if other else ACCOUNT
         match action:
             case "file":
-                wakes.file(sleeper(number), ((ACCOUNT, amount), (OTHER, amount + 1)))
-                asleep[sleeper(number)] = {ACCOUNT: amount, OTHER: amount + 1}
+                wakes.file(blocked_class(number), ((ACCOUNT, amount), (OTHER, amount + 1)))
+                asleep[blocked_class(number)] = {ACCOUNT: amount, OTHER: amount + 1}
             case "forget":
-                wakes.forget(sleeper(number))
-                asleep.pop(sleeper(number), None)
+                wakes.forget(blocked_class(number))
+                asleep.pop(blocked_class(number), None)
             case _:
                 expected = set()
                 for each, short in [*asleep.items()]:

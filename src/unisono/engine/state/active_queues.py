@@ -14,13 +14,13 @@ from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.pending_queue import EquivalenceClass, PendingWorkload
 from unisono.engine.state.quota_tree import Cell, available
-from unisono.engine.state.wake_index import Sleeper
+from unisono.engine.state.wake_index import BlockedClass
 
 HeadOf = Callable[[ClusterQueueState], PendingWorkload | None]
 
 
 class ActiveQueues:
-    """Queues that the next cycle evaluates, and sleepers that may become active."""
+    """Queues that the next cycle evaluates, and blocked classes that may become active."""
 
     __slots__ = (
         "_freed_trees",
@@ -39,7 +39,7 @@ class ActiveQueues:
         self.with_preemptor: dict[ClusterQueueState, None] = {}
         # Queues whose head fitted, on nodes that another workload got or keeps.
         self.came_late: dict[ClusterQueueState, None] = {}
-        self._short_of_nodes: dict[Sleeper, None] = {}
+        self._short_of_nodes: dict[BlockedClass, None] = {}
         self._freed_trees: dict[CohortTree, None] = {}
         self._queues = queues
         self._head_of = head_of
@@ -67,40 +67,40 @@ class ActiveQueues:
             tree.asleep.clear()
 
     def freed(self, tree: CohortTree, charges: Iterable[tuple[Cell, int]]) -> None:
-        """Note that quota came free; which sleepers that helps is found out by `settle`."""
-        if tree.wakes.has_sleepers:
+        """Note that quota came free; which blocked classes that helps is found out by `settle`."""
+        if tree.wakes.has_blocked_classes:
             tree.wakes.free([(cell.flavor_resource, amount) for cell, amount in charges])
             self._freed_trees[tree] = None
         if tree.asleep:
             self.wake_tree(tree)
 
     def settle(self) -> None:
-        """Wake sleepers that freed quota may help, once for all that was freed since then."""
+        """Wake blocked classes that freed quota may help, once for all that was freed."""
         if not self._freed_trees:
             return
         trees, self._freed_trees = self._freed_trees, {}
         for tree in trees:
-            for sleeper in tree.wakes.due(self.room):
-                self._wake(sleeper)
+            for blocked_class in tree.wakes.due(self.room):
+                self._wake(blocked_class)
 
-    def room(self, sleeper: Sleeper, flavor_resource: FlavorResource) -> int:
-        """Return how much a sleeper's queue may use of a flavor-resource."""
-        cq = self._queues.get(sleeper[0])
+    def room(self, blocked_class: BlockedClass, flavor_resource: FlavorResource) -> int:
+        """Return how much a blocked class's queue may use of a flavor-resource."""
+        cq = self._queues.get(blocked_class[0])
         return max(0, available(cq.node.cell(flavor_resource))) if cq is not None else 0
 
     def admitted_changed(self, tree: CohortTree) -> None:
-        """Wake sleepers for which it matters what runs in a tree, not only how much is free."""
-        for sleeper in tree.wakes.admitted_changed():
-            self._wake(sleeper)
+        """Wake blocked classes that depend on what runs in a tree, not only on what is free."""
+        for blocked_class in tree.wakes.admitted_changed():
+            self._wake(blocked_class)
         self.wake_tree(tree)
 
-    def wait_for_nodes(self, sleeper: Sleeper) -> None:
-        """File a sleeper under nodes: any change there wakes it."""
-        self._short_of_nodes[sleeper] = None
+    def wait_for_nodes(self, blocked_class: BlockedClass) -> None:
+        """File a blocked class under nodes: any change there wakes it."""
+        self._short_of_nodes[blocked_class] = None
 
-    def minds_no_nodes(self, sleeper: Sleeper) -> None:
-        """Note that a sleeper does not wait for nodes: this time it has another blocker."""
-        self._short_of_nodes.pop(sleeper, None)
+    def minds_no_nodes(self, blocked_class: BlockedClass) -> None:
+        """Note that a blocked class does not wait for nodes: this time it has another blocker."""
+        self._short_of_nodes.pop(blocked_class, None)
 
     def rouse(self, cq: ClusterQueueState, equivalence_class: EquivalenceClass) -> None:
         """Make an equivalence class admissible again, whatever it waited for."""
@@ -108,33 +108,33 @@ class ActiveQueues:
         cq.tree.wakes.forget((cq.spec.name, equivalence_class))
         cq.pending.wake(equivalence_class)
 
-    def waits_for_nodes(self, sleeper: Sleeper) -> bool:
-        """Say whether a sleeper is filed under nodes."""
-        return sleeper in self._short_of_nodes
+    def waits_for_nodes(self, blocked_class: BlockedClass) -> bool:
+        """Say whether a blocked class is filed under nodes."""
+        return blocked_class in self._short_of_nodes
 
     def nodes_changed(self) -> None:
-        """Wake sleepers that a node which joined, changed or was freed may help."""
+        """Wake blocked classes that a node which joined, changed or was freed may help."""
         if not self.came_late and not self._short_of_nodes:
             return
         late, self.came_late = self.came_late, {}
         for cq in late:
             if self._queues.get(cq.spec.name) is cq:
                 self.wake_tree(cq.tree)
-        sleepers, self._short_of_nodes = self._short_of_nodes, {}
-        for sleeper in sleepers:
-            if sleeper[0] in self._queues:
-                cq = self._queues[sleeper[0]]
-                cq.tree.wakes.forget(sleeper)
-                self._wake(sleeper)
+        classes, self._short_of_nodes = self._short_of_nodes, {}
+        for blocked_class in classes:
+            if blocked_class[0] in self._queues:
+                cq = self._queues[blocked_class[0]]
+                cq.tree.wakes.forget(blocked_class)
+                self._wake(blocked_class)
                 self.wake_tree(cq.tree)
 
-    def _wake(self, sleeper: Sleeper) -> None:
-        name, equivalence_class = sleeper
+    def _wake(self, blocked_class: BlockedClass) -> None:
+        name, equivalence_class = blocked_class
         cq = self._queues.get(name)
-        self._short_of_nodes.pop(sleeper, None)  # it is filed anew if it falls asleep again
+        self._short_of_nodes.pop(blocked_class, None)  # it is filed anew if it falls asleep again
         if cq is None:
             return  # its queue is gone
-        cq.tree.wakes.forget(sleeper)
+        cq.tree.wakes.forget(blocked_class)
         if equivalence_class is None:
             cq.stalled = False
         else:

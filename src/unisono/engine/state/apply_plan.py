@@ -25,7 +25,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.pending_queue import equivalence_class_of
 from unisono.engine.state.purchases import with_purchase
-from unisono.engine.state.wake_index import Sleeper
+from unisono.engine.state.wake_index import BlockedClass
 
 
 def apply_plan(state: ClusterState, plan: Plan) -> bool:
@@ -175,16 +175,18 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             return False
 
 
-def _file_under(state: ClusterState, cq: ClusterQueueState, sleeper: Sleeper, wait: Wait) -> None:
-    """File a sleeper under everything that may bring it back."""
+def _file_under(
+    state: ClusterState, cq: ClusterQueueState, blocked_class: BlockedClass, wait: Wait
+) -> None:
+    """File a blocked class under everything that may bring it back."""
     only_room = not wait.watches_admitted and not wait.lacks_nodes
     cq.tree.wakes.file(
-        sleeper,
+        blocked_class,
         wait.unblocked_by,
         admitted_workloads=wait.watches_admitted,
         room=state.active_queues.room if only_room else None,
     )
     if wait.lacks_nodes:
-        state.active_queues.wait_for_nodes(sleeper)
+        state.active_queues.wait_for_nodes(blocked_class)
     else:
-        state.active_queues.minds_no_nodes(sleeper)
+        state.active_queues.minds_no_nodes(blocked_class)

@@ -288,7 +288,7 @@ class ClusterState:
         self.timeline.left(waiting, cq)
         cq.pending.drop(waiting)
         if (
-            cq.tree.wakes.has_sleepers
+            cq.tree.wakes.has_blocked_classes
             and (equivalence_class := equivalence_class_of(waiting)) not in cq.pending.inadmissible
         ):
             cq.tree.wakes.forget((cq.spec.name, equivalence_class))

@@ -4,7 +4,7 @@ A blocked equivalence class is filed under the flavor-resources it was short of,
 Availability can grow by no more than what is freed in the tree, so nothing filed is evaluated
 before at least its shortage has been freed since. What also depends on victims, or on how several
 pod sets share, is filed under "anything freed" (None). No shortages at all means that only
-configuration can help; configuration changes wake all sleepers without asking this index.
+configuration can help; configuration changes wake all of them without asking this index.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import FlavorResource
 from unisono.engine.state.pending_queue import EquivalenceClass
 
-# A queue, and an equivalence class in it; None stands for the stalled head of a StrictFIFO queue.
-Sleeper = tuple[QueueName, EquivalenceClass | None]
+# A queue, and an equivalence class in it; None: the head that blocks a StrictFIFO queue.
+BlockedClass = tuple[QueueName, EquivalenceClass | None]
 Shortages = tuple[tuple[FlavorResource, int], ...] | None
 
 
-# How much a sleeper's queue may use of a flavor-resource now.
-Room = Callable[[Sleeper, FlavorResource], int]
+# How much a blocked class's queue may use of a flavor-resource now.
+Room = Callable[[BlockedClass, FlavorResource], int]
 
 
 class _Entry(NamedTuple):
-    """One flavor-resource that a sleeper waits for."""
+    """One flavor-resource that a blocked class waits for."""
 
     threshold: int  # of what was freed in the tree: no need to look before
     ticket: int
-    sleeper: Sleeper
+    blocked_class: BlockedClass
     flavor_resource: FlavorResource
     # What its queue must be able to use. Freed quota may have been taken by others meanwhile; None
     # if something else than room counts as well, so that only a real examination can tell.
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
 
 
 class Wakes:
-    """Sleepers of one tree, filed by what they wait for."""
+    """Blocked classes of one tree, filed by what they wait for."""
 
     __slots__ = (
         "_by_flavor_resource",
@@ -58,47 +58,52 @@ class Wakes:
         self._freed: dict[FlavorResource, int] = {}
         self._stirred: dict[FlavorResource, None] = {}  # of which something was freed since
         self._by_flavor_resource: dict[FlavorResource, list[_Entry]] = {}
-        self._on_anything: dict[Sleeper, None] = {}
-        self._on_admitted: dict[Sleeper, None] = {}  # what runs, and how, matters to them as well
-        # The newest filing of each sleeper: an entry that is not part of it is void.
-        self._filed: dict[Sleeper, dict[FlavorResource, _Entry]] = {}
+        self._on_anything: dict[BlockedClass, None] = {}
+        # What runs, and how, matters to these as well.
+        self._on_admitted: dict[BlockedClass, None] = {}
+        # The newest filing of each blocked class: an entry that is not part of it is void.
+        self._filed: dict[BlockedClass, dict[FlavorResource, _Entry]] = {}
 
     def file(
         self,
-        sleeper: Sleeper,
+        blocked_class: BlockedClass,
         shortages: Shortages,
         *,
         admitted_workloads: bool = False,
         room: Room | None = None,
     ) -> None:
-        """File a sleeper under what it was short of; with `room` if nothing but room counts."""
-        self.forget(sleeper)
+        """File a blocked class under what it was short of; `room` if nothing else counts."""
+        self.forget(blocked_class)
         if admitted_workloads:
-            self._on_admitted[sleeper] = None
+            self._on_admitted[blocked_class] = None
         if shortages is None:
-            self._on_anything[sleeper] = None
+            self._on_anything[blocked_class] = None
             return
-        self._filed[sleeper] = {}
+        self._filed[blocked_class] = {}
         for flavor_resource, short in shortages:
-            target = None if room is None else room(sleeper, flavor_resource) + short
-            self._enter(sleeper, flavor_resource, max(1, short), target)
+            target = None if room is None else room(blocked_class, flavor_resource) + short
+            self._enter(blocked_class, flavor_resource, max(1, short), target)
 
     def _enter(
-        self, sleeper: Sleeper, flavor_resource: FlavorResource, short: int, target: int | None
+        self,
+        blocked_class: BlockedClass,
+        flavor_resource: FlavorResource,
+        short: int,
+        target: int | None,
     ) -> None:
         self._count += 1  # a ticket an entry, so that no comparison goes any further
         threshold = self._freed.get(flavor_resource, 0) + short
-        entry = _Entry(threshold, self._count, sleeper, flavor_resource, target)
+        entry = _Entry(threshold, self._count, blocked_class, flavor_resource, target)
         entries = self._by_flavor_resource.setdefault(flavor_resource, [])
         if len(entries) > 2 * len(self._filed) + 64:
             entries[:] = [old for old in entries if self._is_live(old)]
             heapq.heapify(entries)
         heapq.heappush(entries, entry)
-        self._filed[sleeper][flavor_resource] = entry
+        self._filed[blocked_class][flavor_resource] = entry
 
-    def shortages(self, sleeper: Sleeper, room: Room) -> Shortages:
-        """Return what still has to be freed before a sleeper wakes, as `file` takes it."""
-        filed = self._filed.get(sleeper)
+    def shortages(self, blocked_class: BlockedClass, room: Room) -> Shortages:
+        """Return what still has to be freed before a blocked class wakes, as `file` takes it."""
+        filed = self._filed.get(blocked_class)
         if filed is None:
             return None
         return tuple(
@@ -106,48 +111,48 @@ class Wakes:
                 flavor_resource,
                 entry.threshold - self._freed.get(flavor_resource, 0)
                 if entry.target is None
-                else entry.target - room(sleeper, flavor_resource),
+                else entry.target - room(blocked_class, flavor_resource),
             )
             for flavor_resource, entry in filed.items()
         )
 
     @property
-    def has_sleepers(self) -> bool:
-        """Say whether any sleeper is filed."""
+    def has_blocked_classes(self) -> bool:
+        """Say whether any blocked class is filed."""
         return bool(self._filed or self._on_anything or self._on_admitted)
 
-    def forget(self, sleeper: Sleeper) -> None:
-        """Drop a sleeper that left or was woken by something else."""
-        self._filed.pop(sleeper, None)
-        self._on_anything.pop(sleeper, None)
-        self._on_admitted.pop(sleeper, None)
+    def forget(self, blocked_class: BlockedClass) -> None:
+        """Drop a blocked class that left or was woken by something else."""
+        self._filed.pop(blocked_class, None)
+        self._on_anything.pop(blocked_class, None)
+        self._on_admitted.pop(blocked_class, None)
 
-    def admitted_changed(self) -> Iterator[Sleeper]:
+    def admitted_changed(self) -> Iterator[BlockedClass]:
         """Note that a workload may be preempted that could not be, and yield what to wake."""
         woken = list({**self._on_anything, **self._on_admitted})
-        for sleeper in woken:
-            self.forget(sleeper)
+        for blocked_class in woken:
+            self.forget(blocked_class)
         yield from woken
 
-    def watches_admitted(self, sleeper: Sleeper) -> bool:
-        """Say whether what runs matters to a sleeper, besides how much is free."""
-        return sleeper in self._on_admitted
+    def watches_admitted(self, blocked_class: BlockedClass) -> bool:
+        """Say whether what runs matters to a blocked class, besides how much is free."""
+        return blocked_class in self._on_admitted
 
     def free(self, charges: Iterable[tuple[FlavorResource, int]]) -> None:
-        """Note that usage went away; `due` says which sleepers that concerns."""
+        """Note that usage went away; `due` says which blocked classes that concerns."""
         self._release = True
         freed, stirred = self._freed, self._stirred
         for flavor_resource, amount in charges:
             freed[flavor_resource] = freed.get(flavor_resource, 0) + amount
             stirred[flavor_resource] = None
 
-    def due(self, room: Room) -> Iterator[Sleeper]:
+    def due(self, room: Room) -> Iterator[BlockedClass]:
         """Yield what to wake after everything that was freed."""
         if self._release:
             self._release = False
-            for sleeper in list(self._on_anything):
-                self.forget(sleeper)
-                yield sleeper
+            for blocked_class in list(self._on_anything):
+                self.forget(blocked_class)
+                yield blocked_class
         stirred, self._stirred = self._stirred, {}
         for flavor_resource in stirred:
             freed = self._freed[flavor_resource]
@@ -158,13 +163,13 @@ class Wakes:
                     continue
                 missing = 0
                 if entry.target is not None:
-                    missing = entry.target - room(entry.sleeper, flavor_resource)
+                    missing = entry.target - room(entry.blocked_class, flavor_resource)
                 if missing > 0:  # what was freed is taken again, or lies out of its reach
-                    self._enter(entry.sleeper, flavor_resource, missing, entry.target)
+                    self._enter(entry.blocked_class, flavor_resource, missing, entry.target)
                     continue
-                self.forget(entry.sleeper)
-                yield entry.sleeper
+                self.forget(entry.blocked_class)
+                yield entry.blocked_class
 
     def _is_live(self, entry: _Entry) -> bool:
-        """Say whether the entry belongs to its sleeper's newest filing."""
-        return self._filed.get(entry.sleeper, {}).get(entry.flavor_resource) is entry
+        """Say whether the entry belongs to its blocked class's newest filing."""
+        return self._filed.get(entry.blocked_class, {}).get(entry.flavor_resource) is entry
