@@ -112,7 +112,7 @@ def _active_heads(state: ClusterState) -> list[tuple[ClusterQueueState, PendingW
     Preemptors go along in every cycle that may start something: the nodes that their victims leave
     are not for others.
     """
-    heads = {cq: state.head_of(cq) for cq in state.active_queues.ready if not cq.stalled}
+    heads = {cq: state.head_of(cq) for cq in state.active_queues.ready if not cq.blocked_by_head}
     if state.nodes.has_nodes and any(heads.values()):
         for cq in state.active_queues.with_preemptor:
             if cq.pending.preemptor is not None and cq.blocker is None:

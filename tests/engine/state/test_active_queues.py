@@ -133,7 +133,7 @@ def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
 # --- heads of lines ------------------------------------------------------------------------------
 
 
-def test_a_newcomer_that_becomes_the_head_of_a_stalled_queue_is_examined() -> None:
+def test_a_newcomer_that_becomes_the_head_of_a_blocked_queue_is_examined() -> None:
     state = at_rest(world(queue("q", "4", strategy="StrictFIFO"), waiting=(job("big", "q", 5),)))
     first = job("first", "q", 2, priority=5)
     assert hears(state, WorkloadWaits(first)) == Deeds(["first"], [])

@@ -2,7 +2,7 @@
 
 A queue is *ready* (its head will be evaluated), *asleep* (its head was evaluated and nothing in its
 cohort tree has changed since), or has nothing to evaluate: it is empty, all in it is inadmissible,
-or it is *stalled* behind a StrictFIFO head that cannot fit before something is freed.
+or it is *blocked* by its StrictFIFO head, which cannot fit before something is freed.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class ActiveQueues:
         self._head_of = head_of
 
     def wake_queue(self, cq: ClusterQueueState) -> None:
-        """Look at a queue in the next cycle, and with it at all that sleeps in its tree."""
-        if cq.stalled:
+        """Evaluate a queue in the next cycle, and with it all that sleeps in its tree."""
+        if cq.blocked_by_head:
             head = self._head_of(cq)
-            stalled = cq.head_wait[0] if cq.head_wait else None
-            if head is None or head.workload.key != stalled:  # it is the head that is stalled
-                self.unstall(cq)
-        if cq.blocker is None and not cq.stalled:
+            blocking = cq.head_wait[0] if cq.head_wait else None
+            if head is None or head.workload.key != blocking:
+                self.unblock_head(cq)
+        if cq.blocker is None and not cq.blocked_by_head:
             self.ready[cq] = None
         self.wake_tree(cq.tree)
 
-    def unstall(self, cq: ClusterQueueState) -> None:
-        """Let a StrictFIFO queue's head be examined again."""
-        cq.stalled = False
+    def unblock_head(self, cq: ClusterQueueState) -> None:
+        """Let a StrictFIFO queue's head be evaluated again."""
+        cq.blocked_by_head = False
         cq.tree.wakes.forget((cq.spec.name, None))
 
     def wake_tree(self, tree: CohortTree) -> None:
@@ -136,7 +136,7 @@ class ActiveQueues:
             return  # its queue is gone
         cq.tree.wakes.forget(blocked_class)
         if equivalence_class is None:
-            cq.stalled = False
+            cq.blocked_by_head = False
         else:
             cq.pending.wake(equivalence_class)
         if cq.blocker is None:
@@ -155,10 +155,10 @@ class ActiveQueues:
     ) -> None:
         """After a cycle: in a tree that did not change the next verdict would be the same.
 
-        A cycle in priority order may end before every head was looked at; those stay ready.
+        A cycle in priority order may end before every head was evaluated; those stay ready.
         """
         for cq in [*self.ready]:
-            if cq.blocker is not None or cq.stalled or self._head_of(cq) is None:
+            if cq.blocker is not None or cq.blocked_by_head or self._head_of(cq) is None:
                 del self.ready[cq]
             elif cq.tree not in changed and cq.spec.name in examined:
                 del self.ready[cq]

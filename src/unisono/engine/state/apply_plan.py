@@ -144,7 +144,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             _file_under(state, cq, (name, equivalence_class), wait)
             return True
         case "stall":
-            cq.stalled = True
+            cq.blocked_by_head = True
             cq.pending.drop_preemptor(explanation.workload)
             cq.head_wait = (explanation.workload, explanation.blockers)
             _file_under(state, cq, (name, None), wait)

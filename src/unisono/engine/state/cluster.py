@@ -294,7 +294,7 @@ class ClusterState:
             cq.tree.wakes.forget((cq.spec.name, equivalence_class))
         if cq.head_wait is not None and cq.head_wait[0] == waiting.key:
             cq.head_wait = None
-            self.active_queues.unstall(cq)
+            self.active_queues.unblock_head(cq)
             self.active_queues.wake_queue(cq)
 
     def _take_running(self, admitted: AdmittedWorkload) -> None:
@@ -474,7 +474,7 @@ class ClusterState:
                 self.enqueue(waiting, cq)
         elif cq is not None:
             self.active_queues.rouse(cq, equivalence_class_of(waiting))
-            self.active_queues.unstall(cq)
+            self.active_queues.unblock_head(cq)
             self.active_queues.wake_queue(cq)
 
     def local_queue(self, key: LocalQueueKey) -> LocalQueueState:
@@ -667,7 +667,7 @@ def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
     state.timeline.reopened(cq)
     state.timeline.forget_counts(cq)
     cq.derived.clear()
-    cq.stalled = False
+    cq.blocked_by_head = False
     cq.head_wait = None
     state.renew_pending_queue(cq)
     for equivalence_class in [*cq.pending.inadmissible]:

@@ -69,7 +69,7 @@ class ClusterQueueState:
     # The last verdict on a head that stays where it is.
     head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None
     # StrictFIFO: the head does not fit and cannot until something is freed; it reserves nothing.
-    stalled: bool = False
+    blocked_by_head: bool = False
 
     @property
     def is_strict(self) -> bool:

@@ -130,13 +130,13 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
             why = Explanation(workload=key, queue=name, blockers=blockers)
             short = (
                 cq.tree.wakes.shortages((name, None), state.active_queues.room)
-                if cq.stalled
+                if cq.blocked_by_head
                 else None
             )
             nodes = state.active_queues.waits_for_nodes((name, None))
-            nodes = nodes and (cq.stalled or cq.pending.preemptor == key)
-            outcome: Outcome = "stall" if cq.stalled else "sticky" if nodes else "retry"
-            watches = cq.stalled and cq.tree.wakes.watches_admitted((name, None))
+            nodes = nodes and (cq.blocked_by_head or cq.pending.preemptor == key)
+            outcome: Outcome = "stall" if cq.blocked_by_head else "sticky" if nodes else "retry"
+            watches = cq.blocked_by_head and cq.tree.wakes.watches_admitted((name, None))
             yield Wait(
                 outcome=outcome,
                 explanation=why,
