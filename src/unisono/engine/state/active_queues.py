@@ -27,7 +27,7 @@ class ActiveQueues:
         "_head_of",
         "_queues",
         "_short_of_nodes",
-        "came_late",
+        "lost_nodes",
         "ready",
         "with_preemptor",
     )
@@ -38,7 +38,7 @@ class ActiveQueues:
         # heads take part in every cycle and keep what is theirs.
         self.with_preemptor: dict[ClusterQueueState, None] = {}
         # Queues whose head fitted, on nodes that another workload got or keeps.
-        self.came_late: dict[ClusterQueueState, None] = {}
+        self.lost_nodes: dict[ClusterQueueState, None] = {}
         self._short_of_nodes: dict[BlockedClass, None] = {}
         self._freed_trees: dict[CohortTree, None] = {}
         self._queues = queues
@@ -98,11 +98,11 @@ class ActiveQueues:
         """File a blocked class under nodes: any change there wakes it."""
         self._short_of_nodes[blocked_class] = None
 
-    def minds_no_nodes(self, blocked_class: BlockedClass) -> None:
+    def needs_no_nodes(self, blocked_class: BlockedClass) -> None:
         """Note that a blocked class does not wait for nodes: this time it has another blocker."""
         self._short_of_nodes.pop(blocked_class, None)
 
-    def rouse(self, cq: ClusterQueueState, equivalence_class: EquivalenceClass) -> None:
+    def make_admissible(self, cq: ClusterQueueState, equivalence_class: EquivalenceClass) -> None:
         """Make an equivalence class admissible again, whatever it waited for."""
         self._short_of_nodes.pop((cq.spec.name, equivalence_class), None)
         cq.tree.wakes.forget((cq.spec.name, equivalence_class))
@@ -114,10 +114,10 @@ class ActiveQueues:
 
     def nodes_changed(self) -> None:
         """Wake blocked classes that a node which joined, changed or was freed may help."""
-        if not self.came_late and not self._short_of_nodes:
+        if not self.lost_nodes and not self._short_of_nodes:
             return
-        late, self.came_late = self.came_late, {}
-        for cq in late:
+        losers, self.lost_nodes = self.lost_nodes, {}
+        for cq in losers:
             if self._queues.get(cq.spec.name) is cq:
                 self.wake_tree(cq.tree)
         classes, self._short_of_nodes = self._short_of_nodes, {}

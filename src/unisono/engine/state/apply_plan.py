@@ -42,7 +42,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
         _put_to_sleep(state, {}, plan)
         return False
     changed: dict[CohortTree, None] = {}
-    late: list[Wait] = []
+    retried: list[Wait] = []
     for wait in waits:
         if wait.outcome == "line":  # with backfill; it does not wait for victims any more
             explanation = wait.explanation
@@ -52,7 +52,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
         elif file_verdict(state, wait):
             changed[_queue_of_wait(state, wait).tree] = None
         elif wait.outcome == "retry":
-            late.append(wait)
+            retried.append(wait)
     starting = [(admit, state.queues[admit.admission.queue]) for admit in admissions]
     for _, cq in starting:
         changed[cq.tree] = None
@@ -62,9 +62,9 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
         told, smaller = evictions(plan), shrinks(plan)
         for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
             changed[state.running[key].cq.tree] = None
-    if changed and late and state.nodes.has_nodes:
-        # Nodes are shared by all trees: what came too late this time may still find others.
-        changed.update((_queue_of_wait(state, wait).tree, None) for wait in late)
+    if changed and retried and state.nodes.has_nodes:
+        # Nodes are shared by all trees: what lost its nodes this time may still find others.
+        changed.update((_queue_of_wait(state, wait).tree, None) for wait in retried)
     # Before anything starts or leaves: that may wake queues of any tree.
     _put_to_sleep(state, changed, plan)
     for admit, cq in starting:
@@ -80,7 +80,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
 
 
 def _put_to_sleep(state: ClusterState, changed: dict[CohortTree, None], plan: Plan) -> None:
-    """Let queues sleep in which nothing can change; a pass with backfill looks at none of them."""
+    """Let queues sleep in which nothing can change; with backfill none of them is evaluated."""
     state.active_queues.drop_claims()
     if not state.timeline.is_on:
         state.active_queues.put_to_sleep(changed, examined=frozenset(plan.examined))
@@ -156,7 +156,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             newly = cq.pending.preemptor != explanation.workload
             cq.pending.preemptor = explanation.workload
             state.active_queues.with_preemptor[cq] = None
-            state.active_queues.minds_no_nodes((name, None))
+            state.active_queues.needs_no_nodes((name, None))
             if wait.lacks_nodes:  # it waits for pods of others: they leave nodes, not quota
                 state.active_queues.wait_for_nodes((name, None))
                 for fact in explanation.blockers:
@@ -171,7 +171,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             cq.head_wait = (explanation.workload, explanation.blockers)
             if state.nodes.has_nodes:
                 # What came first may be of another tree, and only nodes tell when it is gone.
-                state.active_queues.came_late[cq] = None
+                state.active_queues.lost_nodes[cq] = None
             return False
 
 
@@ -189,4 +189,4 @@ def _file_under(
     if wait.lacks_nodes:
         state.active_queues.wait_for_nodes(blocked_class)
     else:
-        state.active_queues.minds_no_nodes(blocked_class)
+        state.active_queues.needs_no_nodes(blocked_class)

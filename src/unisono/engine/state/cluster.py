@@ -473,7 +473,7 @@ class ClusterState:
             if cq is not None:
                 self.enqueue(waiting, cq)
         elif cq is not None:
-            self.active_queues.rouse(cq, equivalence_class_of(waiting))
+            self.active_queues.make_admissible(cq, equivalence_class_of(waiting))
             self.active_queues.unblock_head(cq)
             self.active_queues.wake_queue(cq)
 
@@ -671,7 +671,7 @@ def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
     cq.head_wait = None
     state.renew_pending_queue(cq)
     for equivalence_class in [*cq.pending.inadmissible]:
-        state.active_queues.rouse(cq, equivalence_class)
+        state.active_queues.make_admissible(cq, equivalence_class)
     for running in cq.running.values():
         state.note_triggers(running)
     state.active_queues.reopen(cq)
