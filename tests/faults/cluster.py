@@ -362,7 +362,7 @@ class Cluster:
             process.break_watch(kind, until)
         elif self._happens(rates.late):
             until = now + self.chance.uniform(0.0, _LONGEST_SILENCE_S)
-            self.note(f"{process.name} hears nothing of {kind.kind}s for {until - now:.1f} s")
+            self.note(f"{process.name} reactions nothing of {kind.kind}s for {until - now:.1f} s")
             process.quiet_until[kind] = until
         else:
             for _ in range(self.chance.choice((1, len(process.backlog[kind])))):

@@ -212,7 +212,7 @@ def at_rest(world: Snapshot) -> ClusterState:
     return state
 
 
-def hears(state: ClusterState, *changes: Change, now: Instant = START) -> Deeds:
+def reactions(state: ClusterState, *changes: Change, now: Instant = START) -> Deeds:
     """Apply changes, run cycles until nothing changes, and demand that no wake-up was lost."""
     for change in changes:
         state.apply(change)

@@ -125,7 +125,7 @@ class Tape:
         self._steps.append(step)
 
     def _listen(self, state: ClusterState) -> None:
-        """Hear every change."""
+        """Receive every change."""
         self._state = state
         state.listener = partial(self._note, state)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.preemption.test_classical import held, victims
 from tests.support.quota_builders import cohort, job, queue
 from tests.support.quota_builders import snapshot as world
-from tests.support.state_laws import Deeds, at_rest, hears
+from tests.support.state_laws import Deeds, at_rest, reactions
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import BorrowWithinCohort, PreemptionRules
@@ -73,7 +73,7 @@ def test_scenario_45() -> None:
     assert not victims(three(*admitted_workloads), waiting=job("w", "a", 4))
     assert not victims(three(*admitted_workloads, policy=FINAL), waiting=job("w", "a", 3))
     state = at_rest(three(*admitted_workloads))
-    assert hears(state, WorkloadWaits(job("w", "a", 3))) == Deeds(["w"], ["b1"])
+    assert reactions(state, WorkloadWaits(job("w", "a", 3))) == Deeds(["w"], ["b1"])
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_scenario_50() -> None:
     for second, (name, of, gpus, priority) in enumerate(arrivals):
         now = Instant(second * 1000)
         workload = job(name, of, gpus, priority=priority, created_at=now)
-        told += hears(state, WorkloadWaits(workload), now=now).evicted
+        told += reactions(state, WorkloadWaits(workload), now=now).evicted
     assert told[0] == "b-big"
     assert len(told) == len(set(told))
 

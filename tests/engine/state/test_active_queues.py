@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.quota_builders import admission, cohort, group, job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
-from tests.support.state_laws import NOTHING, Deeds, at_rest, hears
+from tests.support.state_laws import NOTHING, Deeds, at_rest, reactions
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import AdmissionFairSharing, PodsReady, Policy
@@ -68,9 +68,9 @@ def test_a_release_wakes_whom_it_may_help() -> None:
             waiting=(job("two", "a", 2), job("four", "a", 4)),
         )
     )
-    assert hears(state, gone("r0")) == Deeds(["two"], [])
-    assert hears(state, gone("r1")) == NOTHING
-    assert hears(state, gone("r2")) == Deeds(["four"], [])
+    assert reactions(state, gone("r0")) == Deeds(["two"], [])
+    assert reactions(state, gone("r1")) == NOTHING
+    assert reactions(state, gone("r2")) == Deeds(["four"], [])
 
 
 def test_pods_that_are_done_free_quota() -> None:
@@ -80,7 +80,7 @@ def test_pods_that_are_done_free_quota() -> None:
         world(queue("q", "4"), admitted_workloads=(four,), waiting=(job("one", "q", 1),))
     )
     workload = replace(four.workload, reclaimable=(("main", 1),))
-    assert hears(state, WorkloadHolds(replace(four, workload=workload))) == Deeds(["one"], [])
+    assert reactions(state, WorkloadHolds(replace(four, workload=workload))) == Deeds(["one"], [])
 
 
 def test_an_elastic_slice_is_free_to_move_once_the_old_one_has_ended() -> None:
@@ -95,7 +95,7 @@ def test_an_elastic_slice_is_free_to_move_once_the_old_one_has_ended() -> None:
             waiting=(new,),
         )
     )
-    assert hears(state, gone("old")) == Deeds(["new"], [])
+    assert reactions(state, gone("old")) == Deeds(["new"], [])
 
 
 def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
@@ -127,7 +127,7 @@ def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
             waiting=(both,),
         )
     )
-    assert hears(state, gone("x")) == Deeds(["both"], [])
+    assert reactions(state, gone("x")) == Deeds(["both"], [])
 
 
 # --- heads of lines ------------------------------------------------------------------------------
@@ -136,10 +136,10 @@ def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
 def test_a_newcomer_that_becomes_the_head_of_a_blocked_queue_is_examined() -> None:
     state = at_rest(world(queue("q", "4", strategy="StrictFIFO"), waiting=(job("big", "q", 5),)))
     first = job("first", "q", 2, priority=5)
-    assert hears(state, WorkloadWaits(first)) == Deeds(["first"], [])
+    assert reactions(state, WorkloadWaits(first)) == Deeds(["first"], [])
     behind = job("behind", "q", 1, created_at=Instant(9))
-    assert hears(state, WorkloadWaits(behind)) == NOTHING
-    assert hears(state, gone("big")) == Deeds(["behind"], [])
+    assert reactions(state, WorkloadWaits(behind)) == NOTHING
+    assert reactions(state, gone("big")) == Deeds(["behind"], [])
 
 
 def test_an_older_workload_of_a_refused_kind_is_examined() -> None:
@@ -151,7 +151,7 @@ def test_an_older_workload_of_a_refused_kind_is_examined() -> None:
         world(queue("q", "4", preemption=rules), admitted_workloads=(held,), waiting=(newer,))
     )
     older = job("older", "q", 4, created_at=Instant(10))
-    assert hears(state, WorkloadWaits(older)) == Deeds(["older"], ["held"])
+    assert reactions(state, WorkloadWaits(older)) == Deeds(["older"], ["held"])
 
 
 def test_a_preemptor_that_no_longer_fits_lets_go() -> None:
@@ -162,7 +162,7 @@ def test_a_preemptor_that_no_longer_fits_lets_go() -> None:
         state.apply(change)
     apply_plan(state, plan(state, Instant(0)))
     assert state.queues[QueueName("q")].pending.preemptor == high.key
-    assert hears(state, QueueSet(queue("q", "2"))) == NOTHING
+    assert reactions(state, QueueSet(queue("q", "2"))) == NOTHING
     assert state.queues[QueueName("q")].pending.preemptor is None
 
 
@@ -171,8 +171,8 @@ def test_a_namespace_that_is_let_in_is_examined() -> None:
 
     picky = LabelSelector((Requirement("team", "In", ("a",)),))
     state = at_rest(world(queue("q", "4", namespace_selector=picky), waiting=(job("w", "q"),)))
-    assert hears(state, NamespaceSet(Namespace("ns", (("team", "b"),)))) == NOTHING
-    assert hears(state, NamespaceSet(Namespace("ns", (("team", "a"),)))) == Deeds(["w"], [])
+    assert reactions(state, NamespaceSet(Namespace("ns", (("team", "b"),)))) == NOTHING
+    assert reactions(state, NamespaceSet(Namespace("ns", (("team", "a"),)))) == Deeds(["w"], [])
 
 
 # --- recent usage --------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def test_equals_of_another_local_queue_keep_their_place_in_the_index() -> None:
             waiting=(job("x1", "x", 3), job("y1", "y", 3)),
         )
     )
-    assert hears(state, gone("x1")) == NOTHING
-    assert hears(state, gone("held")) == Deeds(["y1"], [])
+    assert reactions(state, gone("x1")) == NOTHING
+    assert reactions(state, gone("held")) == Deeds(["y1"], [])
 
 
 def test_a_change_of_weight_may_change_the_head() -> None:
@@ -204,7 +204,7 @@ def test_a_change_of_weight_may_change_the_head() -> None:
         )
     )
     heavier = local_queue("y", used=20, weight_milli=8000)
-    assert hears(state, LocalQueueSet(heavier)) == Deeds(["y1"], [])
+    assert reactions(state, LocalQueueSet(heavier)) == Deeds(["y1"], [])
 
 
 # --- victims -------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ def test_a_candidate_becomes_fair_game_when_its_minimum_runtime_is_over() -> Non
         )
     )
     early, late = Instant(999), Instant(1000)
-    assert hears(state, TimePassed(early), now=early) == NOTHING
-    assert hears(state, TimePassed(late), now=late) == Deeds(["high"], ["low"])
+    assert reactions(state, TimePassed(early), now=early) == NOTHING
+    assert reactions(state, TimePassed(late), now=late) == Deeds(["high"], ["low"])
 
 
 def test_a_lowered_priority_makes_a_victim() -> None:
@@ -234,7 +234,7 @@ def test_a_lowered_priority_makes_a_victim() -> None:
         )
     )
     lower = replace(held, workload=replace(held.workload, priority=0))
-    assert hears(state, WorkloadHolds(lower)) == Deeds(["w"], ["held"])
+    assert reactions(state, WorkloadHolds(lower)) == Deeds(["w"], ["held"])
 
 
 def test_a_preempted_workload_may_preempt_again_after_its_back_off() -> None:
@@ -251,8 +251,8 @@ def test_a_preempted_workload_may_preempt_again_after_its_back_off() -> None:
         )
     )
     early, late = Instant(59_999), Instant(60_000)
-    assert hears(state, TimePassed(early), now=early) == NOTHING
-    assert hears(state, TimePassed(late), now=late) == Deeds(["w"], ["low"])
+    assert reactions(state, TimePassed(early), now=early) == NOTHING
+    assert reactions(state, TimePassed(late), now=late) == Deeds(["w"], ["low"])
 
 
 # --- across trees --------------------------------------------------------------------------------
@@ -273,9 +273,9 @@ def test_readiness_anywhere_concerns_everybody(drained: bool) -> None:
     )
     if drained:
         stop = QueueSet(queue("a", "4", stop="HoldAndDrain"))
-        assert hears(state, stop) == Deeds(["b1"], ["a1"])
+        assert reactions(state, stop) == Deeds(["b1"], ["a1"])
     else:
-        assert hears(state, WorkloadHolds(replace(unready, ready=True))) == Deeds(["b1"], [])
+        assert reactions(state, WorkloadHolds(replace(unready, ready=True))) == Deeds(["b1"], [])
 
 
 def test_a_queue_that_moves_brings_room_to_its_new_tree() -> None:
@@ -287,4 +287,4 @@ def test_a_queue_that_moves_brings_room_to_its_new_tree() -> None:
             waiting=(job("w", "poor", 3),),
         )
     )
-    assert hears(state, QueueSet(queue("rich", "4", "here"))) == Deeds(["w"], [])
+    assert reactions(state, QueueSet(queue("rich", "4", "here"))) == Deeds(["w"], [])

@@ -18,7 +18,7 @@ from tests.support.quota_builders import (
     running,
 )
 from tests.support.quota_builders import snapshot as world
-from tests.support.state_laws import NOTHING, Deeds, at_rest, hears
+from tests.support.state_laws import NOTHING, Deeds, at_rest, reactions
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import (
@@ -139,32 +139,32 @@ def test_who_is_held_back_says_why_and_blocks_nobody(
     state = at_rest(world(queue("q", "4", strategy="StrictFIFO"), waiting=(held,)))
     assert why(state, "held") == expected
     assert pending(state, Q) == []
-    assert hears(state, WorkloadWaits(job("other", "q", 2))) == Deeds(["other"], [])
-    assert hears(state, WorkloadWaits(job("held", "q", 2))) == Deeds(["held"], [])
+    assert reactions(state, WorkloadWaits(job("other", "q", 2))) == Deeds(["other"], [])
+    assert reactions(state, WorkloadWaits(job("held", "q", 2))) == Deeds(["held"], [])
 
 
 def test_time_brings_back_who_was_put_off() -> None:
     """Scenario 55: on hold until 360 s."""
     state = at_rest(world(queue("q", "4"), waiting=(job("w", "q", requeue_at=Instant(360)),)))
-    assert hears(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
-    assert hears(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
+    assert reactions(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
+    assert reactions(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
 
 
 def test_who_is_not_to_begin_yet_begins_then() -> None:
     state = at_rest(world(queue("q", "4"), waiting=(job("w", "q", begin_at=Instant(360)),)))
-    assert hears(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
-    assert hears(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
+    assert reactions(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
+    assert reactions(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
 
 
 def test_who_cannot_end_in_time_any_more_steps_aside() -> None:
     big = running(job("big", "q", 4))
     late = job("late", "q", 4, deadline=Instant(400), time_limit_ms=100)
     state = at_rest(world(queue("q", "4"), admitted_workloads=(big,), waiting=(late,)))
-    assert hears(state, TimePassed(Instant(300)), now=Instant(300)) == NOTHING
+    assert reactions(state, TimePassed(Instant(300)), now=Instant(300)) == NOTHING
     assert pending(state, Q) == [key("late")]
-    assert hears(state, TimePassed(Instant(301)), now=Instant(301)) == NOTHING
+    assert reactions(state, TimePassed(Instant(301)), now=Instant(301)) == NOTHING
     assert why(state, "late") == DeadlineMissed(deadline=Instant(400), limit_ms=100)
-    assert hears(state, WorkloadGone(key("big")), now=Instant(301)) == NOTHING
+    assert reactions(state, WorkloadGone(key("big")), now=Instant(301)) == NOTHING
 
 
 def test_who_stands_behind_somebody_says_so() -> None:
@@ -174,7 +174,7 @@ def test_who_stands_behind_somebody_says_so() -> None:
         for name, size, at in (("A", 6, 1), ("B", 4, 2), ("C", 2, 3))
     ]
     state = restore(world(queue("q", "8", strategy="StrictFIFO"), waiting=tuple(jobs)))
-    assert hears(state) == Deeds(["A"], [])
+    assert reactions(state) == Deeds(["A"], [])
     assert why(state, "C") == BehindInQueue(queue=Q, head=key("B"), position=1)
 
 
@@ -246,16 +246,16 @@ def test_a_queue_that_comes_back_is_queued_in_again() -> None:
     """Spec quota §18.8."""
     state = at_rest(world(queue("q", "4"), waiting=(job("big", "q", 9), job("w", "q", 1))))
     assert isinstance(why(state, "big"), ExceedsMaximum)
-    hears(state, QueueGone(Q), WorkloadGone(key("w")))
+    reactions(state, QueueGone(Q), WorkloadGone(key("w")))
     assert why(state, "big") == QueueMissing(local_queue=job("x", "q").queue, queue=Q)
-    assert hears(state, QueueSet(queue("q", "9"))) == Deeds(["big"], [])
+    assert reactions(state, QueueSet(queue("q", "9"))) == Deeds(["big"], [])
 
 
 def test_a_missing_flavor_closes_the_queue() -> None:
     state = restore(world(queue("q", "4"), waiting=(job("w", "q"),)))
-    assert hears(state, FlavorGone(FlavorName("f"))) == NOTHING
+    assert reactions(state, FlavorGone(FlavorName("f"))) == NOTHING
     assert why(state, "w") == QueueInactive(queue=Q, why="FlavorNotFound", detail="f")
-    assert hears(state, FlavorSet(Flavor(name=FlavorName("f")))) == Deeds(["w"], [])
+    assert reactions(state, FlavorSet(Flavor(name=FlavorName("f")))) == Deeds(["w"], [])
 
 
 def test_cohorts_in_a_cycle_admit_nothing() -> None:
@@ -268,11 +268,11 @@ def test_cohorts_in_a_cycle_admit_nothing() -> None:
             waiting=(job("w", "a"),),
         )
     )
-    assert hears(state) == NOTHING
+    assert reactions(state) == NOTHING
     found = why(state, "w")
     assert isinstance(found, QueueInactive)
     assert found.why == "CohortCycle"
-    assert hears(state, CohortSet(cohort("B"))) == Deeds(["w"], [])
+    assert reactions(state, CohortSet(cohort("B"))) == Deeds(["w"], [])
     assert usage(state, "a") == 2
 
 
@@ -287,12 +287,12 @@ def test_a_local_queue_may_be_stopped_and_deleted_and_come_back() -> None:
         )
     )
     stop = LocalQueueSet(replace(doors["x"], stop="HoldAndDrain"))
-    assert hears(state, stop) == Deeds(["y2"], ["x1"])
+    assert reactions(state, stop) == Deeds(["y2"], ["x1"])
     assert why(state, "x1") == QueueStopped(queue="ns/x", local=True, drain=True)
-    assert hears(state, LocalQueueGone(doors["x"].key)) == NOTHING
+    assert reactions(state, LocalQueueGone(doors["x"].key)) == NOTHING
     assert why(state, "x1") == QueueMissing(local_queue=doors["x"].key)
     back = LocalQueueSet(doors["x"])
-    assert hears(state, back, WorkloadGone(key("y1"))) == Deeds(["x1"], [])
+    assert reactions(state, back, WorkloadGone(key("y1"))) == Deeds(["x1"], [])
 
 
 def test_a_stopped_queue_goes_on_lending() -> None:
@@ -302,7 +302,7 @@ def test_a_stopped_queue_goes_on_lending() -> None:
             queue("s", "8", "all", stop="Hold"), queue("r", "0", "all"), waiting=(job("w", "r", 8),)
         )
     )
-    assert hears(state) == Deeds(["w"], [])
+    assert reactions(state) == Deeds(["w"], [])
 
 
 def test_moving_away_and_back_is_the_identity() -> None:

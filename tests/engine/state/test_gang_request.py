@@ -68,7 +68,7 @@ def test_the_very_same_pod_sets_are_known_again() -> None:
     for other in ({"reclaimable": (("main", 1),)}, {"min_total": 1}, {"replaces": first.key}):
         assert requests.take_again(job("d", "q", pod_sets=same, **other)) is None
         assert requests.take(job("d", "q", pod_sets=same, **other)) is not request
-    requests.hear((_rule("app", "x"),))  # now it may count whose they are
+    requests.read_selectors((_rule("app", "x"),))  # now it may count whose they are
     assert requests.take_again(second) is None
 
 
@@ -93,8 +93,8 @@ def test_jobs_that_differ_only_in_their_names_are_alike() -> None:
 
 def test_labels_by_which_somebody_keeps_others_away_count() -> None:
     requests = GangRequests()
-    assert requests.hear((_rule("app", "x"),))
-    assert not requests.hear((_rule("app", "y"),))
+    assert requests.read_selectors((_rule("app", "x"),))
+    assert not requests.read_selectors((_rule("app", "y"),))
     assert requests.take(_named("a")) is requests.take(_named("b"))
     assert requests.take(_named("a", "x")) is not requests.take(_named("b", "y"))
 

@@ -7,7 +7,7 @@ import msgspec
 from tests.support import state_laws
 from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
-from tests.support.state_laws import Deeds, at_rest, hears
+from tests.support.state_laws import Deeds, at_rest, reactions
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import leave
@@ -78,10 +78,10 @@ def test_recent_usage_survives_a_restart() -> None:
     )
     assert snapshot(state).local_queues[0].penalty_micro
     later = Instant(hour)
-    hears(state, TimePassed(later), WorkloadGone(WorkloadKey("ns/x1")), now=later)
+    reactions(state, TimePassed(later), WorkloadGone(WorkloadKey("ns/x1")), now=later)
     state = restore(snapshot(state))
     arrivals = [WorkloadWaits(job(f"{name}2", name, 4)) for name in "xy"]
-    assert hears(state, *arrivals, now=later) == Deeds(["y2"], [])
+    assert reactions(state, *arrivals, now=later) == Deeds(["y2"], [])
 
 
 def test_consequences_are_drawn_before_anything_is_recorded() -> None:

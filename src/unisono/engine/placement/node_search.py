@@ -192,10 +192,10 @@ def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
 
 # Instead of preempting (spec placement §14, scenario 15).
 #
-# A pod that no workload of ours owns, and that was told to end, still holds its node. If the policy
-# allows waiting, a gang that finds no place now, and would find one without such pods, waits for
-# them. Its place is kept as that of a preemptor is; nothing starts before they are gone, and an
-# overdue pod is not counted on any longer.
+# A pod of others that is being deleted still holds its node. If the policy allows waiting, a gang
+# that finds no place now, and would find one without such pods, waits for them. Its place is kept
+# as that of a preemptor is; nothing starts before they are gone, and an overdue pod is not counted
+# on any longer.
 
 
 @dataclass(slots=True)

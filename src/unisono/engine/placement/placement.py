@@ -43,10 +43,10 @@ class PlacementListener(Protocol):
     """Hears when a search for nodes begins and ends: the engine has no clock, a listener may."""
 
     def search_begins(self) -> None:
-        """Hear that nodes are looked for."""
+        """A search for nodes begins."""
 
     def search_ends(self, answer: Answer) -> None:
-        """Hear what the search that began last has found."""
+        """The search that began last has ended, with this result."""
 
 
 def placement_of(state: ClusterState) -> ClusterPlacement:

@@ -1,8 +1,8 @@
-"""What can happen, as the engine hears of it: one event, one change of state.
+"""What can happen, as the engine receives it: one event, one change of state.
 
 Three events cover a workload's whole life. It *waits* (submitted, edited, or evicted and now
 really gone from its nodes), it *holds* quota (admitted, evicting, ready, shrinking), or it is
-*gone* (finished or deleted). Each is an upsert, so hearing it twice changes nothing.
+*gone* (finished or deleted). Each is an upsert, so receiving it twice changes nothing.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueStat
 from unisono.engine.state.cohort_trees import CohortTrees, charges_of, recharge
 from unisono.engine.state.config import Config
 from unisono.engine.state.dependencies import Arrays, Dependencies
-from unisono.engine.state.features import PriorityOrder, hearing
+from unisono.engine.state.features import PriorityOrder, subscribers
 from unisono.engine.state.gang_request import GangRequests
 from unisono.engine.state.lifecycle import (
     EvictionTriggers,
@@ -63,7 +63,7 @@ class ClusterState:
     ) -> None:
         """Know nothing yet; `unisono.engine.cluster` gives a state the order of the rules."""
         self.version = 0
-        self.listener: Callable[[changes.Change], None] | None = None  # is told of every change
+        self.listener: Callable[[changes.Change], None] | None = None  # gets every change
         # False: explanations are not requested, so that the fast path does not make them.
         self.explains = True
         # The workload that a cycle is deciding about: if deciding fails, this says on which one.
@@ -95,14 +95,14 @@ class ClusterState:
         self.dependencies = Dependencies(self.waiting, self.running)
         self.lenders = Lenders()
         self.priority_order = PriorityOrder() if priority_order is None else priority_order(self)
-        # What happens to workloads is told to these; what else they are asked stands where it is
+        # These get what happens to workloads; what else they are asked stands where it is
         # needed. Events are most of the work: each reaches only the features that act on it.
         features = (self.lenders, self.priority_order, self.arrays, self.dependencies)
-        self._hear_entered = hearing("entered", features)
-        self._hear_left = hearing("left", features)
-        self._hear_started = hearing("started", features)
-        self._hear_changed = hearing("changed", features)
-        self._hear_ended = hearing("ended", features)
+        self._on_entered = subscribers("entered", features)
+        self._on_left = subscribers("left", features)
+        self._on_started = subscribers("started", features)
+        self._on_changed = subscribers("changed", features)
+        self._on_ended = subscribers("ended", features)
         # What rules have worked out from all this and may use again in the next cycle, by its
         # type. It decides nothing: without it the same plans are made, only later.
         self.derived: dict[type, object] = {}
@@ -123,7 +123,7 @@ class ClusterState:
         elif isinstance(change, WorkloadGone):
             self.remove(change.key)
         else:
-            self._tell(change)
+            self._notify(change)
             if isinstance(change, WorkloadHolds):
                 _reconfigure(self)
                 self._take_running(change.admitted)
@@ -132,7 +132,7 @@ class ClusterState:
 
     def advance(self, now: Instant) -> None:
         """Move the clock; this and the next two are `apply`, without a value for the change."""
-        self._tell(TimePassed(now) if self.listener is not None else None)
+        self._notify(TimePassed(now) if self.listener is not None else None)
         _reconfigure(self)
         self.now = max(self.now, now)
         if self.local_queue_usage.decayed is not None:
@@ -160,7 +160,7 @@ class ClusterState:
 
     def submit(self, workload: Workload) -> None:
         """Take in a workload that is pending: a new one, one that changed, or an evicted one."""
-        self._tell(WorkloadWaits(workload) if self.listener is not None else None)
+        self._notify(WorkloadWaits(workload) if self.listener is not None else None)
         _reconfigure(self)
         if workload.key in self.running:
             self._remove_running(workload.key)
@@ -169,12 +169,12 @@ class ClusterState:
 
     def remove(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
-        self._tell(WorkloadGone(key) if self.listener is not None else None)
+        self._notify(WorkloadGone(key) if self.listener is not None else None)
         _reconfigure(self)
         self._remove(key)
 
-    def _tell(self, change: changes.Change | None) -> None:
-        """Count a change, and tell the listener."""
+    def _notify(self, change: changes.Change | None) -> None:
+        """Count a change, and notify the listener."""
         if self.listener is not None and change is not None:
             self.listener(change)
         self.version += 1
@@ -192,7 +192,7 @@ class ClusterState:
             self._remove_pending(key)
         request = self.gang_requests.take_again(workload)
         if request is None:
-            if self.gang_requests.hear_of(workload):
+            if self.gang_requests.read_selectors_of(workload):
                 self.requeue_all()
             request = self.gang_requests.take(workload)
             if request.pod_sets is not workload.pod_sets and request.pod_sets == workload.pod_sets:
@@ -206,7 +206,7 @@ class ClusterState:
         lq = self.local_queue(waiting.queue)
         lq.waiting[key] = waiting
         plain = is_plain(workload)
-        for feature in self._hear_entered:
+        for feature in self._on_entered:
             if feature.is_on or not plain:
                 feature.entered(workload, was_held=was_held)
         order = self.priority_order
@@ -276,7 +276,7 @@ class ClusterState:
             if lq.cq.pending.preemptor == key:  # the nodes it kept are free for all
                 self.active_queues.nodes_changed()
             self.dequeue(waiting, lq.cq)
-        for feature in self._hear_left:
+        for feature in self._on_left:
             if feature.is_on:
                 feature.left(waiting.workload)
         self.gang_requests.give_back(waiting.request)
@@ -300,7 +300,7 @@ class ClusterState:
     def _take_running(self, admitted: AdmittedWorkload) -> None:
         """Take in a workload that holds quota, or what changed about it."""
         key = admitted.workload.key
-        if self.gang_requests.hear_of(admitted.workload):
+        if self.gang_requests.read_selectors_of(admitted.workload):
             self.requeue_all()
         self._remove_pending(key)
         known = self.running.get(key)
@@ -325,7 +325,7 @@ class ClusterState:
             self.nodes.remove_pods(known)
             self.nodes.add_pods(known)
             self.active_queues.nodes_changed()
-        for feature in self._hear_changed:
+        for feature in self._on_changed:
             feature.changed(known)
         self.note_triggers(known)
         if freed:
@@ -344,7 +344,7 @@ class ClusterState:
         self.nodes.add_pods(running, fits=fits)
         self.timeline.started(running, running.since)
         plain = running.is_plain
-        for feature in self._hear_started:
+        for feature in self._on_started:
             if feature.is_on or not plain:
                 feature.started(running)
         self.note_triggers(running)
@@ -414,7 +414,7 @@ class ClusterState:
         if self.nodes.remove_pods(running):
             self.active_queues.nodes_changed()
         self.active_queues.freed(cq.tree, running.charges)
-        for feature in self._hear_ended:
+        for feature in self._on_ended:
             if feature.is_on:
                 feature.ended(running)
         if self.eviction_triggers.not_ready and self.eviction_triggers.no_longer_unready(key):
@@ -542,8 +542,10 @@ def _take_in(state: ClusterState, change: changes.Rarer) -> None:
 def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
     state.nodes.apply(change)
     state.priority_order.node_changed(change)
-    if isinstance(change, changes.PodOnNode) and state.gang_requests.hear(change.pod.anti_affinity):
-        state.requeue_all()
+    if isinstance(change, changes.PodOnNode):
+        rules = change.pod.anti_affinity
+        if state.gang_requests.read_selectors(rules):
+            state.requeue_all()
     state.timeline.invalidate()
     state.active_queues.nodes_changed()
     if isinstance(change, changes.NodeSet) and change.node.held_for:

@@ -1,11 +1,11 @@
-"""What a part of the state hears of workloads, as it happens to them.
+"""Events of workloads, as parts of the state subscribe to them.
 
 A feature (priority order, arrays, dependencies, ...) follows workloads through these events instead
 of adding a condition to every method of `ClusterState`.
 
 Most clusters use few features, and events are most of the work, so a call that does nothing is not
-made: an event reaches the features that override it (`hearing`), and of plain workloads only those
-that are on.
+made: an event reaches the features that override it (`subscribers`), and of plain workloads only
+those that are on.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from unisono.engine.state.pending_queue import PendingQueue, PendingWorkload
 
 
 class Feature:
-    """Hears what happens to workloads."""
+    """Subscribes to what happens to workloads."""
 
-    # There is something to follow: it hears of every workload. While this is False it hears of
+    # There is something to follow: it gets events of every workload. While this is False, of
     # those only that may turn it on (`is_plain` says which cannot), and of none that ends.
     is_on: bool = False
 
@@ -43,7 +43,7 @@ class Feature:
         """A workload holds neither quota nor nodes any more."""
 
 
-def hearing(event: str, features: tuple[Feature, ...]) -> tuple[Feature, ...]:
+def subscribers(event: str, features: tuple[Feature, ...]) -> tuple[Feature, ...]:
     """Return the features that override what happens at an event, in their order."""
     ignores = getattr(Feature, event)
     return tuple(each for each in features if getattr(type(each), event) is not ignores)

@@ -99,7 +99,7 @@ class GangRequests:
         self._next = 0
         self.sociable = 0  # how many pending ones have rules about other pods
 
-    def hear(self, rules: tuple[PodRule, ...]) -> bool:
+    def read_selectors(self, rules: tuple[PodRule, ...]) -> bool:
         """Take in the labels that anti-affinity selects by; say whether more count now."""
         read = {each.key for rule in rules for each in rule.selector.labels.requirements}
         if not rules or (self._has_rules and read <= self._read):
@@ -107,18 +107,18 @@ class GangRequests:
         self._has_rules, self._read = True, self._read | read
         return True
 
-    def hear_of(self, workload: Workload) -> bool:
+    def read_selectors_of(self, workload: Workload) -> bool:
         """Take in the same of a workload whose pods are on nodes, or may be soon."""
         found = False
         for pod_set in workload.pod_sets:
             if pod_set.anti_affinity:
-                found |= self.hear(pod_set.anti_affinity)
+                found |= self.read_selectors(pod_set.anti_affinity)
         return found
 
     def take_again(self, workload: Workload) -> GangRequest | None:
         """Do as `take` if a workload with the very same pod sets came before; else None.
 
-        Then nothing has to be heard of either: its pods have no anti-affinity.
+        Then there are no selectors to read either: its pods have no anti-affinity.
         """
         pod_sets = workload.pod_sets
         request = self._plain.get(id(pod_sets))

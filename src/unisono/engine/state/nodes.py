@@ -27,7 +27,7 @@ OVERDUE_MS = 60_000
 # Admissions of plans that may never be applied are not kept for long.
 EXPECTED_KEPT: Final = 512
 
-TerminatingPod = tuple[NodePod, PlacedPods]  # a pod of others that was told to end
+TerminatingPod = tuple[NodePod, PlacedPods]  # a pod of others that is being deleted
 
 
 class NodeState:
@@ -39,7 +39,7 @@ class NodeState:
         self.pods: dict[
             str, tuple[NodePod, PlacedPods]
         ] = {}  # that no workload here owns, by their keys
-        self._terminating: dict[str, None] = {}  # those that were told to end
+        self._terminating: dict[str, None] = {}  # those that are being deleted
         self.mix = PodMix()
         self.shared_mix = SharedPodMix()
         self._expected: dict[WorkloadKey, tuple[Admission, tuple[PlacedPods, ...]]] = {}
@@ -92,11 +92,11 @@ class NodeState:
 
     @property
     def has_terminating(self) -> bool:
-        """Say whether some pod was told to end."""
+        """Say whether some pod is being deleted."""
         return bool(self._terminating)
 
     def terminating_by(self, now: Instant) -> list[tuple[Instant, PlacedPods]]:
-        """Return when pods that were told to end have to be gone, unless they are overdue."""
+        """Return when pods that are being deleted have to be gone, unless they are overdue."""
         if not self._terminating:
             return []
         there = sorted((self._leaves_at(key), key) for key in self._terminating)

@@ -207,7 +207,7 @@ class HeapQueue(PendingQueue):
         ] = {}  # the key has the LocalQueue too where it matters
         # (-priority, time, uid, member's sequence, entry's number, bucket): the number ends ties.
         self._heap: list[tuple[int, Instant, str, int, int, Bucket]] = []
-        # Buckets whose first member may have changed; the heap hears of it when a head is wanted.
+        # Buckets whose first member may have changed; the heap is updated when a head is wanted.
         self._changed: dict[Bucket, None] = {}
         self._sequence = 0
 

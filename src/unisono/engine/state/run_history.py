@@ -34,13 +34,13 @@ _DIGEST = re.compile(r"-(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{5,}$")
 
 
 class History:
-    """Remembers the last runs of every sort of job; the order in which it hears does not matter."""
+    """Remembers the last runs of every sort of job, in whichever order they arrive."""
 
     def __init__(self) -> None:
         self._runs: dict[Alike, list[tuple[Instant, str, int]]] = {}
 
     def note(self, alike: Alike, *, uid: str, ended_at: Instant, ran_ms: int) -> None:
-        """Remember a run that succeeded; hearing of it twice changes nothing."""
+        """Remember a run that succeeded; the same run twice changes nothing."""
         runs = self._runs.setdefault(alike, [])
         run = (ended_at, uid, ran_ms)
         if run in runs:
