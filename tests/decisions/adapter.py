@@ -186,7 +186,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "ready_by:nodes_ready_by",
     # decisions
     Admit: "workload admission charges:quota_charges borrow_level checks_pass:admitted "
-    "replaces:replaces_slice purchase lent_by:nodes_lent_by limit_ms:time_limit_ms",
+    "replaces:replaces_slice purchase opportunistic_on:nodes_lent_by limit_ms:time_limit_ms",
     Victim: "workload reason already_evicting keeps:shrinks_to",
     Preempt: "workload admission victims buys:provisions_afterwards",
     Await: "workload admission pods",

@@ -33,7 +33,7 @@ from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.placement.node_search import waiting_for
 from unisono.engine.preemption.victims import named, waiting_for_victims
-from unisono.engine.provisioning.opportunistic import lent_by, set_aside
+from unisono.engine.provisioning.opportunistic import holders_used, set_aside
 from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
@@ -269,7 +269,7 @@ class Decisions:
                 checks_pass=_checks_pass(nominee),
                 replaces=workload.replaces if nominee.replaced is not None else None,
                 purchase=nominee.purchase,
-                lent_by=lent_by(nominee.opportunistic_on, admission),
+                opportunistic_on=holders_used(nominee.opportunistic_on, admission),
                 limit_ms=self._limit_of(nominee),
             )
         )

@@ -184,7 +184,7 @@ class _NodeOptions:
     search: NodeSearch  # for nodes that are free
     pending: NodesPending | None  # None: its queue has no admission checks
     terminating: TerminatingPods | None  # None: it does not wait for them
-    lent: OpportunisticUse | None  # by gangs that hold nodes until their machines come
+    opportunistic: OpportunisticUse | None  # by gangs that hold nodes until their machines come
     can_buy: CouldBuy | None  # None: there is nothing to buy
     has_market: bool  # whether machines can be bought at all
 
@@ -269,11 +269,12 @@ def _add_kept_nodes(
     workload: Workload,
     begin: Instant,
 ) -> None:
-    """Name what keeps nodes from a workload that has none: reservations first, lenders last."""
+    """Name what keeps nodes from a workload that has none: reservations first, then holders."""
     if nodes.search.needs_excluded_nodes(assignment):
         reserved = state.reserved.facts(workload, begin)
         assignment.blockers = [*reserved, *assignment.blockers]
-    fact = nodes.lent.too_long(nodes.search, assignment) if nodes.lent is not None else None
+    use = nodes.opportunistic
+    fact = use.too_long(nodes.search, assignment) if use is not None else None
     if fact is not None:
         assignment.blockers = [*assignment.blockers, fact]
 
@@ -418,14 +419,15 @@ class _AssignmentSearch:
 
     def _opportunistic(self, assignments: list[Assignment], nodes: _NodeOptions) -> _Outcome | None:
         """Find a place on nodes that a gang holds, and needs only after this one has ended."""
-        if nodes.lent is None:
+        if nodes.opportunistic is None:
             return None
         for assignment in assignments:
             if assignment.verdict is Verdict.FIT:
-                placements = nodes.lent.place(nodes.search, assignment)
+                placements = nodes.opportunistic.place(nodes.search, assignment)
                 if placements is not None:
                     return replace(
-                        self._placed(assignment, placements), opportunistic_on=nodes.lent.lenders
+                        self._placed(assignment, placements),
+                        opportunistic_on=nodes.opportunistic.holders,
                     )
         return None
 

@@ -282,7 +282,7 @@ class _Run:
                 self._rented.buy(admit, now)
                 return
             self._rented.pods_started(admit.workload, admit.admission)
-            self._rented.record_opportunistic_use(admit.workload, admit.lent_by)
+            self._rented.record_opportunistic_use(admit.workload, admit.opportunistic_on)
         self.decisions += 1
         attempt = self._attempts[row] + 1
         if attempt == 1:

@@ -71,7 +71,7 @@ class RentedMachines:
     _machines: dict[NodeName, _Machine] = field(default_factory=dict)
     _coming: dict[WorkloadKey, tuple[Admit, Purchase]] = field(default_factory=dict)
     _homes: dict[WorkloadKey, Admission] = field(default_factory=dict)
-    _opportunistic: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by lender
+    _opportunistic: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by holder
     _due: list[tuple[float, int, WorkloadKey | None, NodeName | None]] = field(default_factory=list)
     _items: list[Item] = field(default_factory=list)
     _offerings: dict[tuple[str, str, str, str], Offering] = field(init=False)
@@ -151,10 +151,10 @@ class RentedMachines:
         machine.idle_since, machine.orphaned_since = machine.orphaned_since, None
         self._join(machine)
 
-    def record_opportunistic_use(self, job: WorkloadKey, lenders: tuple[WorkloadKey, ...]) -> None:
+    def record_opportunistic_use(self, job: WorkloadKey, holders: tuple[WorkloadKey, ...]) -> None:
         """Record a short job on nodes that gangs hold until their machines are ready."""
-        for lender in lenders:
-            self._opportunistic.setdefault(lender, []).append(job)
+        for holder in holders:
+            self._opportunistic.setdefault(holder, []).append(job)
 
     def jobs_to_evict(self, admit: Admit) -> list[WorkloadKey]:
         """Return the opportunistic jobs that are still on the nodes of a gang that starts now."""

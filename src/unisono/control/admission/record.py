@@ -106,8 +106,8 @@ def admitted(
     if admit.limit_ms is not None:
         limit = str(admit.limit_ms // 1000)
         conditions = with_condition(conditions, names.GRANTED, "True", "Started", limit, now=now)
-    if admit.lent_by:
-        keys = " ".join(admit.lent_by)
+    if admit.opportunistic_on:
+        keys = " ".join(admit.opportunistic_on)
         conditions = with_condition(conditions, names.ON_LOAN, "True", "Borrows", keys, now=now)
     sets = {one.name: one for one in asked.pod_sets}
     assignments = [_assignment(one, sets[one.name], hosts) for one in admit.admission.pod_sets]

@@ -141,15 +141,15 @@ def matches(selector: PodSelector, namespace: str, placement: PlacedPods) -> boo
 
 
 def after_admissions(
-    index: SnapshotIndex, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()
+    index: SnapshotIndex, plan: Plan, *, opportunistic_on: Collection[WorkloadKey] = ()
 ) -> NodeOccupancy:
-    """Add the admitted workloads to the snapshot; the pods of `lent_by` do not count."""
+    """Add the admitted workloads to the snapshot; the pods of `opportunistic_on` do not count."""
     replaced = {admit.replaces for admit in plan.admissions if admit.replaces is not None}
-    return _occupancy(index, removed={*replaced, *lent_by}, added=plan.admissions)
+    return _occupancy(index, removed={*replaced, *opportunistic_on}, added=plan.admissions)
 
 
 def after_preemptions(
-    index: SnapshotIndex, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()
+    index: SnapshotIndex, plan: Plan, *, opportunistic_on: Collection[WorkloadKey] = ()
 ) -> NodeOccupancy:
     """Add all workloads that the plan starts; its victims and the pods it waits for are gone."""
     decided = started_by(plan)
@@ -158,7 +158,7 @@ def after_preemptions(
     evicted = index.victims(plan.preemptions)
     terminated = {owner_of_pod(pod) for each in plan.awaits for pod in each.pods}
     return _occupancy(
-        index, removed={*replaced, *terminated, *lent_by}, evicted=evicted, added=decided
+        index, removed={*replaced, *terminated, *opportunistic_on}, evicted=evicted, added=decided
     )
 
 

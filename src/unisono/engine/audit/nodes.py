@@ -49,11 +49,13 @@ def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             continue
         occupancy = now if isinstance(each, Admit) or later is None else later
         after = later
-        if isinstance(each, Admit) and each.lent_by:
+        if isinstance(each, Admit) and each.opportunistic_on:
             yield from _check_opportunistic_use(index, plan, workload, each)
-            occupancy = after_admissions(index, plan, lent_by=each.lent_by)
+            occupancy = after_admissions(index, plan, opportunistic_on=each.opportunistic_on)
             after = (
-                after_preemptions(index, plan, lent_by=each.lent_by) if later is not None else None
+                after_preemptions(index, plan, opportunistic_on=each.opportunistic_on)
+                if later is not None
+                else None
             )
         yield from _check_placement(index, occupancy, workload, each)
         if workload.replaces not in index.admitted_workloads:
@@ -84,7 +86,7 @@ def _check_opportunistic_use(
     if limit is None or workload.longest_from in ("history", "policy"):
         yield _broken("node-overfull", workload, "uses nodes of others and does not say how long")
         return
-    for key in admit.lent_by:
+    for key in admit.opportunistic_on:
         gang = index.admitted_workloads.get(key)
         if gang is None or gang.ready_by is None or gang.evicting:
             yield _broken("node-overfull", workload, f"{key} has no nodes to lend")

@@ -55,7 +55,7 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # Machines that have to be ready before it starts; some of its nodes are these.
     purchase: Purchase | None = None
     # Gangs whose held nodes it uses opportunistically: it ends before they can start.
-    lent_by: tuple[WorkloadKey, ...] = ()
+    opportunistic_on: tuple[WorkloadKey, ...] = msgspec.field(default=(), name="lent_by")
     # Its time limit, where the request left it open; None: as requested.
     limit_ms: int | None = None
 

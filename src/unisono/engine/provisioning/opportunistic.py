@@ -1,8 +1,8 @@
 """Opportunistic use of held nodes: a short job runs where a gang waits for its last machines.
 
 Only a job that says how long it runs may, and only if it is over before the last machine is
-expected: then the gang starts as if the nodes had been idle. Spec provisioning §5.16. The gang
-lends its nodes: plans record it as `lentBy`.
+expected: then the gang starts as if the nodes had been idle. Spec provisioning §5.16. Plans
+record the gang as `lent_by`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ DECLARED = ("request", "job", "queue", "execution")
 
 @dataclass(slots=True)
 class OpportunisticUse:
-    """Gangs that lend nodes long enough, those that do not, and the transaction to try it on."""
+    """Gangs that hold nodes for long enough, those that do not, and a transaction to try it on."""
 
     transaction: Transaction
-    lenders: list[Running]
+    holders: list[Running]
     others: list[Running]
     limit_ms: int
 
     def place(
         self, node_search: NodeSearch, assignment: Assignment
     ) -> tuple[PodSetPlacement, ...] | None:
-        """Find nodes as if the lenders held none; None if that does not help."""
-        return self._without(self.lenders, node_search, assignment)
+        """Find nodes as if the holders held none; None if that does not help."""
+        return self._without(self.holders, node_search, assignment)
 
     def too_long(self, node_search: NodeSearch, assignment: Assignment) -> WouldDelay | None:
         """Name a gang that holds nodes which the job could use, if it were over in time."""
-        placements = self._without([*self.lenders, *self.others], node_search, assignment)
+        placements = self._without([*self.holders, *self.others], node_search, assignment)
         if placements is None:
             return None
         nodes = {name for placed in placements for name, _ in placed.nodes}
@@ -56,9 +56,9 @@ class OpportunisticUse:
         )
 
     def _without(
-        self, lenders: list[Running], node_search: NodeSearch, assignment: Assignment
+        self, holders: list[Running], node_search: NodeSearch, assignment: Assignment
     ) -> tuple[PodSetPlacement, ...] | None:
-        placed_pods = [placed for lender in lenders for placed in lender.placed_pods]
+        placed_pods = [placed for holder in holders for placed in holder.placed_pods]
         return placed_without(placed_pods, self.transaction, node_search, assignment)
 
 
@@ -66,9 +66,9 @@ def opportunistic_use(
     state: ClusterState, workload: Workload, transaction: Transaction, now: Instant
 ) -> OpportunisticUse | None:
     """Return which held nodes a workload could use now; None if no gang waits for machines."""
-    if not state.lenders.all:
+    if not state.node_holders.all:
         return None
-    there = [one for one in state.lenders.all.values() if not one.admitted.evicting]
+    there = [one for one in state.node_holders.all.values() if not one.admitted.evicting]
     limit = workload.longest_ms if workload.longest_from in DECLARED else None
     long = [one for one in there if limit is not None and now + limit <= _ready_by(one)]
     others = [one for one in there if one not in long]
@@ -76,19 +76,19 @@ def opportunistic_use(
     return OpportunisticUse(transaction, long, others, assumed if limit is None else limit)
 
 
-def set_aside(transaction: Transaction, lenders: Iterable[Running]) -> None:
-    """Take lenders off their nodes on the transaction: their pods do not run yet."""
-    for lender in lenders:
-        for placed in lender.placed_pods:
+def set_aside(transaction: Transaction, holders: Iterable[Running]) -> None:
+    """Take holders off their nodes on the transaction: their pods do not run yet."""
+    for holder in holders:
+        for placed in holder.placed_pods:
             transaction.vacate(placed)
 
 
-def lent_by(lenders: Sequence[Running], admission: Admission) -> tuple[WorkloadKey, ...]:
-    """Return those of the lenders whose nodes an admission uses."""
-    if not lenders:  # as for nearly all admissions
+def holders_used(holders: Sequence[Running], admission: Admission) -> tuple[WorkloadKey, ...]:
+    """Return those of the holders whose nodes an admission uses."""
+    if not holders:  # as for nearly all admissions
         return ()
     nodes = {name for one in admission.pod_sets for name, _ in one.nodes}
-    return tuple(sorted(one.admitted.workload.key for one in lenders if nodes & _nodes_of(one)))
+    return tuple(sorted(one.admitted.workload.key for one in holders if nodes & _nodes_of(one)))
 
 
 def _nodes_of(running: Running) -> set[str]:
@@ -97,5 +97,5 @@ def _nodes_of(running: Running) -> set[str]:
 
 def _ready_by(running: Running) -> Instant:
     found = running.admitted.ready_by
-    assert found is not None, "only a gang that waits for machines lends"
+    assert found is not None, "only a gang that waits for machines holds nodes"
     return found

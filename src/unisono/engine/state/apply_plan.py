@@ -106,7 +106,7 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
     charges = tuple(
         [(node.cell(flavor_resource), amount) for flavor_resource, amount in admit.charges]
     )
-    state.start(waiting, admitted, cq, charges, fits=not admit.lent_by)
+    state.start(waiting, admitted, cq, charges, fits=not admit.opportunistic_on)
     if state.gang_requests.sociable:  # pod affinity or topology spread may be satisfied now
         state.active_queues.nodes_changed()
     if purchase is not None and state.config.market is not None:

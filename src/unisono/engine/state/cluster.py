@@ -44,7 +44,7 @@ from unisono.engine.state.lifecycle import (
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import HeapQueue, PendingWorkload, equivalence_class_of
-from unisono.engine.state.purchases import Lenders
+from unisono.engine.state.purchases import NodeHolders
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import NODES, Timers
@@ -93,11 +93,11 @@ class ClusterState:
         self.active_queues = ActiveQueues(self.queues, self.head_of)
         self.arrays = Arrays()
         self.dependencies = Dependencies(self.waiting, self.running)
-        self.lenders = Lenders()
+        self.node_holders = NodeHolders()
         self.priority_order = PriorityOrder() if priority_order is None else priority_order(self)
         # These get what happens to workloads; what else they are asked stands where it is
         # needed. Events are most of the work: each reaches only the features that act on it.
-        features = (self.lenders, self.priority_order, self.arrays, self.dependencies)
+        features = (self.node_holders, self.priority_order, self.arrays, self.dependencies)
         self._on_entered = subscribers("entered", features)
         self._on_left = subscribers("left", features)
         self._on_started = subscribers("started", features)
@@ -201,7 +201,7 @@ class ClusterState:
         if request.shares and self.nodes.open_devices(request.shares):
             self.timeline.invalidate()
         alone = self.nodes.table.is_held_for(key)
-        term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
+        term = self.reserved.class_of(workload) + self.node_holders.class_of(workload)
         waiting = self.waiting[key] = PendingWorkload(workload, request, alone=alone, term=term)
         lq = self.local_queue(waiting.queue)
         lq.waiting[key] = waiting
@@ -621,8 +621,8 @@ def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
 
 def _reconfigure(state: ClusterState) -> None:
     """Draw the consequences of what was configured; free when nothing was."""
-    if state.lenders.is_new:
-        state.lenders.is_new = False
+    if state.node_holders.is_new:
+        state.node_holders.is_new = False
         state.requeue_all()
     if not (state.everything_stale or state.cohort_trees.stale or state.stale_local_queues):
         return

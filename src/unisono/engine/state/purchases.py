@@ -1,6 +1,7 @@
 """Machines that are bought and not there yet: what that makes of the market, and which gangs wait.
 
-A gang that holds free nodes while its last machines are provisioned may lend them (`Lenders`).
+Short jobs may use the free nodes that a gang holds while its last machines are provisioned
+(`NodeHolders`).
 """
 
 from __future__ import annotations
@@ -132,14 +133,14 @@ def after_return(market: Market, node_claim: NodeClaim) -> Market:
     )
 
 
-# --- gangs that lend nodes ------------------------------------------------------------------------
+# --- gangs that hold nodes ------------------------------------------------------------------------
 
 # Such a gang has started nothing: a job that is over before the last machine is expected may use
 # the nodes it holds (`provisioning/opportunistic.py`). Spec provisioning §5.16.
 
 
-class Lenders(Feature):
-    """The gangs that have nodes to lend."""
+class NodeHolders(Feature):
+    """The gangs that hold nodes until their last machines come."""
 
     def __init__(self) -> None:
         self.all: dict[WorkloadKey, Running] = {}
@@ -178,5 +179,5 @@ class Lenders(Feature):
             self.is_on = False
 
     def class_of(self, workload: Workload) -> str:
-        """Return what tells a workload apart while nodes are lent: how long it runs."""
+        """Return what tells a workload apart while gangs hold nodes: how long it runs."""
         return f"+{workload.longest_ms}" if self.is_on else ""
