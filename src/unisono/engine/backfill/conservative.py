@@ -261,7 +261,7 @@ class ConservativeTable(ReservationTable):
             self._look_ahead()
         intervals, capacity = self._intervals, self._capacity
         assert intervals is not None and capacity is not None, "there are intervals by now"
-        kind = (group.cq, waiting.request.number, waiting.term)
+        kind = (group.cq, waiting.request.number, waiting.subclass)
         bounds = self._bounds.get(kind)
         if bounds is None:
             bounds = self._bounds[kind] = Bounds()

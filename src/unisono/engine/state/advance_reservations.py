@@ -111,7 +111,7 @@ class AdvanceReservations:
             not each.is_open_to(workload) and each.times_from(now) is not None for each in self.all
         )
 
-    def class_of(self, workload: Workload) -> str:
+    def subclass_of(self, workload: Workload) -> str:
         """Name the workloads that are alike to all reservations; empty while there are none."""
         if not self.all:
             return ""

@@ -201,8 +201,10 @@ class ClusterState:
         if request.shares and self.nodes.open_devices(request.shares):
             self.timeline.invalidate()
         alone = self.nodes.table.is_held_for(key)
-        term = self.reserved.class_of(workload) + self.node_holders.class_of(workload)
-        waiting = self.waiting[key] = PendingWorkload(workload, request, alone=alone, term=term)
+        subclass = self.reserved.subclass_of(workload) + self.node_holders.subclass_of(workload)
+        waiting = self.waiting[key] = PendingWorkload(
+            workload, request, alone=alone, subclass=subclass
+        )
         lq = self.local_queue(waiting.queue)
         lq.waiting[key] = waiting
         plain = is_plain(workload)

@@ -41,13 +41,13 @@ class PendingWorkload:
         "request",
         "since",
         "slot",
-        "term",
+        "subclass",
         "tie",
         "workload",
     )
 
     def __init__(
-        self, workload: Workload, request: GangRequest, *, alone: bool = False, term: str = ""
+        self, workload: Workload, request: GangRequest, *, alone: bool = False, subclass: str = ""
     ) -> None:
         self.workload = workload
         self.key = workload.key
@@ -56,7 +56,8 @@ class PendingWorkload:
         self.is_plain = False  # nothing about the workload itself holds it back or ends it
         self.request = request
         self.alone = alone  # in an equivalence class of its own
-        self.term = term  # its relation to maintenance reservations; empty without any
+        # What sets it apart from its equals: advance reservations, opportunistic use of held nodes.
+        self.subclass = subclass
         # What orders it among equals, ...
         queued_at = workload.queued_at
         self.since = workload.created_at if queued_at is None else queued_at
@@ -66,7 +67,7 @@ class PendingWorkload:
         # Where its pending queue keeps it, which alone knows what that is; None while it is in none
         # because it, or its LocalQueue, is held back.
         self.slot: object | None = None
-        own = workload.uid if alone or workload.may_preempt_at is not None else term
+        own = workload.uid if alone or workload.may_preempt_at is not None else subclass
         self.equivalence_class: EquivalenceClass = (request.number, self.priority, own)
 
 

@@ -178,6 +178,6 @@ class NodeHolders(Feature):
             self.is_new = True
             self.is_on = False
 
-    def class_of(self, workload: Workload) -> str:
+    def subclass_of(self, workload: Workload) -> str:
         """Return what tells a workload apart while gangs hold nodes: how long it runs."""
         return f"+{workload.longest_ms}" if self.is_on else ""
