@@ -258,14 +258,14 @@ class ConservativeTable(ReservationTable):
         if self._is_shared:
             self._own()
         if self._intervals is None:
-            self._look_ahead()
+            self._make_intervals()
         intervals, capacity = self._intervals, self._capacity
         assert intervals is not None and capacity is not None, "there are intervals by now"
-        kind = (group.cq, waiting.request.number, waiting.subclass)
-        bounds = self._bounds.get(kind)
+        alike = (group.cq, waiting.request.number, waiting.subclass)
+        bounds = self._bounds.get(alike)
         if bounds is None:
-            bounds = self._bounds[kind] = Bounds()
-            self._own_bounds[kind] = None
+            bounds = self._bounds[alike] = Bounds()
+            self._own_bounds[alike] = None
         # From the second interval on: it was evaluated for now already.
         first = max(1, intervals.interval_at(bounds.earliest(limit_ms)))
         counted = counted_gang(self._state, group, waiting)
@@ -286,9 +286,9 @@ class ConservativeTable(ReservationTable):
             else:
                 found = self._place(waiting, group.cq, start, end)
             if found is not None:
-                if kind not in self._own_bounds:
-                    bounds = self._bounds[kind] = bounds.copy()
-                    self._own_bounds[kind] = None
+                if alike not in self._own_bounds:
+                    bounds = self._bounds[alike] = bounds.copy()
+                    self._own_bounds[alike] = None
                 bounds.note(limit_ms, start)
                 reservation = self._book_reservation(waiting, start, end, found)
                 self._record_nodes(reservation, counted, found)
@@ -324,7 +324,7 @@ class ConservativeTable(ReservationTable):
         elif counted is not None:
             self.reserved_nodes.counted(reservation, counted)
 
-    def _look_ahead(self) -> None:
+    def _make_intervals(self) -> None:
         """Cut time at the expected ends, and count what comes free with each."""
         state, table = self._state, self._state.nodes.table
         if self.reserved_nodes is not None:

@@ -152,10 +152,10 @@ class _CountedGangs:
 class _PodCapacities:
     """Capacity for pods of one kind, with the edition of the nodes that it is for."""
 
-    __slots__ = ("by_kind",)
+    __slots__ = ("by_pods",)
 
     def __init__(self) -> None:
-        self.by_kind: dict[_CapacityKey, tuple[tuple[int, int], PodCapacity]] = {}
+        self.by_pods: dict[_CapacityKey, tuple[tuple[int, int], PodCapacity]] = {}
 
 
 def _counted_gangs_of(cq: ClusterQueueState) -> _CountedGangs:
@@ -306,17 +306,17 @@ def _pod_capacity(
     table, memo = state.nodes.table, state.derived.get(_PodCapacities)
     if memo is None:
         memo = state.derived[_PodCapacities] = _PodCapacities()
-    by_kind = cast("_PodCapacities", memo).by_kind
+    by_pods = cast("_PodCapacities", memo).by_pods
     stamp = (table.layout, table.traits.version)
-    found = by_kind.get((constraint, requests, levels))
+    found = by_pods.get((constraint, requests, levels))
     if found is None or found[0] != stamp:
-        if len(by_kind) >= CAPACITIES_KEPT:
-            by_kind.clear()
+        if len(by_pods) >= CAPACITIES_KEPT:
+            by_pods.clear()
         placement = placement_of(state)
         made = PodCapacity(
             table, requests, placement.allowed(constraint), placement.in_order(levels)
         )
-        found = by_kind[constraint, requests, levels] = (stamp, made)
+        found = by_pods[constraint, requests, levels] = (stamp, made)
     return found[1]
 
 

@@ -278,11 +278,11 @@ class EasyTable(ReservationTable):
             if cell in shadow.quota_left:
                 shadow.quota_left[cell] -= amount
         if shadow.extra_pods is not None and shadow.counted is not None:
-            is_same_kind = all(
+            has_equal_pods = all(
                 placed.requests == shadow.counted.requests for placed in booked.placed_pods
             )
             shadow.extra_pods -= sum(placed.pods for placed in booked.placed_pods)
-            if not is_same_kind:
+            if not has_equal_pods:
                 shadow.extra_pods = None
         if shadow.free is not None:
             if left is None:

@@ -30,15 +30,15 @@ from unisono.engine.state.occupancy import PlacedPods, Shared, give_back, parts_
 # Each interval has an array of all nodes: the bound is for memory and time. Later ends are rounded.
 MOST_INTERVALS = 640
 FULL = -WHOLE_GPU  # in the column of a device: nothing of it is left
-# How many pods of each kind fit into an amount is looked up while that table stays small.
+# How many pods of each sort fit into an amount is looked up while that table stays small.
 LARGEST_TABLE = 4096
 # Of many intervals every eighth is checked first, once another start was tried in vain.
 SAMPLE_STEP = 8
 
 
 @dataclass(slots=True, frozen=True)
-class _Kind:
-    """Pods of one kind that a pending gang asks for."""
+class _EqualPods:
+    """Equal pods that pending gangs ask for, and where they may go."""
 
     allowed: Mask
     is_everywhere: bool  # they may go to any node
@@ -66,9 +66,9 @@ class NodeCapacity:
         if wanted and all(wanted.values()):
             self._free = self._units.drop_outlasting(self._free)
         self._row_of: int | None = intervals.add_series(np.arange(len(intervals.cuts)))
-        self._kinds: dict[tuple[Columns, int], _Kind] = {}
-        self._pods_in: Integers | None = None  # by amount: how many pods of each kind fit into it
-        self._kind_series: Rows | slice = slice(0)
+        self._equal_pods: dict[tuple[Columns, int], _EqualPods] = {}
+        self._pods_in: Integers | None = None  # by amount: how many pods of each sort fit into it
+        self._pod_series: Rows | slice = slice(0)
         self._totals: dict[int, int] = {}  # by column: the series of what all nodes together have
         intervals.follow(self)
 
@@ -102,7 +102,7 @@ class NodeCapacity:
         twin = copy.copy(self)
         twin._intervals = intervals
         twin._free = self._free.copy()
-        twin._kinds = {**self._kinds}
+        twin._equal_pods = {**self._equal_pods}
         twin._totals = {**self._totals}
         intervals.follow(twin)
         return twin
@@ -136,7 +136,7 @@ class NodeCapacity:
 
         Whether the same nodes stay free for all of its time limit is for `find` to say.
         """
-        capacity = self._intervals.series(self._kind(counted).series)[first:]
+        capacity = self._intervals.series(self._equal_to(counted).series)[first:]
         enough = self._intervals.with_quota(capacity >= counted.pods, counted.cells, first)
         return iter(()) if enough is None else self._intervals.long_enough(enough, limit_ms, first)
 
@@ -164,20 +164,20 @@ class NodeCapacity:
             number = self._totals[column] = self._intervals.add_series(np.maximum(free, 0) @ there)
         return self._intervals.series(number)
 
-    def _kind(self, counted: CountedGang) -> _Kind:
-        """Return the kind of a gang's pods, which is counted from the first such gang on."""
+    def _equal_to(self, counted: CountedGang) -> _EqualPods:
+        """Return what equals a gang's pods, which are counted from the first such gang on."""
         key = (counted.columns, id(counted.allowed))
-        found = self._kinds.get(key)
+        found = self._equal_pods.get(key)
         if found is None:
             columns, count = self._units.scaled(counted.requests), counted.allowed.shape[0]
             free = self._free[self._rows(0, len(self._intervals.cuts))]
             fits = pods_per_node(free.transpose(1, 0, 2)[:, :, :count], columns)
             series = self._intervals.add_series(fits @ counted.allowed.astype(np.int64))
-            found = self._kinds[key] = _Kind(
+            found = self._equal_pods[key] = _EqualPods(
                 counted.allowed, bool(counted.allowed.all()), columns, series
             )
-            self._kind_series = _as_slice([kind.series for kind in self._kinds.values()])
-            self._pods_in = _pods_by_amount([*self._kinds.values()], self._free)
+            self._pod_series = _as_slice([pods.series for pods in self._equal_pods.values()])
+            self._pods_in = _pods_by_amount([*self._equal_pods.values()], self._free)
         return found
 
     # --- where -----------------------------------------------------------------------------------
@@ -190,14 +190,14 @@ class NodeCapacity:
         As few as possible: a gang alone on its nodes leaves no holes in time behind. `again`:
         another start was tried in vain, so that a sample of the intervals is worth a look first.
         """
-        kind = self._kind(counted)
+        pods = self._equal_to(counted)
         if again and high - low >= 2 * SAMPLE_STEP:
             rows = self._rows(low, high)
             some = slice(low, high, SAMPLE_STEP) if isinstance(rows, slice) else rows[::SAMPLE_STEP]
-            sample = _pods_per_node(kind, np.minimum.reduce(self._free[some]))
+            sample = _pods_per_node(pods, np.minimum.reduce(self._free[some]))
             if not _is_enough(sample, counted.pods):
                 return None
-        caps = _pods_per_node(kind, self._least(low, high))
+        caps = _pods_per_node(pods, self._least(low, high))
         if not _is_enough(caps, counted.pods):
             return None
         caps = caps[order]
@@ -289,9 +289,9 @@ class NodeCapacity:
             after = before - (placed.counts * amount).astype(free.dtype)
             free[:, rows] = after
             each = pods_in.take(before, axis=0)
-            each -= pods_in.take(after, axis=0)  # (intervals, nodes, kinds)
+            each -= pods_in.take(after, axis=0)  # (intervals, nodes, equal pods)
             lost = np.ones(rows.shape[0], np.int64) @ each
-        self._intervals.subtract(self._kind_series, low, high, lost.T)
+        self._intervals.subtract(self._pod_series, low, high, lost.T)
 
     @property
     def _places(self) -> range:
@@ -310,18 +310,18 @@ class NodeCapacity:
         self, rows: Rows, before: list[Integers], after: list[Integers], low: int, high: int
     ) -> None:
         """Lower what is counted for all nodes together by what these nodes lost."""
-        if self._pods_in is not None:  # (intervals, nodes, kinds)
+        if self._pods_in is not None:  # (intervals, nodes, equal pods)
             lost = self._pods_in.take(before[0], axis=0)
             lost -= self._pods_in.take(after[0], axis=0)
             ones = np.ones(
                 rows.shape[0], np.int64
             )  # a product is much faster than a sum over nodes
-            self._intervals.subtract(self._kind_series, low, high, (ones @ lost).T)
+            self._intervals.subtract(self._pod_series, low, high, (ones @ lost).T)
         else:
-            for kind in self._kinds.values():
-                fewer = pods_per_node(before, kind.columns) - pods_per_node(after, kind.columns)
-                allowed = kind.allowed[rows].astype(np.int64)
-                self._intervals.series(kind.series)[low:high] -= fewer @ allowed
+            for pods in self._equal_pods.values():
+                fewer = pods_per_node(before, pods.columns) - pods_per_node(after, pods.columns)
+                allowed = pods.allowed[rows].astype(np.int64)
+                self._intervals.series(pods.series)[low:high] -= fewer @ allowed
         for column, number in self._totals.items():
             place = self._units.place_of[column]
             less = np.maximum(before[place], 0) - np.maximum(after[place], 0)
@@ -336,11 +336,11 @@ def _as_slice(series: list[int]) -> Rows | slice:
     return np.array(series, np.intp)
 
 
-def _pods_per_node(kind: _Kind, free: Integers) -> Integers:
-    """Return how many pods of a kind each node takes, given what is free."""
-    caps = pods_per_node(free[:, : kind.allowed.shape[0]], kind.columns)
-    if not kind.is_everywhere:
-        caps *= kind.allowed
+def _pods_per_node(pods: _EqualPods, free: Integers) -> Integers:
+    """Return how many of these pods each node takes, given what is free."""
+    caps = pods_per_node(free[:, : pods.allowed.shape[0]], pods.columns)
+    if not pods.is_everywhere:
+        caps *= pods.allowed
     return caps
 
 
@@ -350,10 +350,10 @@ def _is_enough(caps: Integers, pods: int) -> bool:
     return most >= pods or int(np.add.reduce(caps)) >= pods
 
 
-def _pods_by_amount(kinds: list[_Kind], free: Integers) -> Integers | None:
-    """Return how many pods of each kind fit into 0, 1, 2 … of the one resource that is counted.
+def _pods_by_amount(groups: list[_EqualPods], free: Integers) -> Integers | None:
+    """Return how many pods of each sort fit into 0, 1, 2 … of the one resource that is counted.
 
-    None if there are several, or if some nodes are not for all kinds. Negative amounts index from
+    None if there are several, or if some nodes are not for all pods. Negative amounts index from
     the end, where rows of zeros say that nothing fits into them either.
     """
     if free.shape[1] != 1 or not free.size:
@@ -361,13 +361,13 @@ def _pods_by_amount(kinds: list[_Kind], free: Integers) -> Integers | None:
     least, most = int(free.min()), int(free.max())
     if most - min(least, 0) >= LARGEST_TABLE:
         return None
-    first = kinds[0].allowed
-    if not all(np.array_equal(kind.allowed, first) for kind in kinds):
+    first = groups[0].allowed
+    if not all(np.array_equal(pods.allowed, first) for pods in groups):
         return None
     # As wide as the series: smaller integers would be converted with every booking.
-    table: Integers = np.zeros((most + 1 - min(least, 0), len(kinds)), np.int64)
-    for number, kind in enumerate(kinds):
-        table[: most + 1, number] = np.arange(most + 1) // kind.columns[0][1]
+    table: Integers = np.zeros((most + 1 - min(least, 0), len(groups)), np.int64)
+    for number, pods in enumerate(groups):
+        table[: most + 1, number] = np.arange(most + 1) // pods.columns[0][1]
     return table
 
 

@@ -40,15 +40,15 @@ class Pool:
 class Pools:
     """Parts of the cluster in which all pods are equal."""
 
-    def __init__(self, pools: Sequence[Pool], by_kind: dict[tuple[Columns, int], int]) -> None:
+    def __init__(self, pools: Sequence[Pool], by_pods: dict[tuple[Columns, int], int]) -> None:
         self.all = pools
-        self._by_kind = by_kind
+        self._by_pods = by_pods
 
     def find(self, counted: CountedGang | None) -> int | None:
         """Return the part to which a gang's pods go; None: to none of these."""
         if counted is None:
             return None
-        found = self._by_kind.get((counted.columns, id(counted.allowed)))
+        found = self._by_pods.get((counted.columns, id(counted.allowed)))
         if found is not None and self.all[found].allowed is counted.allowed:
             return found
         for number, pool in enumerate(self.all):
@@ -60,26 +60,26 @@ class Pools:
 def pools_of(gangs: Iterable[CountedGang | None]) -> Pools | None:
     """Divide the cluster by pending gangs; None if a node takes pods of two kinds."""
     pools: list[Pool] = []
-    by_kind: dict[tuple[Columns, int], int] = {}
+    by_pods: dict[tuple[Columns, int], int] = {}
     for counted in gangs:
         if counted is None:
             return None
-        kind = (counted.columns, id(counted.allowed))
-        if kind in by_kind:
+        pods = (counted.columns, id(counted.allowed))
+        if pods in by_pods:
             continue
         for number, pool in enumerate(pools):
             if _is_same(pool, counted):
-                by_kind[kind] = number
+                by_pods[pods] = number
                 break
             if (pool.allowed & counted.allowed).any():
                 return None
         else:
             if len(pools) == MOST_POOLS:
                 return None
-            by_kind[kind] = len(pools)
+            by_pods[pods] = len(pools)
             row = counted.allowed.nonzero()[0][:1]
             pools.append(Pool(counted.columns, counted.allowed, row))
-    return Pools(pools, by_kind) if pools else None
+    return Pools(pools, by_pods) if pools else None
 
 
 def _is_same(pool: Pool, counted: CountedGang) -> bool:
