@@ -13,11 +13,11 @@ from unisono.engine.model.provisioning import NODES, CapacityType, Packing
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import Candidate, Candidates, headroom
 from unisono.engine.provisioning.catalogue import label_in_the_way, slots_in, taint_in_the_way
-from unisono.engine.provisioning.cover import Counts, MachineKind, cover, cover_within
+from unisono.engine.provisioning.cover import Counts, MachineOffer, cover, cover_within
 from unisono.engine.provisioning.order import Box, Filled, FreeNode, Order, has_gpus
 
-# So many kinds of machines are combined; the rest are dearer and no larger than others.
-MOST_KINDS = 24
+# So many machine offers are combined; the rest are dearer and no larger than others.
+MOST_OFFERS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,20 +163,20 @@ def _chosen(
     usable = _worthwhile(usable, pods, planned)
     if not usable:
         return None
-    kinds = tuple(
-        MachineKind(
+    offers = tuple(
+        MachineOffer(
             min(one.slots, pods), one.offering.offer.price_micro, _stock(one, pods, planned, boxes)
         )
         for one in usable
     )
-    counts = cover(pods, kinds, packing, slack)
+    counts = cover(pods, offers, packing, slack)
     if counts is None or _breaks_limits(counts, usable, planned):
-        counts = cover_within(pods, kinds, [one.offering for one in usable], planned)
+        counts = cover_within(pods, offers, [one.offering for one in usable], planned)
     if counts is None:
         return None
     made: list[Box] = []
     left = pods
-    for index in sorted(range(len(usable)), key=lambda i: (-kinds[i].slots, i)):
+    for index in sorted(range(len(usable)), key=lambda i: (-offers[i].slots, i)):
         if counts[index]:
             offering = usable[index].offering
             box = Box(room=dict(candidates.room(offering)), count=counts[index], offering=offering)
@@ -224,7 +224,7 @@ def _worthwhile(
         kept.append(one)
         if _stock(one, pods, planned, []) * slots >= pods:
             largest = slots
-    return kept[:MOST_KINDS] if len(kept) <= MOST_KINDS else _few(kept, pods)
+    return kept[:MOST_OFFERS] if len(kept) <= MOST_OFFERS else _few(kept, pods)
 
 
 def _few(kept: list[Candidate], pods: int) -> list[Candidate]:
@@ -233,7 +233,7 @@ def _few(kept: list[Candidate], pods: int) -> list[Candidate]:
         range(len(kept)),
         key=lambda i: (kept[i].offering.offer.price_micro / min(kept[i].slots, pods), i),
     )
-    chosen = sorted({*by_place[: MOST_KINDS - 1], len(kept) - 1})
+    chosen = sorted({*by_place[: MOST_OFFERS - 1], len(kept) - 1})
     return [kept[i] for i in chosen]
 
 

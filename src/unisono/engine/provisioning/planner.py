@@ -103,7 +103,7 @@ class _Search:
         return self.candidates.zones()
 
     def _ways_to_buy(self) -> list[tuple[CapacityType, ...]]:
-        """Return which kinds of capacity may be bought together."""
+        """Return which capacity types may be bought together."""
         if not self.order.is_gang:
             return [("reserved", "spot", "on-demand")]
         if self.order.policy.spot == "never":
@@ -205,12 +205,12 @@ def _told(
 
 def _machines(filled: Filled) -> tuple[tuple[tuple[str, int], ...], str]:
     counts: dict[str, int] = {}
-    kinds: set[str] = set()
+    capacity_types: set[str] = set()
     for box in filled.bought:
         if box.offering is not None:
             counts[box.offering.machine.name] = counts.get(box.offering.machine.name, 0) + box.count
-            kinds.add(box.offering.offer.capacity_type)
-    return tuple(sorted(counts.items())), "+".join(sorted(kinds))
+            capacity_types.add(box.offering.offer.capacity_type)
+    return tuple(sorted(counts.items())), "+".join(sorted(capacity_types))
 
 
 def ready_by(catalogue: Catalogue, now: Instant) -> Instant:
