@@ -293,8 +293,8 @@ def _check_same(old: Feasibility, fresh: Feasibility, question: Question) -> Non
     assert caps_by_name(old.table, remembered) == caps_by_name(fresh.table, expected)
     assert sums_by_path(old.table, remembered) == sums_by_path(fresh.table, expected)
     assert remembered.total == expected.total
-    assert remembered.tally is not None
-    assert remembered.tally.tolist() == _tally(remembered.caps, remembered.tally.shape[0])
+    assert remembered.histogram is not None
+    assert remembered.histogram.tolist() == _tally(remembered.caps, remembered.histogram.shape[0])
     for resource in fresh.table.resources:
         column, other = old.table.resources[resource], fresh.table.resources[resource]
         assert _by_row(old.table, old.table.free[column]) == _by_row(

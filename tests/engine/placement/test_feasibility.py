@@ -188,14 +188,14 @@ def test_nodes_are_tallied_by_what_they_hold() -> None:
     table = table_of(*(node(f"n{i}", 4) for i in range(12)), node("small", 1))
     feasibility, one = Feasibility(table), amounts({GPU: 1})
     first = feasibility.capacity(Constraint(), one, ())
-    assert first.tally is not None
-    assert first.tally.tolist() == [0, 1, 0, 0, 12]
+    assert first.histogram is not None
+    assert first.histogram.tolist() == [0, 1, 0, 0, 12]
     table.take(np.array([0, 1]), np.array([4, 2]), one)
     table.put(node("n2", 6))
     again = feasibility.capacity(Constraint(), one, ())
     assert again is first
-    assert again.tally is not None
-    assert again.tally.tolist() == [1, 1, 1, 0, 9, 0, 1]
+    assert again.histogram is not None
+    assert again.histogram.tolist() == [1, 1, 1, 0, 9, 0, 1]
 
 
 def test_what_has_no_end_is_not_tallied() -> None:
@@ -203,12 +203,12 @@ def test_what_has_no_end_is_not_tallied() -> None:
     table = table_of(*nodes)
     feasibility, one = Feasibility(table), amounts({GPU: 1})
     counted = feasibility.capacity(Constraint(), one, ())
-    assert counted.tally is not None
-    assert counted.tally[MOST_TALLIED] == 8
+    assert counted.histogram is not None
+    assert counted.histogram[MOST_TALLIED] == 8
     table.put(node("n3", MOST_TALLIED + 1, more={"pods": 1 << 40}))
-    assert feasibility.capacity(Constraint(), one, ()).tally is None
-    assert feasibility.capacity(Constraint(), amounts({GPU: 0}), ()).tally is None
-    assert feasibility.capacity(Constraint(), amounts({"pods": 0}), ()).tally is None
+    assert feasibility.capacity(Constraint(), one, ()).histogram is None
+    assert feasibility.capacity(Constraint(), amounts({GPU: 0}), ()).histogram is None
+    assert feasibility.capacity(Constraint(), amounts({"pods": 0}), ()).histogram is None
 
 
 def test_what_is_free_of_a_resource_in_every_domain() -> None:
@@ -220,7 +220,7 @@ def test_what_is_free_of_a_resource_in_every_domain() -> None:
     assert feasibility.free(GPU, (RACK,)).sums[0].tolist() == [5, 16]
     memory = feasibility.free(ResourceName("memory"), (RACK,))
     assert memory.sums[0].tolist() == [2 << 40, 2 << 40]
-    assert memory.tally is None
+    assert memory.histogram is None
 
 
 def test_sums_of_wide_domains_are_those_of_the_narrow_ones() -> None:

@@ -82,8 +82,8 @@ def _nodes(
     if not _some_node_holds_each(group, capacities):
         return []
     is_fixed = len(group) == 1 and lead.most == lead.least
-    if is_fixed and lead.slice_size <= 1 and bonus is None and capacity.tally is not None:
-        return _tightest_node(capacity, capacity.tally, max(1, lead.least), score)
+    if is_fixed and lead.slice_size <= 1 and bonus is None and capacity.histogram is not None:
+        return _tightest_node(capacity, capacity.histogram, max(1, lead.least), score)
     level = len(capacity.view.levels)
     room = _room(group, capacities, level)
     nodes = _holding_each(group, room)
@@ -103,19 +103,19 @@ def _nodes(
 def _some_node_holds_each(group: tuple[Demand, ...], capacities: list[Capacity]) -> bool:
     """Say, without looking at nodes, whether for each demand there may be one that holds it."""
     return all(
-        held.tally is None or bool(held.tally[demand.needed :].any())
+        held.histogram is None or bool(held.histogram[demand.needed :].any())
         for demand, held in zip(group, capacities, strict=True)
     )
 
 
 def _tightest_node(
-    capacity: Capacity, tally: Integers, need: int, score: Score | None
+    capacity: Capacity, histogram: Integers, need: int, score: Score | None
 ) -> list[int]:
     """Return the best node for one plain demand of fixed size: it fits into whatever holds it.
 
-    The tally says how much the tightest node holds, so that only its equals are looked at.
+    The histogram says how much the tightest node holds, so that only its equals are looked at.
     """
-    holding = tally[need:].nonzero()[0]
+    holding = histogram[need:].nonzero()[0]
     if not holding.shape[0]:
         return []
     nodes = (capacity.caps == need + int(holding[0])).nonzero()[0]

@@ -5,7 +5,7 @@ node), never node by node. A capacity is one vector expression over the free col
 
     cap = min over requested resources of floor(max(free, 0) / request), where the mask allows
 
-Capacities are kept in the order of a topology view, with the sum of every domain and a tally of
+Capacities are kept in the order of a topology view, with the sum of every domain and a histogram of
 how many nodes hold how many pods. Masks and capacities are brought up to date for the rows that
 changed since they were last used. Spec placement §8.2, §8.3 and §8.9.
 """
@@ -41,7 +41,7 @@ REREAD_SHARE = 4
 # Up to so many nodes a whole vector costs less than finding out what changed.
 FEW_NODES = 512
 # Nodes are tallied up to this many pods each. Kubelets take 110 by default and some hundreds where
-# configured to; a node that holds more (of something counted in bytes) is not worth a tally.
+# configured to; a node that holds more (of something counted in bytes) is not worth a histogram.
 MOST_TALLIED = 1023
 _NO_END = np.iinfo(np.int64).max
 
@@ -60,7 +60,7 @@ class Capacity:
     total: int
     # How many nodes hold 0, 1, 2, ... pods; None where rules changed the numbers, or for want of
     # an end (see MOST_TALLIED).
-    tally: Integers | None = None
+    histogram: Integers | None = None
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ class Feasibility:
         caps = by_row[view.rows]
         sums = domain_sums(caps, view)
         total = int((sums[0] if sums else caps).sum())
-        return Capacity(view, caps, sums, self.table.usage.version, total, _tally(caps))
+        return Capacity(view, caps, sums, self.table.usage.version, total, _histogram(caps))
 
     def _update(
         self, known: Capacity, constraint: Constraint, requests: Amounts, changed: Rows
@@ -159,8 +159,8 @@ class Feasibility:
         before = known.caps[positions]
         difference = caps - before
         known.caps[positions] = caps
-        if known.tally is not None:
-            known.tally = _recounted(known.tally, before, caps)
+        if known.histogram is not None:
+            known.histogram = _recounted(known.histogram, before, caps)
         for level, sums in zip(known.view.levels, known.sums, strict=True):
             np.add.at(sums, level.domain_of[positions], difference)
         known.total += int(difference.sum())
@@ -329,21 +329,21 @@ def domain_sums(caps: Integers, view: View) -> list[Integers]:
     return sums[::-1]
 
 
-def _tally(caps: Integers) -> Integers | None:
+def _histogram(caps: Integers) -> Integers | None:
     """Count how many nodes hold 0, 1, 2, ... pods."""
     if int(caps.max(initial=0)) > MOST_TALLIED:
         return None
     return np.bincount(caps, minlength=1)
 
 
-def _recounted(tally: Integers, before: Integers, after: Integers) -> Integers | None:
-    """Return the tally when some nodes hold another number of pods than before."""
+def _recounted(histogram: Integers, before: Integers, after: Integers) -> Integers | None:
+    """Return the histogram when some nodes hold another number of pods than before."""
     most = int(after.max(initial=0))
     if most > MOST_TALLIED:
         return None
-    size = max(most + 1, tally.shape[0])
+    size = max(most + 1, histogram.shape[0])
     difference = np.bincount(after, minlength=size) - np.bincount(before, minlength=size)
-    difference[: tally.shape[0]] += tally
+    difference[: histogram.shape[0]] += histogram
     return difference
 
 
