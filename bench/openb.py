@@ -38,7 +38,7 @@ from unisono.engine.model.resources import WHOLE_GPU, share_in, share_of
 from unisono.engine.placement.demand import Demand, constraint_for
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
-from unisono.engine.state.devices import rooms
+from unisono.engine.state.devices import free_by_device
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 from unisono.engine.state.pod_mix import SharedPodMix
@@ -210,19 +210,19 @@ class Filler:
         part = share_in(demand.requests)
         if part is None:
             return chosen, ()
-        room = rooms(self.table.free, self.columns, np.array([chosen]))[0]
-        devices = np.flatnonzero(room >= part[1])
+        device_free = free_by_device(self.table.free, self.columns, np.array([chosen]))[0]
+        devices = np.flatnonzero(device_free >= part[1])
         return chosen, (int(devices[self._dice.randrange(devices.shape[0])]),)
 
     def idle_milli(self) -> int:
         """Return how much of all GPUs nobody has."""
-        return int(rooms(self.table.free, self.columns, self._rows).sum())
+        return int(free_by_device(self.table.free, self.columns, self._rows).sum())
 
     def fragmented_milli(self) -> float:
         """Return how much of it typical pods could not use where it is, as published."""
         cpu = self.table.column(CPU)
         assert cpu is not None, "all nodes have CPUs"
-        free = rooms(self.table.free, self.columns, self._rows)
+        free = free_by_device(self.table.free, self.columns, self._rows)
         cpu_free = self.table.free_of(cpu)[self._rows]
         found = fragmentation(
             self._shapes, cpu_free=cpu_free, gpu_free=free, allowed_nodes=self._allowed

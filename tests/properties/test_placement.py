@@ -294,7 +294,9 @@ def _check_same(old: Feasibility, fresh: Feasibility, question: Question) -> Non
     assert sums_by_path(old.table, remembered) == sums_by_path(fresh.table, expected)
     assert remembered.total == expected.total
     assert remembered.histogram is not None
-    assert remembered.histogram.tolist() == _tally(remembered.caps, remembered.histogram.shape[0])
+    assert remembered.histogram.tolist() == _histogram(
+        remembered.caps, remembered.histogram.shape[0]
+    )
     for resource in fresh.table.resources:
         column, other = old.table.resources[resource], fresh.table.resources[resource]
         assert _by_row(old.table, old.table.free[column]) == _by_row(
@@ -302,7 +304,7 @@ def _check_same(old: Feasibility, fresh: Feasibility, question: Question) -> Non
         )
 
 
-def _tally(caps: NDArray[Any], size: int) -> list[int]:
+def _histogram(caps: NDArray[Any], size: int) -> list[int]:
     counts = Counter(caps.tolist())
     assert max(counts, default=0) < size, "a node holds more than was counted"
     return [counts[pods] for pods in range(size)]

@@ -242,9 +242,9 @@ def _victim_search(
     may_preempt: bool = True,
 ) -> VictimSearch:
     """Return the search for victims that make room in the quota, and on nodes where there are."""
-    find_place = only_room_counts = None
+    find_place = only_capacity_counts = None
     if nodes is not None and nodes.pending is None:
-        find_place, only_room_counts = nodes.search.fits, nodes.search.only_room_counts
+        find_place, only_capacity_counts = nodes.search.fits, nodes.search.only_capacity_counts
     elif nodes is not None:
         find_place = nodes.fits_or_comes_later
     return VictimSearch(
@@ -258,7 +258,7 @@ def _victim_search(
         evicted=evicted,
         may_preempt=may_preempt,
         find_place=find_place,
-        only_room_counts=only_room_counts,
+        only_capacity_counts=only_capacity_counts,
     )
 
 

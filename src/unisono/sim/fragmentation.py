@@ -25,7 +25,7 @@ from unisono.engine.model.names import CPU
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import is_gpu, share_of
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.devices import rooms
+from unisono.engine.state.devices import free_by_device
 from unisono.engine.state.node_table import Rows
 from unisono.sim.clusters import MODEL
 from unisono.sim.outcome import Fragments
@@ -170,7 +170,7 @@ def _gpu_free(state: ClusterState, rows: Rows) -> IntArray:
             continue
         shared = table.devices.get(share_of(resource))
         if shared is not None:
-            parts.append(rooms(table.free, shared, rows))
+            parts.append(free_by_device(table.free, shared, rows))
         else:
             most = int(table.allocatable[column].max(initial=0))
             whole = table.free[column, rows][:, None]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.placement_builders import GPU, node, table_of
 from unisono.engine.model.resources import amounts, share_of
-from unisono.engine.state.devices import fullest_first, pods_that_fit, rooms
+from unisono.engine.state.devices import free_by_device, fullest_first, pods_that_fit
 from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 
 MILLI = share_of(GPU)
@@ -32,20 +32,23 @@ def test_a_device_is_whole_again_when_the_last_who_shares_it_leaves_whoever_that
             occupancy.occupy(each)
         columns = table.devices[MILLI]
         assert table.free[columns.whole, 0] == 0
-        assert rooms(table.free, columns, np.array([0])).tolist() == [[200, 0]]
+        assert free_by_device(table.free, columns, np.array([0])).tolist() == [[200, 0]]
         for index in order:
             occupancy.vacate(placed_pods[index])
         assert table.free[columns.whole, 0] == 2
         assert not table.free[list(columns.devices), 0].any()
 
 
-def test_rooms_show_devices_that_nobody_uses_beside_those_that_are_shared() -> None:
+def test_free_by_device_shows_devices_that_nobody_uses_beside_those_that_are_shared() -> None:
     table = table_of(node("a", 4), node("b", 1))
     occupancy = Occupancy(table, PodIndex())
     occupancy.occupy(placed("a", 400, 1))
     occupancy.occupy(PlacedPods(nodes=(("a", 1),), requests=amounts({GPU: 1})))  # type: ignore[arg-type]
     columns, both = table.devices[MILLI], np.array([0, 1])
-    assert rooms(table.free, columns, both).tolist() == [[1000, 600, 1000, 0], [1000, 0, 0, 0]]
+    assert free_by_device(table.free, columns, both).tolist() == [
+        [1000, 600, 1000, 0],
+        [1000, 0, 0, 0],
+    ]
     assert pods_that_fit(table.free, columns, 600, both).tolist() == [3, 1]
     assert pods_that_fit(table.free, columns, 1001, both).tolist() == [0, 0]
 
@@ -56,7 +59,9 @@ def test_a_node_with_more_gpus_than_any_before_has_columns_for_them() -> None:
     occupancy.occupy(placed("a", 400, 0))
     occupancy.put_node(node("b", 3))
     occupancy.occupy(placed("b", 700, 2))
-    assert rooms(table.free, table.devices[MILLI], np.array([1])).tolist() == [[1000, 1000, 300]]
+    assert free_by_device(table.free, table.devices[MILLI], np.array([1])).tolist() == [
+        [1000, 1000, 300]
+    ]
 
 
 def test_pods_stay_on_their_devices_while_their_node_is_away() -> None:
@@ -66,7 +71,7 @@ def test_pods_stay_on_their_devices_while_their_node_is_away() -> None:
     occupancy.drop_node(node("a").name)
     occupancy.put_node(node("a", 2))
     row = np.array([table.row_of[node("a").name]])
-    assert rooms(table.free, table.devices[MILLI], row).tolist() == [[1000, 200]]
+    assert free_by_device(table.free, table.devices[MILLI], row).tolist() == [[1000, 200]]
 
 
 def test_a_pod_of_which_nobody_says_where_it_is_takes_the_fullest_device_that_holds_it() -> None:
@@ -76,9 +81,9 @@ def test_a_pod_of_which_nobody_says_where_it_is_takes_the_fullest_device_that_ho
     unknown = placed("a", 500)
     occupancy.occupy(unknown)
     row, columns = np.array([0]), table.devices[MILLI]
-    assert rooms(table.free, columns, row).tolist() == [[1000, 100]]
+    assert free_by_device(table.free, columns, row).tolist() == [[1000, 100]]
     occupancy.vacate(unknown)
-    assert rooms(table.free, columns, row).tolist() == [[1000, 600]]
+    assert free_by_device(table.free, columns, row).tolist() == [[1000, 600]]
 
 
 def test_as_many_pods_fit_as_plain_filling_finds_places_for() -> None:
@@ -88,12 +93,12 @@ def test_as_many_pods_fit_as_plain_filling_finds_places_for() -> None:
         occupancy = Occupancy(table, PodIndex())
         columns = table.open_devices(MILLI)
         for _ in range(dice.randint(0, 4)):
-            room = rooms(table.free, columns, np.array([0]))[0].tolist()
+            device_free = free_by_device(table.free, columns, np.array([0]))[0].tolist()
             milli = dice.choice((100, 250, 400, 1000))
-            found = fullest_first(room, milli, 1)
+            found = fullest_first(device_free, milli, 1)
             if found:
                 occupancy.occupy(placed("a", milli, *found))
         milli = dice.choice((1, 150, 333, 600, 1000))
-        room = rooms(table.free, columns, np.array([0]))[0].tolist()
+        device_free = free_by_device(table.free, columns, np.array([0]))[0].tolist()
         fitting = pods_that_fit(table.free, columns, milli, np.array([0])).item()
-        assert len(fullest_first(room, milli, 5000)) == fitting
+        assert len(fullest_first(device_free, milli, 5000)) == fitting

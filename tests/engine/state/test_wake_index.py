@@ -19,31 +19,35 @@ def blocked_class(number: int) -> BlockedClass:
     return Q, (number, 0, "")
 
 
-def no_room(blocked_class: BlockedClass, flavor_resource: FlavorResource) -> int:
+def nothing_available(blocked_class: BlockedClass, flavor_resource: FlavorResource) -> int:
     return 0
 
 
 def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[BlockedClass]:
     """Free something and return who should be looked at again."""
     wakes.free(charges)
-    return [*wakes.due(no_room)]
+    return [*wakes.due(nothing_available)]
 
 
 def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
-    room = {ACCOUNT: 1}
+    available_to = {ACCOUNT: 1}
     wakes = Wakes()
     wakes.file(
-        blocked_class(1), ((ACCOUNT, 4),), room=lambda _, flavor_resource: room[flavor_resource]
+        blocked_class(1),
+        ((ACCOUNT, 4),),
+        available_to=lambda _, flavor_resource: available_to[flavor_resource],
     )
     for _ in range(10):  # two are freed and taken again, over and over
         wakes.free([(ACCOUNT, 2)])
-        assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == []
-    room[ACCOUNT] = 5
-    assert wakes.shortages(blocked_class(1), lambda _, flavor_resource: room[flavor_resource]) == (
-        (ACCOUNT, 0),
-    )
+        assert [*wakes.due(lambda _, flavor_resource: available_to[flavor_resource])] == []
+    available_to[ACCOUNT] = 5
+    assert wakes.shortages(
+        blocked_class(1), lambda _, flavor_resource: available_to[flavor_resource]
+    ) == ((ACCOUNT, 0),)
     wakes.free([(ACCOUNT, 4)])
-    assert [*wakes.due(lambda _, flavor_resource: room[flavor_resource])] == [blocked_class(1)]
+    assert [*wakes.due(lambda _, flavor_resource: available_to[flavor_resource])] == [
+        blocked_class(1)
+    ]
 
 
 def test_who_may_be_displaced_matters_to_those_who_said_so() -> None:
@@ -59,7 +63,7 @@ def test_a_blocked_class_wakes_when_its_shortage_has_been_freed() -> None:
     wakes = Wakes()
     wakes.file(blocked_class(1), ((ACCOUNT, 5),))
     assert freed(wakes, [(ACCOUNT, 2)]) == []
-    assert wakes.shortages(blocked_class(1), no_room) == ((ACCOUNT, 3),)
+    assert wakes.shortages(blocked_class(1), nothing_available) == ((ACCOUNT, 3),)
     assert freed(wakes, [(OTHER, 99)]) == []
     assert freed(wakes, [(ACCOUNT, 3)]) == [blocked_class(1)]
     assert freed(wakes, [(ACCOUNT, 99)]) == []
@@ -95,8 +99,8 @@ def test_none_means_anything_and_no_shortage_means_nothing() -> None:
     wakes = Wakes()
     wakes.file(blocked_class(1), None)
     wakes.file(blocked_class(2), ())
-    assert wakes.shortages(blocked_class(1), no_room) is None
-    assert wakes.shortages(blocked_class(2), no_room) == ()
+    assert wakes.shortages(blocked_class(1), nothing_available) is None
+    assert wakes.shortages(blocked_class(2), nothing_available) == ()
     assert freed(wakes, [(OTHER, 1)]) == [blocked_class(1)]
     assert freed(wakes, [(ACCOUNT, 10**6)]) == []
 

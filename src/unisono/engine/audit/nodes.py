@@ -73,9 +73,9 @@ def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
                 occupancy, workload, placement, wanted, is_certain=is_certain
             )
             running = _running(index, workload, assigned.name)
-            yield from _check_room("node-overfull", occupancy, workload, placement, running)
+            yield from _check_capacity("node-overfull", occupancy, workload, placement, running)
             if isinstance(each, Admit) and after is not None:
-                yield from _check_room("preemption-short", after, workload, placement, running)
+                yield from _check_capacity("preemption-short", after, workload, placement, running)
 
 
 def _check_opportunistic_use(
@@ -234,7 +234,7 @@ def _why_mismatch(
     return ""
 
 
-def _check_room(
+def _check_capacity(
     rule: Rule,
     occupancy: NodeOccupancy,
     workload: Workload,
@@ -258,9 +258,9 @@ def _check_room(
                 yield _broken(rule, workload, message)
 
 
-def has_room(occupancy: NodeOccupancy, workload: Workload, placement: PlacedPods) -> bool:
+def has_capacity(occupancy: NodeOccupancy, workload: Workload, placement: PlacedPods) -> bool:
     """Say whether pods fit on their nodes beside all other pods there."""
-    return not any(_check_room("node-overfull", occupancy, workload, placement))
+    return not any(_check_capacity("node-overfull", occupancy, workload, placement))
 
 
 def is_plain(pod_set: PodSet) -> bool:
@@ -344,7 +344,7 @@ def _problems(
         return  # where placement is a search, it may have missed a place
     occupancy = with_only(index, waiting, {})
     if not occupancy.with_anti_affinity and all(
-        has_room(occupancy, workload, placement)
+        has_capacity(occupancy, workload, placement)
         for placement in occupancy.added.get(workload.key, ())
     ):
         yield "its nodes have room while those pods are still there"

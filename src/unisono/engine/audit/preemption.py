@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from unisono.engine.audit.node_occupancy import with_only
-from unisono.engine.audit.nodes import has_room, is_plain
+from unisono.engine.audit.nodes import has_capacity, is_plain
 from unisono.engine.audit.preemption_case import PreemptionCase, cases_of
 from unisono.engine.audit.quota_tree import Node, QuotaUsage, Share, queue_node
 from unisono.engine.audit.shrinking import smaller_release, was_requested, why_not_shrinkable
@@ -130,7 +130,7 @@ def _would_be_placed(case: PreemptionCase, leaving: Mapping[WorkloadKey, Admitte
         return False
     occupancy = with_only(case.index, case.preemption, leaving)
     return not occupancy.with_anti_affinity and all(
-        has_room(occupancy, case.workload, placement)
+        has_capacity(occupancy, case.workload, placement)
         for placement in occupancy.added.get(case.workload.key, ())
     )
 

@@ -34,7 +34,7 @@ PriorityKey = tuple[int, int, Instant, int, int, str]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-_ROOM = 64
+_ROWS_ADDED = 64
 
 
 def limit_class_of(waiting: PendingWorkload, record: JobRecord) -> LimitClass:
@@ -54,16 +54,16 @@ class _Columns:
     """What decides the order, one number per row and column; grows by doubling."""
 
     def __init__(self) -> None:
-        self.fixed: Floats = np.zeros(_ROOM)
-        self.age_from: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.association: Ints = np.full(_ROOM, -1, dtype=np.int64)
-        self.set_to: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.is_set: Bools = np.zeros(_ROOM, dtype=bool)
-        self.tier: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.submitted: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.equivalence_class: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.group: Ints = np.zeros(_ROOM, dtype=np.int64)
-        self.active: Bools = np.zeros(_ROOM, dtype=bool)
+        self.fixed: Floats = np.zeros(_ROWS_ADDED)
+        self.age_from: Ints = np.zeros(_ROWS_ADDED, dtype=np.int64)
+        self.association: Ints = np.full(_ROWS_ADDED, -1, dtype=np.int64)
+        self.set_to: Ints = np.zeros(_ROWS_ADDED, dtype=np.int64)
+        self.is_set: Bools = np.zeros(_ROWS_ADDED, dtype=bool)
+        self.tier: Ints = np.zeros(_ROWS_ADDED, dtype=np.int64)
+        self.submitted: Ints = np.zeros(_ROWS_ADDED, dtype=np.int64)
+        self.equivalence_class: Ints = np.zeros(_ROWS_ADDED, dtype=np.int64)
+        self.group: Ints = np.zeros(_ROWS_ADDED, dtype=np.int64)
+        self.active: Bools = np.zeros(_ROWS_ADDED, dtype=bool)
 
     def grow(self) -> None:
         self.fixed = _doubled(self.fixed)
@@ -156,8 +156,8 @@ class MultifactorQueue(PendingQueue):
     def push(self, waiting: PendingWorkload) -> bool:
         """Add a workload; say whether it may become the head, i.e. will be evaluated."""
         if not self._free:
-            self._free = list(range(len(self._rows) + _ROOM - 1, len(self._rows) - 1, -1))
-            self._rows.extend([None] * _ROOM)
+            self._free = list(range(len(self._rows) + _ROWS_ADDED - 1, len(self._rows) - 1, -1))
+            self._rows.extend([None] * _ROWS_ADDED)
             while len(self._columns.fixed) < len(self._rows):
                 self._columns.grow()
         number = self._free.pop()

@@ -185,8 +185,8 @@ class SubmitSlots:
             del self._queues[group]
             return None
         caps = self._waiting[queue[0][1]][1]
-        room = all(self._accruing.get(cap.scope, 0) < cap.limit for cap in caps["accruing"])
-        return queue[0] if room else None
+        has_slot = all(self._accruing.get(cap.scope, 0) < cap.limit for cap in caps["accruing"])
+        return queue[0] if has_slot else None
 
     def _accrue(self, key: WorkloadKey, since: Instant) -> None:
         self._since[key] = since

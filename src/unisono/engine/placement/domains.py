@@ -46,14 +46,14 @@ def candidate_domains(
             yield node, node + 1
         return
     here = view.levels[level]
-    room = _room(group, capacities, level)
-    domains = _holding_each(group, room)
+    held_by_domain = _capacity_by_domain(group, capacities, level)
+    domains = _holding_each(group, held_by_domain)
     domains = domains[here.labelled[domains]]
     if together is not None and domains.shape[0]:
         domains = domains[together.gpus_in(domains, level)]
     if not domains.shape[0]:
         return
-    keys = _keys(group, capacities[0], room, level, domains, bonus)
+    keys = _keys(group, capacities[0], held_by_domain, level, domains, bonus)
     best: list[int] = domains[_best(keys)].tolist()
     passed_over = 0
     for domain in best:
@@ -85,13 +85,13 @@ def _nodes(
     if is_fixed and lead.slice_size <= 1 and bonus is None and capacity.histogram is not None:
         return _tightest_node(capacity, capacity.histogram, max(1, lead.least), score)
     level = len(capacity.view.levels)
-    room = _room(group, capacities, level)
-    nodes = _holding_each(group, room)
+    held_by_domain = _capacity_by_domain(group, capacities, level)
+    nodes = _holding_each(group, held_by_domain)
     if together is not None:
         nodes = nodes[together.on_nodes(nodes)]
     if not nodes.shape[0]:
         return []
-    keys = _keys(group, capacity, room, level, nodes, bonus)
+    keys = _keys(group, capacity, held_by_domain, level, nodes, bonus)
     if is_fixed and score is not None:
         # It decides among nodes that are equally tight and equally preferred.
         nodes = nodes[_equally_good(keys)]
@@ -122,19 +122,21 @@ def _tightest_node(
     return [int(nodes[0] if score is None else nodes[score(nodes).argmin()])]
 
 
-def _room(group: tuple[Demand, ...], capacities: list[Capacity], level: int) -> list[Integers]:
+def _capacity_by_domain(
+    group: tuple[Demand, ...], capacities: list[Capacity], level: int
+) -> list[Integers]:
     """Return for each demand how many pods the domains of a level hold."""
     return [
         whole_slices(held, demand, level) for demand, held in zip(group, capacities, strict=True)
     ]
 
 
-def _holding_each(group: tuple[Demand, ...], room: list[Integers]) -> Rows:
+def _holding_each(group: tuple[Demand, ...], held_by_domain: list[Integers]) -> Rows:
     """Return the domains that hold each demand; those that hold no pod at all are of no use."""
-    needed = [(demand.needed, held) for demand, held in zip(group, room, strict=True)]
+    needed = [(demand.needed, held) for demand, held in zip(group, held_by_domain, strict=True)]
     wanting = [(need, held) for need, held in needed if need]
     if not wanting:
-        useful: Rows = np.any([held > 0 for held in room], axis=0).nonzero()[0]
+        useful: Rows = np.any([held > 0 for held in held_by_domain], axis=0).nonzero()[0]
         return useful
     need, held = wanting[0]
     domains = (held >= need).nonzero()[0]
@@ -146,16 +148,17 @@ def _holding_each(group: tuple[Demand, ...], room: list[Integers]) -> Rows:
 def _keys(
     group: tuple[Demand, ...],
     capacity: Capacity,
-    room: list[Integers],
+    held_by_domain: list[Integers],
     level: int,
     domains: Rows,
     bonus: Integers | None,
 ) -> list[Integers]:
     """Return sort keys, the least important first (as lexsort wants them)."""
-    keys: list[Integers] = [room[0][domains] - group[0].needed]
+    keys: list[Integers] = [held_by_domain[0][domains] - group[0].needed]
     if any(demand.most > demand.least for demand in group):
         reachable = sum(
-            np.minimum(held[domains], demand.most) for demand, held in zip(group, room, strict=True)
+            np.minimum(held[domains], demand.most)
+            for demand, held in zip(group, held_by_domain, strict=True)
         )
         keys.append(-np.asarray(reachable))
     if bonus is not None:

@@ -172,12 +172,12 @@ class Feasibility:
             return np.zeros(count, np.int64)
         caps: Integers | None = None
         for column, amount in columns:
-            room: Integers = self.table.free[column][rows]
+            fitting: Integers = self.table.free[column][rows]
             if amount != 1:
-                room = room // amount
+                fitting = fitting // amount
             elif caps is None:
-                room = room.copy()
-            caps = room if caps is None else np.minimum(caps, room, out=caps)
+                fitting = fitting.copy()
+            caps = fitting if caps is None else np.minimum(caps, fitting, out=caps)
         if caps is None:  # it asks for nothing
             caps = np.full(count, _NO_END, np.int64)
         if self.table.devices:

@@ -36,7 +36,7 @@ from unisono.engine.placement.pod_rules import apply_rules, with_caps
 from unisono.engine.placement.scoring import score_for
 from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.change_journal import Move
-from unisono.engine.state.devices import fullest_first, rooms, share
+from unisono.engine.state.devices import free_by_device, fullest_first, share
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.occupancy import Members, PodIndex
 from unisono.engine.state.pod_mix import PodMix
@@ -467,8 +467,8 @@ def devices_of(
     if wanted is None:
         return
     name, milli = wanted
-    room = rooms(table.free, table.devices[name], rows).tolist()
-    for row, free, pods in zip(rows.tolist(), room, counts.tolist(), strict=True):
+    device_free = free_by_device(table.free, table.devices[name], rows).tolist()
+    for row, free, pods in zip(rows.tolist(), device_free, counts.tolist(), strict=True):
         chosen.setdefault(row, []).extend(fullest_first(free, milli, pods))
 
 

@@ -10,7 +10,7 @@ from unisono.engine.model.resources import WHOLE_GPU, is_gpu, is_share
 from unisono.engine.placement.demand import Demand, reaching, without_taints
 from unisono.engine.placement.domains import whole_slices
 from unisono.engine.placement.feasibility import Capacity, Feasibility
-from unisono.engine.state.devices import pods_that_fit, rooms
+from unisono.engine.state.devices import free_by_device, pods_that_fit
 
 
 def misfit(
@@ -90,7 +90,7 @@ def _scarcest(
         most = largest = 0
         if resource in table.devices:
             devices = table.devices[resource]
-            most = int(rooms(table.free, devices, open_).max(initial=0))
+            most = int(free_by_device(table.free, devices, open_).max(initial=0))
             largest = WHOLE_GPU if table.allocatable[devices.whole, open_].any() else 0
         elif column is not None:
             most = int(table.free_of(column)[open_].max(initial=0))

@@ -61,8 +61,8 @@ class NodeSearch:
         """Say whether there is a place for all that an assignment needs."""
         return not isinstance(self.place(assignment), GangDoesNotFit)
 
-    def only_room_counts(self, assignment: Assignment) -> bool:
-        """Say whether more room never hurts: pods of one kind, anywhere, and no rules about them.
+    def only_capacity_counts(self, assignment: Assignment) -> bool:
+        """Say whether more capacity never hurts: equal pods, anywhere, and no rules about them.
 
         Then they have a place if nodes have room for so many of them, and else none.
         """

@@ -37,16 +37,16 @@ def pack(caps: Integers, need: int, score: Score | None = None, offset: int = 0)
         order = falling.argsort(kind="stable")
     else:  # both sorts are stable: what is left of a tie stays in position order
         order = np.lexsort((score(np.arange(offset, offset + caps.shape[0])), falling))
-    room = caps[order]
-    reach = room.cumsum()
+    ordered = caps[order]
+    reach = ordered.cumsum()
     whole = int(reach.searchsorted(need))
     rest = need - (int(reach[whole - 1]) if whole else 0)
-    # Room falls along the order, and among equals the best comes first. So the rest goes to the
-    # first, not taken yet, of those that have as much room as the last one that still holds it.
+    # Capacity falls along the order, and among equals the best comes first. So the rest goes to the
+    # first, not taken yet, of those that hold as many as the last one that still holds it.
     falling = falling[order]
     tightest = falling[int(falling.searchsorted(-rest, side="right")) - 1]
     tail = max(whole, int(falling.searchsorted(tightest)))
-    chosen, counts = order[: whole + 1].copy(), room[: whole + 1]
+    chosen, counts = order[: whole + 1].copy(), ordered[: whole + 1]
     chosen[whole], counts[whole] = order[tail], rest
     return chosen, counts
 
@@ -86,18 +86,18 @@ def fill(caps: Integers, need: int, score: Score | None = None) -> Taken:
     (array([1, 3, 0]), array([1, 1, 1]))
     """
     there = caps.nonzero()[0]
-    room = caps[there]
+    ordered = caps[there]
     if there.shape[0] > need:
         # Every sibling takes at least one pod, so no more than `need` of them can be wanted.
-        limit = np.partition(room, need - 1)[need - 1]
-        near = room <= limit
-        there, room = there[near], room[near]
+        limit = np.partition(ordered, need - 1)[need - 1]
+        near = ordered <= limit
+        there, ordered = there[near], ordered[near]
     tie = there if score is None else score(there)
-    order = np.lexsort((there, tie, room))
-    reach = np.cumsum(room[order])
+    order = np.lexsort((there, tie, ordered))
+    reach = np.cumsum(ordered[order])
     last = int(np.searchsorted(reach, need))
     chosen = there[order[: last + 1]]
-    counts = room[order[: last + 1]].copy()
+    counts = ordered[order[: last + 1]].copy()
     counts[last] -= int(reach[last]) - need
     return chosen, counts
 

@@ -141,7 +141,7 @@ class ClusterPlacement:
         """Return the rows of nodes in the order of these levels."""
         return self._feasibility.view(levels).rows
 
-    def rows_with_room(self, demand: Demand) -> Rows:
+    def rows_with_capacity(self, demand: Demand) -> Rows:
         """Return the rows of nodes that would take at least one pod of a demand."""
         found = self._feasibility.capacity(demand.constraint, demand.requests, ())
         return found.view.rows[found.caps > 0]

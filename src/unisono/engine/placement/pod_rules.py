@@ -180,9 +180,9 @@ def _spread(
         lowest = min(existing.values(), default=0)
         full = [value for value, count in existing.items() if count - lowest > rule.max_skew]
         return np.where(np.isin(values, full), 0, caps)
-    room = np.bincount(values, weights=caps, minlength=len(meaning) + 1).astype(np.int64)
+    by_domain = np.bincount(values, weights=caps, minlength=len(meaning) + 1).astype(np.int64)
     limited = np.zeros_like(caps)
-    for value, share in _share_out(existing, room, need, rule).items():
+    for value, share in _share_out(existing, by_domain, need, rule).items():
         here = np.flatnonzero(values == value)
         if share:
             chosen, counts = pack(caps[here], share)
@@ -191,7 +191,7 @@ def _spread(
 
 
 def _share_out(
-    existing: dict[int, int], room: Integers, need: int, rule: SpreadRule
+    existing: dict[int, int], by_domain: Integers, need: int, rule: SpreadRule
 ) -> dict[int, int]:
     """Give pods one by one to the emptiest domain with room, as long as the skew allows."""
     counts = dict(existing)
@@ -201,7 +201,7 @@ def _share_out(
     heap = [(count, order[value], value) for value, count in counts.items()]
     heapq.heapify(heap)
     for _ in range(need):
-        while heap and shares[heap[0][2]] >= room[heap[0][2]]:
+        while heap and shares[heap[0][2]] >= by_domain[heap[0][2]]:
             heapq.heappop(heap)  # full; it still counts for the skew
         if not heap:
             break

@@ -19,7 +19,7 @@ from unisono.engine.model.resources import Amounts, is_gpu, share_in
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.packing import Score
-from unisono.engine.state.devices import rooms
+from unisono.engine.state.devices import free_by_device
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.pod_mix import MILLI, PRIOR, TypicalPod
 
@@ -95,7 +95,7 @@ def _idle_parts(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) ->
     share = share_in(demand.requests) if table.devices else None
     if share is None:
         return np.zeros(rows.shape[0], np.int64)
-    left: Integers = rooms(table.free, table.devices[share[0]], rows).sum(axis=1)
+    left: Integers = free_by_device(table.free, table.devices[share[0]], rows).sum(axis=1)
     left -= caps * share[1]
     return left
 

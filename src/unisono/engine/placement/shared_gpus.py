@@ -31,7 +31,7 @@ from unisono.engine.model.names import CPU
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, share_in, share_of
 from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.placement.feasibility import Feasibility
-from unisono.engine.state.devices import DeviceColumns, rooms
+from unisono.engine.state.devices import DeviceColumns, free_by_device
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.pod_mix import PodShape, SharedPodMix, Weighted, shape_of
 
@@ -57,8 +57,8 @@ class _Ranking:
     of_state: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     device_of_state: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
 
-    def make_room(self, states: int) -> None:
-        """Make room for so many states."""
+    def extend(self, states: int) -> None:
+        """Extend for so many states."""
         more = states - self.of_state.shape[0]
         if more > 0:
             more += states  # they come one by one
@@ -122,7 +122,7 @@ class SharedGpuRanking:
     def _renew(self, known: _Ranking, demand: Demand, view: DeviceView, rows: Rows) -> None:
         """Look up the ranks of rows by their states; states that are new are ranked first."""
         allowed, state = self.feasibility.allowed(demand.constraint)[rows], view.state[rows]
-        known.make_room(view.states)
+        known.extend(view.states)
         new = rows[allowed & (known.of_state[state] == _UNKNOWN)]
         if new.shape[0]:
             states, first = np.unique(view.state[new], return_index=True)
@@ -138,9 +138,9 @@ class SharedGpuRanking:
         fitting = np.flatnonzero(caps)
         there = rows[fitting]
         fullest = self.scoring in ("leftover", "binpack")
-        free = view.cpu[there], view.room[there]
+        free = view.cpu[there], view.device_free[there]
         options = device_options(free, shape, shares=shares, fullest_only=fullest)
-        ranks = np.full((rows.shape[0], view.room.shape[1]), NEVER, np.int64)
+        ranks = np.full((rows.shape[0], view.device_free.shape[1]), NEVER, np.int64)
         ranked = self._ranks_of(shape, caps[fitting], view, there, options)
         ranks[fitting[options.node], options.device] = ranked
         device = ranks.argmin(axis=1)  # of equal devices the first
@@ -168,7 +168,7 @@ class SharedGpuRanking:
             case "leftover":
                 return self._leftover(shape, caps, options)
             case "fgd" | "spare":
-                seen = view.before_and_after(rows, options.node, options.cpu, options.room)
+                seen = view.before_and_after(rows, options.node, options.cpu, options.device_free)
                 first = BEST_SCORE - view.fragments.score(*seen[:2])
                 if self.scoring == "fgd":
                     return first
@@ -178,34 +178,34 @@ class SharedGpuRanking:
             case "binpack":
                 return BEST_SCORE - _best_fit_score(options, view.most_cpu)
             case "spread":
-                idle: Integers = options.room.sum(axis=1)
-                apart = WHOLE_GPU * options.room.shape[1] + 1
+                idle: Integers = options.device_free.sum(axis=1)
+                apart = WHOLE_GPU * options.device_free.shape[1] + 1
                 emptiest: Integers = (apart - idle) * (WHOLE_GPU + 1) - options.rest
                 return emptiest
 
     def _leftover(self, shape: PodShape, caps: Integers, options: DeviceOptions) -> Integers:
         """Rank by GPU that no pod of this shape could use once the node is full of them."""
-        idle: Integers = options.room.sum(axis=1)
+        idle: Integers = options.device_free.sum(axis=1)
         total = shape.gpus * shape.milli
         if not total:
             return idle
         # Before or after this pod is the same: it is taken from what is idle and what is usable.
         stranded = idle + total - caps[options.node] * total
-        apart = WHOLE_GPU * options.room.shape[1] + 1
+        apart = WHOLE_GPU * options.device_free.shape[1] + 1
         ranks: Integers = (stranded * (WHOLE_GPU + 1) + options.rest) * apart + idle
         return ranks
 
 
 def _best_fit_score(options: DeviceOptions, most_cpu: int) -> Integers:
     """Return 100 - 50 * CPU left / most CPU - 50 * GPU left / eight GPUs, rounded down."""
-    left = options.cpu * FULL_NODE_MILLI + options.room.sum(axis=1) * most_cpu
+    left = options.cpu * FULL_NODE_MILLI + options.device_free.sum(axis=1) * most_cpu
     score: Integers = BEST_SCORE - -(-left * (BEST_SCORE // 2) // (most_cpu * FULL_NODE_MILLI))
     return score
 
 
 def _apart(options: DeviceOptions) -> int:
     """Return more than any rank by `leftover`."""
-    idle: int = WHOLE_GPU * options.room.shape[1] + 1
+    idle: int = WHOLE_GPU * options.device_free.shape[1] + 1
     return idle * idle * (WHOLE_GPU + 1)
 
 
@@ -216,7 +216,7 @@ class DeviceOptions:
     node: Rows
     device: Rows
     cpu: Integers
-    room: Integers  # by device
+    device_free: Integers  # by device
     rest: Integers  # of the device that is shared; 0 if none is
 
 
@@ -227,23 +227,23 @@ def device_options(
 
     Devices of a node with the same amount free are alike; the first stands for all of them.
     """
-    cpu, room = free
-    every = np.arange(room.shape[0])
+    cpu, device_free = free
+    every = np.arange(device_free.shape[0])
     if not shares:
-        after = room.copy()
-        whole = room == WHOLE_GPU
+        after = device_free.copy()
+        whole = device_free == WHOLE_GPU
         after[whole & (np.cumsum(whole, axis=1) <= shape.gpus)] = 0
         nothing = np.zeros_like(cpu)
         return DeviceOptions(every, np.zeros_like(every), cpu - shape.cpu, after, nothing)
-    enough = room >= shape.milli
+    enough = device_free >= shape.milli
     if fullest_only:
-        node, device = every, np.where(enough, room, WHOLE_GPU + 1).argmin(axis=1)
+        node, device = every, np.where(enough, device_free, WHOLE_GPU + 1).argmin(axis=1)
     else:
-        for column in range(1, room.shape[1]):
-            seen = (room[:, :column] == room[:, column, None]).any(axis=1)
+        for column in range(1, device_free.shape[1]):
+            seen = (device_free[:, :column] == device_free[:, column, None]).any(axis=1)
             enough[:, column] &= ~seen
         node, device = np.nonzero(enough)
-    after, options = room[node], np.arange(node.shape[0])
+    after, options = device_free[node], np.arange(node.shape[0])
     after[options, device] -= shape.milli
     return DeviceOptions(node, device, cpu[node] - shape.cpu, after, after[options, device])
 
@@ -253,7 +253,7 @@ STATES_KEPT = 2048
 
 
 class DeviceView:
-    """Free CPU and room on every device of one kind, by row; all rankings read the same."""
+    """What is free by row: CPU, and every device of one resource; all rankings read it."""
 
     def __init__(self, table: NodeTable, columns: DeviceColumns, mix: SharedPodMix) -> None:
         self._table = table
@@ -279,7 +279,7 @@ class DeviceView:
         self._seen = np.zeros(count, np.int64)
         self.has_gpus: Mask = np.zeros(count, np.bool_)
         self.cpu: Integers = np.zeros(count, np.int64)
-        self.room: Integers = np.zeros((count, len(self._columns.devices)), np.int64)
+        self.device_free: Integers = np.zeros((count, len(self._columns.devices)), np.int64)
 
     def refresh(self) -> None:
         """Read the rows that changed since."""
@@ -311,7 +311,7 @@ class DeviceView:
                 self._traits = table.traits.version
                 self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
         self.has_gpus[rows] = table.allocatable[columns.whole][rows] > 0
-        self.room[rows] = rooms(table.free, columns, rows)
+        self.device_free[rows] = free_by_device(table.free, columns, rows)
         free, numbers = np.ascontiguousarray(table.free[:, rows].T), self._numbers
         for row, has, has_gpus in zip(
             rows.tolist(), free, self.has_gpus[rows].tolist(), strict=True
@@ -328,22 +328,23 @@ class DeviceView:
         return np.flatnonzero(self._seen > version)
 
     def before_and_after(
-        self, rows: Rows, node: Rows, cpu: Integers, room: Integers
+        self, rows: Rows, node: Rows, cpu: Integers, device_free: Integers
     ) -> tuple[Integers, Integers, Integers, Integers]:
         """Return F of rows as they are and as options make them, and which large pods they take.
 
         `node` says which of the rows an option is on. Both at once cost half.
         """
         every_cpu = np.concatenate([self.cpu[rows], cpu])
-        every_room = np.concatenate([self.room[rows], room])
+        every_device = np.concatenate([self.device_free[rows], device_free])
         count = rows.shape[0]
-        torn, large = self.fragments.of(every_cpu, every_room), self.large.of(every_cpu, every_room)
+        torn = self.fragments.of(every_cpu, every_device)
+        large = self.large.of(every_cpu, every_device)
         return torn[:count][node], torn[count:], large[:count][node], large[count:]
 
     def fragmented_milli(self) -> float:
         """Return the fragmentation of the whole cluster, in thousandths of GPUs."""
         self.refresh()
-        return float(self.fragments.of(self.cpu, self.room).sum()) / self.fragments.pods
+        return float(self.fragments.of(self.cpu, self.device_free).sum()) / self.fragments.pods
 
 
 Mask = NDArray[np.bool_]
@@ -384,11 +385,11 @@ class Fragments:
         self._size_of: Rows = np.array([sizes.index(shape.milli) for shape, _ in typical], np.intp)
         self._thresholds = score_thresholds(self.pods)
 
-    def of(self, cpu: Integers, room: Integers) -> Integers:
+    def of(self, cpu: Integers, device_free: Integers) -> Integers:
         """Return F of nodes that have this much free."""
-        idle = room.sum(axis=1)
-        fitting = room[:, None, :] >= self._sizes[:, None]
-        too_small = np.where(fitting, 0, room[:, None, :]).sum(axis=2)[:, self._size_of]
+        idle = device_free.sum(axis=1)
+        fitting = device_free[:, None, :] >= self._sizes[:, None]
+        too_small = np.where(fitting, 0, device_free[:, None, :]).sum(axis=2)[:, self._size_of]
         devices = fitting.sum(axis=2)[:, self._size_of]
         useful = self._shapes.hosted(cpu, devices) & (self._shapes.gpus > 0)
         total: Integers = np.where(useful, too_small, idle[:, None]) @ self._shapes.weight
@@ -408,9 +409,9 @@ class LargePlaces:
         self._worth: Integers = self._shapes.weight * self._shapes.gpus
         self._most = max(1, int(self._worth.sum()))
 
-    def of(self, cpu: Integers, room: Integers) -> Integers:
+    def of(self, cpu: Integers, device_free: Integers) -> Integers:
         """Return how much of the demand of large pods nodes could take, with this much free."""
-        whole = (room == WHOLE_GPU).sum(axis=1, keepdims=True)
+        whole = (device_free == WHOLE_GPU).sum(axis=1, keepdims=True)
         worth: Integers = self._shapes.hosted(cpu, whole) @ self._worth
         return worth
 

@@ -37,7 +37,7 @@ class PreemptionRequest:
     evicted: frozenset[WorkloadKey]  # victims of others, already counted as gone
     only_evicting: bool  # counts on evictions that are under way, and preempts nothing
     has_place: Callable[[], bool] | None  # whether there are nodes; None: nodes are not asked about
-    only_room_counts: bool  # where there is a place, there is one with more room, too
+    only_capacity_counts: bool  # where there is a place, there is one with more capacity, too
     spares_fresh: bool  # what has not run for its queue's minimum is no candidate (§18.5)
     may_shrink: bool  # gangs that can do with fewer pods give up those instead of being evicted
 

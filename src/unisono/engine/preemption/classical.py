@@ -33,7 +33,7 @@ from unisono.engine.preemption.candidates import (
 from unisono.engine.preemption.reprieve import fits, reprieve
 from unisono.engine.preemption.shrinking import given_up_already, what_stays
 from unisono.engine.state.cluster_queue import Running
-from unisono.engine.state.quota_tree import Cell, Node, available, borrows_with, local_room
+from unisono.engine.state.quota_tree import Cell, Node, available, borrows_with, local_available
 from unisono.engine.state.transaction import Transaction
 
 _HIERARCHY, _PRIORITY, _OWN = 0, 1, 2
@@ -88,7 +88,7 @@ def classical_victims(
         elif request.has_place is not None:
             # None of them can be a victim, but the explanation counts nodes without all of them.
             others = _lenders_of(request, queue_at)
-            if not preemptible and request.only_room_counts and could_suffice(request, ()):
+            if not preemptible and request.only_capacity_counts and could_suffice(request, ()):
                 _has_place_without_some(request.has_place, transaction, others)
                 return []
             preemptible.extend(others)
@@ -112,7 +112,7 @@ def _has_place_without_some(
 ) -> None:
     """Ask for a place without more and more of the others, until there is one or none is left.
 
-    Where only room counts there is a place without all of them if there is one without some.
+    Where only capacity counts, there is a place without all of them if there is one without some.
     """
     gone, more = list[Running](), FEW
     while some := [*islice(others, more)]:
@@ -260,7 +260,7 @@ def _holds(node: Node, wanted: dict[FlavorResource, int]) -> bool:
 def _beyond_local(node: Node, wanted: dict[FlavorResource, int]) -> dict[FlavorResource, int]:
     """Return what is left to ask of the parent."""
     return {
-        flavor_resource: max(0, amount - local_room(node.cell(flavor_resource)))
+        flavor_resource: max(0, amount - local_available(node.cell(flavor_resource)))
         for flavor_resource, amount in wanted.items()
     }
 

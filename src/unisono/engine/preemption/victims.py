@@ -38,8 +38,8 @@ class VictimSearch:
     may_preempt: bool = True  # False: it asks about another time, for which nothing is preempted
     # Says whether an assignment finds nodes as things are on the transaction; None without nodes.
     find_place: Callable[[Assignment], bool] | None = None
-    # Says whether only room counts for that; None: perhaps something else does.
-    only_room_counts: Callable[[Assignment], bool] | None = None
+    # Says whether only capacity counts for that; None: perhaps something else does.
+    only_capacity_counts: Callable[[Assignment], bool] | None = None
 
     @property
     def backs_off(self) -> bool:
@@ -69,7 +69,7 @@ class VictimSearch:
         if not self.has_rules:
             short = wanted - max(0, available(cell))
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
-        request = self._request({cell: wanted}, {cell: None}, None, only_room_counts=False)
+        request = self._request({cell: wanted}, {cell: None}, None, only_capacity_counts=False)
         quota = Transaction()  # nodes are not asked about yet
         targets = self._search(request, quota)
         if not targets:
@@ -90,9 +90,14 @@ class VictimSearch:
             return []
         find_place = None if anywhere else self.find_place
         has_place = None if find_place is None else (lambda: find_place(assignment))
-        only_room = self.only_room_counts is not None and self.only_room_counts(assignment)
+        only_capacity = self.only_capacity_counts is not None and self.only_capacity_counts(
+            assignment
+        )
         request = self._request(
-            assignment.charges, assignment.needs_victims, has_place, only_room_counts=only_room
+            assignment.charges,
+            assignment.needs_victims,
+            has_place,
+            only_capacity_counts=only_capacity,
         )
         return self._search(request, self.transaction)
 
@@ -102,7 +107,7 @@ class VictimSearch:
         short: Mapping[Cell, None],
         has_place: Callable[[], bool] | None,
         *,
-        only_room_counts: bool,
+        only_capacity_counts: bool,
     ) -> PreemptionRequest:
         return PreemptionRequest(
             workload=self.workload,
@@ -113,7 +118,7 @@ class VictimSearch:
             evicted=self.evicted,
             only_evicting=self.backs_off,
             has_place=has_place,
-            only_room_counts=only_room_counts,
+            only_capacity_counts=only_capacity_counts,
             spares_fresh=not self.policy.strict,
             may_shrink=not self.policy.strict,
         )

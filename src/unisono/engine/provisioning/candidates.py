@@ -14,11 +14,11 @@ from unisono.engine.model.provisioning import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.catalogue import (
     Catalogue,
+    FreeAmounts,
     Offering,
     Refusal,
-    Room,
+    allocatable_of,
     label_in_the_way,
-    room_of,
     slots_in,
     taint_in_the_way,
     topology_in_the_way,
@@ -65,7 +65,7 @@ class Candidates:
     _among: dict[tuple[str, str, str], list[Candidate]] = field(default_factory=dict)
     _why: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     _retry: list[Instant] = field(default_factory=list)
-    _rooms: dict[str, Room] = field(default_factory=dict)
+    _allocatable: dict[str, FreeAmounts] = field(default_factory=dict)
 
     def of(self, demand: Demand) -> list[Candidate]:
         """Return what a pod set could have."""
@@ -89,14 +89,14 @@ class Candidates:
             ]
         return found
 
-    def room(self, offering: Offering) -> Room:
+    def allocatable(self, offering: Offering) -> FreeAmounts:
         """Return what a new machine has for pods."""
-        room = self._rooms.get(offering.machine.name)
-        if room is None:
-            room = self._rooms[offering.machine.name] = room_of(
+        allocatable = self._allocatable.get(offering.machine.name)
+        if allocatable is None:
+            allocatable = self._allocatable[offering.machine.name] = allocatable_of(
                 offering, self.catalogue.market.overhead
             )
-        return room
+        return allocatable
 
     def zones(self) -> list[str]:
         """Return the zones in which something is for sale, or nodes are free."""
@@ -170,7 +170,9 @@ class Candidates:
             if refusal is None:
                 count = slots.get(offering.machine.name)
                 if count is None:
-                    count = slots[offering.machine.name] = slots_in(self.room(offering), demand)
+                    count = slots[offering.machine.name] = slots_in(
+                        self.allocatable(offering), demand
+                    )
                 refusal, stock = self._allowed(offering, demand, count)
                 if refusal is None:
                     is_scarce = not self.is_wishful and stock < self._headroom(offering)

@@ -131,24 +131,24 @@ def _unknown(pool: Pool, known: set[str]) -> str:
 # --- how many pods of a demand one machine would hold, and why none, if none ----------------------
 
 
-Room = dict[str, int]
+FreeAmounts = dict[str, int]
 
 
-def room_of(offering: Offering, overhead: Amounts) -> Room:
+def allocatable_of(offering: Offering, overhead: Amounts) -> FreeAmounts:
     """Return what a new machine has for pods, once its agents have taken their share."""
-    room: Room = dict(offering.machine.allocatable)
+    free: FreeAmounts = dict(offering.machine.allocatable)
     for name, amount in overhead:
-        if name in room:
-            room[name] -= amount
-    return room
+        if name in free:
+            free[name] -= amount
+    return free
 
 
-def slots_in(room: Mapping[str, int], demand: Demand) -> int:
-    """Return how many pods of a demand fit into some room."""
-    most = room.get(PODS, 0)
+def slots_in(free: Mapping[str, int], demand: Demand) -> int:
+    """Return how many pods of a demand fit into what is free."""
+    most = free.get(PODS, 0)
     for name, amount in demand.requests:
         if amount > 0 and name != PODS:
-            most = min(most, room.get(name, 0) // amount)
+            most = min(most, free.get(name, 0) // amount)
     if most > 1 and _is_alone(demand):
         most = 1
     if demand.slice_size > 1 and demand.slice_level == HOSTNAME:
@@ -156,12 +156,12 @@ def slots_in(room: Mapping[str, int], demand: Demand) -> int:
     return max(0, most)
 
 
-def take(room: Room, demand: Demand, pods: int) -> None:
-    """Subtract what pods take from the room of a machine."""
-    room[PODS] = room.get(PODS, 0) - pods
+def take(free: FreeAmounts, demand: Demand, pods: int) -> None:
+    """Subtract what pods take from what a machine has free."""
+    free[PODS] = free.get(PODS, 0) - pods
     for name, amount in demand.requests:
         if name != PODS:
-            room[name] = room.get(name, 0) - amount * pods
+            free[name] = free.get(name, 0) - amount * pods
 
 
 def _is_alone(demand: Demand) -> bool:

@@ -66,8 +66,8 @@ def cover(
     while left > EXACT_SLOTS:
         index = _bulk(offers, counts, packing, slack_milli)
         machine = offers[index]
-        room = machine.stock - counts[index]
-        taken = min(room, -(-(left - EXACT_SLOTS) // machine.slots))
+        in_stock = machine.stock - counts[index]
+        taken = min(in_stock, -(-(left - EXACT_SLOTS) // machine.slots))
         counts[index] += taken
         left -= taken * machine.slots
     rest = tuple(

@@ -1,6 +1,6 @@
 """Placing a gang's pod sets one after the other: on what is there, then on what is bought.
 
-The largest first; each uses the room that is left on free nodes and on machines already chosen, and
+The largest first; each uses what is left on free nodes and on machines already chosen, and
 the rest is covered at the lowest price. Either all pods have a place in the end, or nothing counts.
 """
 
@@ -55,7 +55,7 @@ def fill(
     order: Order, candidates: Candidates, demands: tuple[Demand, ...], attempt: Attempt
 ) -> Filled | None:
     """Place all pods in one way; None if some are left over."""
-    free = [Box(room=node.room, node=node) for node in order.free if _is_in(node, attempt)]
+    free = [Box(free=node.free, node=node) for node in order.free if _is_in(node, attempt)]
     boxes = sorted(free, key=_name)
     for demand in demands:
         if _is_on_one(demand):
@@ -107,7 +107,7 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
 
     def tightest(box: Box) -> tuple[int, int, str]:
         # Nodes that hold many first: then fewer machines are needed beside them.
-        slots = slots_in(box.room, demand)
+        slots = slots_in(box.free, demand)
         if box.node is None:
             return 0, slots, ""
         return 1 if box.node.node_claim is None else 2, -slots, _name(box)
@@ -122,7 +122,7 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
 def _on_one(demand: Demand, boxes: list[Box], attempt: Attempt) -> tuple[list[Box], int]:
     """Seat all pods on one machine that is there, or none of them."""
     for index, box in enumerate(boxes):
-        if _may_sit(demand, box, attempt) and slots_in(box.room, demand) >= demand.needed:
+        if _may_sit(demand, box, attempt) and slots_in(box.free, demand) >= demand.needed:
             made, _ = box.place(demand, demand.needed)
             return [*boxes[:index], *made, *boxes[index + 1 :]], 0
     return boxes, demand.needed
@@ -179,7 +179,9 @@ def _chosen(
     for index in sorted(range(len(usable)), key=lambda i: (-offers[i].slots, i)):
         if counts[index]:
             offering = usable[index].offering
-            box = Box(room=dict(candidates.room(offering)), count=counts[index], offering=offering)
+            box = Box(
+                free=dict(candidates.allocatable(offering)), count=counts[index], offering=offering
+            )
             parts, placed = box.place(demand, left)
             made += parts
             left -= placed

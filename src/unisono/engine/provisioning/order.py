@@ -15,7 +15,7 @@ from unisono.engine.model.provisioning import (
 )
 from unisono.engine.model.resources import is_gpu
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provisioning.catalogue import Offering, Refusal, Room, slots_in, take
+from unisono.engine.provisioning.catalogue import FreeAmounts, Offering, Refusal, slots_in, take
 
 AS_THE_POLICY_SAYS = ProvisioningOptions()
 FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")
@@ -28,7 +28,7 @@ class FreeNode:
     name: NodeName
     zone: str
     model: str
-    room: Room
+    free: FreeAmounts
     takes: frozenset[str]  # the demands whose rules let them go there
     node_claim: NodeClaim | None = None  # it is not there yet: an orphaned NodeClaim
 
@@ -88,7 +88,7 @@ def is_accelerator(resource: str) -> bool:
 class Box:
     """Machines that are filled alike: one that is there, or several to be bought."""
 
-    room: Room  # of each
+    free: FreeAmounts  # of each
     count: int = 1
     offering: Offering | None = None
     node: FreeNode | None = None
@@ -96,7 +96,7 @@ class Box:
 
     def place(self, demand: Demand, most: int) -> tuple[list[Box], int]:
         """Place as many pods as fit; return the machines after that, and how many were placed."""
-        slots = slots_in(self.room, demand)
+        slots = slots_in(self.free, demand)
         if slots < 1 or most < 1:
             return [self], 0
         full = min(self.count, most // slots)
@@ -106,11 +106,11 @@ class Box:
         return made, full * slots + rest
 
     def _part(self, count: int, demand: Demand, pods: int) -> Box:
-        room, placed = dict(self.room), dict(self.pods)
+        free, placed = dict(self.free), dict(self.pods)
         if pods:
-            take(room, demand, pods)
+            take(free, demand, pods)
             placed[demand.name] = placed.get(demand.name, 0) + pods
-        return Box(room, count, self.offering, self.node, placed)
+        return Box(free, count, self.offering, self.node, placed)
 
 
 @dataclass(slots=True)

@@ -25,8 +25,8 @@ from unisono.engine.provisioning.candidates import ends_too_soon, spot_is_fine
 from unisono.engine.provisioning.catalogue import (
     Catalogue,
     Offering,
+    allocatable_of,
     label_in_the_way,
-    room_of,
     slots_in,
     taint_in_the_way,
     topology_in_the_way,
@@ -123,7 +123,7 @@ class Provisioner:
         placement, table = placement_of(self.state), self.state.nodes.table
         takes: dict[int, set[str]] = {}
         for demand in demands:
-            for row in placement.rows_with_room(demand)[:MOST_FREE]:
+            for row in placement.rows_with_capacity(demand)[:MOST_FREE]:
                 takes.setdefault(int(row), set()).add(demand.name)
         for row in sorted(takes):
             node = table.nodes[row]
@@ -133,7 +133,7 @@ class Provisioner:
                     name=node.name,
                     zone=labels.get(ZONE, ""),
                     model=labels.get(MODEL_LABEL, ""),
-                    room=_free(table, row),
+                    free=_free(table, row),
                     takes=frozenset(takes[row]),
                 )
 
@@ -252,15 +252,15 @@ def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
         )
         if offering is None or ends_too_soon(order, offering):
             continue  # its pool sells no such machines any more
-        room = room_of(offering, catalogue.market.overhead)
+        free = allocatable_of(offering, catalogue.market.overhead)
         takes = frozenset(
             demand.name
             for demand in order.demands
-            if slots_in(room, demand) and _may_use(order, offering, demand)
+            if slots_in(free, demand) and _may_use(order, offering, demand)
         )
         if takes:
             yield FreeNode(
-                node_claim.node, node_claim.zone, offering.machine.model, room, takes, node_claim
+                node_claim.node, node_claim.zone, offering.machine.model, free, takes, node_claim
             )
 
 

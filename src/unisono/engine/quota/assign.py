@@ -88,7 +88,7 @@ class Assignment:
         return tuple(self.charges.items())
 
 
-# A flavor that is not to be taken for a choice: its nodes have no room.
+# A flavor that is not to be taken for a choice: its nodes are full.
 Banned = tuple[int, FlavorName]
 # Which flavors may be taken (a recomputation, or an elastic slice that must stay where it is).
 Allowed = Mapping[tuple[int, ResourceName], FlavorName]
@@ -250,13 +250,13 @@ def _try(
     for cell, total in wanted.items():
         if total == 0:
             continue
-        room = available(cell)
-        if total <= room:
+        left = available(cell)
+        if total <= left:
             if borrows_with(cell, total):
                 tried.level = max(tried.level, borrow_level(cell, total)[0])
             continue
         pod_set = request.pod_sets[owner[cell]].name
-        _short(tried, cell, total, max(0, room), preemption, queue, pod_set, result)
+        _short(tried, cell, total, max(0, left), preemption, queue, pod_set, result)
     return tried
 
 
@@ -264,7 +264,7 @@ def _short(
     tried: _Tried,
     cell: Cell,
     total: int,
-    room: int,
+    left: int,
     preemption: Preemption,
     queue: QueueName,
     pod_set: str,
@@ -292,7 +292,7 @@ def _short(
         return
     level, may_reclaim = borrow_level(cell, total)
     verdict, tried_preemption = Verdict.NO_FIT, False
-    gap: int | None = total - room
+    gap: int | None = total - left
     if preemption.may_try(cell, total, may_reclaim=may_reclaim):
         tried_preemption = preemption.has_rules
         simulated = preemption.simulate(cell, total)
@@ -301,7 +301,7 @@ def _short(
         tried.short.append(cell)
     elif preemption.has_rules:
         # Less than the whole shortage may be enough to be allowed to reclaim the rest.
-        gap = min(total - room, reclaim_gap(cell, total))
+        gap = min(total - left, reclaim_gap(cell, total))
     tried.verdict = min(tried.verdict, verdict)
     tried.level = max(tried.level, level)
     tried.facts.append(
@@ -311,7 +311,7 @@ def _short(
             flavor=flavor,
             resource=resource,
             wanted=total,
-            available=room,
+            available=left,
             tried_preemption=tried_preemption,
         )
     )

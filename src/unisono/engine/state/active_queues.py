@@ -80,10 +80,10 @@ class ActiveQueues:
             return
         trees, self._freed_trees = self._freed_trees, {}
         for tree in trees:
-            for blocked_class in tree.wakes.due(self.room):
+            for blocked_class in tree.wakes.due(self.available_to):
                 self._wake(blocked_class)
 
-    def room(self, blocked_class: BlockedClass, flavor_resource: FlavorResource) -> int:
+    def available_to(self, blocked_class: BlockedClass, flavor_resource: FlavorResource) -> int:
         """Return how much a blocked class's queue may use of a flavor-resource."""
         cq = self._queues.get(blocked_class[0])
         return max(0, available(cq.node.cell(flavor_resource))) if cq is not None else 0

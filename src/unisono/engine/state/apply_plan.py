@@ -179,12 +179,12 @@ def _file_under(
     state: ClusterState, cq: ClusterQueueState, blocked_class: BlockedClass, wait: Wait
 ) -> None:
     """File a blocked class under everything that may bring it back."""
-    only_room = not wait.watches_admitted and not wait.lacks_nodes
+    only_quota = not wait.watches_admitted and not wait.lacks_nodes
     cq.tree.wakes.file(
         blocked_class,
         wait.unblocked_by,
         admitted_workloads=wait.watches_admitted,
-        room=state.active_queues.room if only_room else None,
+        available_to=state.active_queues.available_to if only_quota else None,
     )
     if wait.lacks_nodes:
         state.active_queues.wait_for_nodes(blocked_class)

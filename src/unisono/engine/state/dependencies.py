@@ -257,8 +257,8 @@ class _Array:
         """Return the tasks that may be in the queue; the limit is that of the first task."""
         if not self.tasks:
             return []
-        room = max(0, self.tasks[0][-1] - len(self.running))
-        return [task[-2] for task in self.tasks[:room]]
+        slots = max(0, self.tasks[0][-1] - len(self.running))
+        return [task[-2] for task in self.tasks[:slots]]
 
 
 class Arrays(Feature):

@@ -50,7 +50,7 @@ def share(
             free[whole, row] += 1
 
 
-def rooms(free: Integers, columns: DeviceColumns, rows: Rows) -> Integers:
+def free_by_device(free: Integers, columns: DeviceColumns, rows: Rows) -> Integers:
     """Return what is free on every device (a column each) of rows, in thousandths.
 
     Of those that are not shared, the first stand for the devices that no pod uses. A node of which
@@ -83,13 +83,13 @@ def pods_that_fit(
     return fitting
 
 
-def fullest_first(room: list[int], milli: int, pods: int) -> list[int]:
+def fullest_first(device_free: list[int], milli: int, pods: int) -> list[int]:
     """Choose devices for equal pods: the fullest that still holds one, of equals the first.
 
     >>> fullest_first([1000, 300, 600], 300, 3)
     [1, 2, 2]
     """
-    left, chosen = list(room), []
+    left, chosen = list(device_free), []
     for _ in range(pods):
         fitting = [(free, device) for device, free in enumerate(left) if free >= milli]
         if not fitting:

@@ -346,12 +346,12 @@ class NodeTable:
         row = len(self.nodes)
         self.nodes.append(None)
         if row >= self.usable.shape[0]:
-            room = max(64, 2 * row)
-            self.allocatable = _wider(self.allocatable, room)
-            self.free = _wider(self.free, room)
-            self.usable = np.concatenate([self.usable, np.zeros(room - row, np.bool_)])
-            self._names = np.concatenate([self._names, np.zeros(room - row, np.object_)])
-            self._singles = np.concatenate([self._singles, np.zeros(room - row, np.object_)])
+            length = max(64, 2 * row)
+            self.allocatable = _wider(self.allocatable, length)
+            self.free = _wider(self.free, length)
+            self.usable = np.concatenate([self.usable, np.zeros(length - row, np.bool_)])
+            self._names = np.concatenate([self._names, np.zeros(length - row, np.object_)])
+            self._singles = np.concatenate([self._singles, np.zeros(length - row, np.object_)])
         for key, (codes, meaning) in self._labels.items():
             self._labels[key] = (np.append(codes, np.int32(ABSENT)), meaning)
         if self._taints is not None:
@@ -417,7 +417,7 @@ def natural(name: str) -> Natural:
     return key, name  # n1 and n01 are different names
 
 
-def _wider(columns: Integers, room: int) -> Integers:
+def _wider(columns: Integers, length: int) -> Integers:
     """Return the columns with room for more rows."""
-    more = np.zeros((columns.shape[0], room - columns.shape[1]), np.int64)
+    more = np.zeros((columns.shape[0], length - columns.shape[1]), np.int64)
     return np.concatenate([columns, more], axis=1)

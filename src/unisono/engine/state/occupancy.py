@@ -19,7 +19,7 @@ from unisono.engine.model.node import HostPort, Node, PodRule, PodSelector
 from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import selects
 from unisono.engine.state.change_journal import Integers, Move, Rows
-from unisono.engine.state.devices import fullest_first, rooms, share
+from unisono.engine.state.devices import free_by_device, fullest_first, share
 from unisono.engine.state.node_table import NodeTable
 
 # --- placed pods: those of one template that one owner has on nodes -------------------------------
@@ -382,8 +382,8 @@ def _anywhere(
 ) -> list[int]:
     """Choose devices for pods whose devices are unknown: those of others, mostly."""
     chosen: list[int] = []
-    room = rooms(table.free, table.devices[resource], placed.rows).tolist()
-    for free, pods in zip(room, placed.counts.tolist(), strict=True):
+    device_free = free_by_device(table.free, table.devices[resource], placed.rows).tolist()
+    for free, pods in zip(device_free, placed.counts.tolist(), strict=True):
         found = fullest_first(free, milli, pods)
         # Too many for the devices that there are, but they run there all the same.
         chosen += [*found, *[0] * (pods - len(found))]

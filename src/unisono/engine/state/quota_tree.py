@@ -114,25 +114,26 @@ class Node:
 def available(cell: Cell) -> int:
     """Return how much more the node may use now; negative after quota was cut below usage.
 
-    The recursive definition (local room, plus what the parent grants, capped by the borrowing
-    limit) is unrolled: each ancestor's cap limits the sum of the local room up to it.
+    The recursive definition (what is locally available, plus what the parent grants, capped by the
+    borrowing limit) is unrolled: each ancestor's cap limits the sum of what is locally available
+    up to it.
     """
-    room = 0
+    locally = 0
     best = NO_LIMIT
     parent = cell.parent
     while parent is not None:
         local, usage = cell.local, cell.usage
         if usage < local:
-            room += local - usage
+            locally += local - usage
             usage = local
         if cell.borrowing_limit != NO_LIMIT:
             # (subtree - local) - (usage - local) + limit, with usage at least local.
-            capped = room + cell.subtree - usage + cell.borrowing_limit
+            capped = locally + cell.subtree - usage + cell.borrowing_limit
             if capped < best:
                 best = capped
         cell = parent
         parent = cell.parent
-    rooted = room + cell.subtree - cell.usage
+    rooted = locally + cell.subtree - cell.usage
     return rooted if rooted < best else best
 
 
@@ -144,7 +145,7 @@ def potential(cell: Cell) -> int:
     return min(grant, cell.subtree + cell.borrowing_limit)
 
 
-def local_room(cell: Cell) -> int:
+def local_available(cell: Cell) -> int:
     """Return what is left of the capacity that the parent cannot see."""
     return cell.local - cell.usage if cell.usage < cell.local else 0
 
@@ -158,17 +159,17 @@ def borrow_level(cell: Cell, amount: int) -> tuple[int, bool]:
     """Return from how far up `amount` is borrowed, and whether it may be reclaimed there.
 
     Level 0 is the queue's own quota; otherwise the height of the first cohort whose subtree can
-    hold what is left after each level's local room.
+    hold what is left after what is locally available at each level.
     """
     if not borrows_with(cell, amount):
         return 0, cell.parent is not None
-    rest = amount - local_room(cell)
+    rest = amount - local_available(cell)
     top = cell
     while top.parent is not None:
         top = top.parent
         if not borrows_with(top, rest):
             return top.node.height(), top.parent is not None
-        rest -= local_room(top)
+        rest -= local_available(top)
     return top.node.height(), False
 
 
@@ -179,11 +180,11 @@ def reclaim_gap(cell: Cell, amount: int) -> int:
     an ancestor's gap by no more than itself.
     """
     gap = NO_LIMIT
-    rest = amount - local_room(cell)
+    rest = amount - local_available(cell)
     ancestor = cell.parent
     while ancestor is not None and ancestor.parent is not None:
         gap = min(gap, max(1, ancestor.usage + rest - ancestor.subtree))
-        rest -= local_room(ancestor)
+        rest -= local_available(ancestor)
         ancestor = ancestor.parent
     return gap
 

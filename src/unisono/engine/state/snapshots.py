@@ -111,7 +111,7 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
             blockers = cq.pending.inadmissible[equivalence_class_of(waiting)]
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
             short = cq.tree.wakes.shortages(
-                (name, equivalence_class_of(waiting)), state.active_queues.room
+                (name, equivalence_class_of(waiting)), state.active_queues.available_to
             )
             nodes = state.active_queues.waits_for_nodes((name, equivalence_class_of(waiting)))
             watches = cq.tree.wakes.watches_admitted((name, equivalence_class_of(waiting)))
@@ -129,7 +129,7 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
             key, blockers = cq.head_wait
             why = Explanation(workload=key, queue=name, blockers=blockers)
             short = (
-                cq.tree.wakes.shortages((name, None), state.active_queues.room)
+                cq.tree.wakes.shortages((name, None), state.active_queues.available_to)
                 if cq.blocked_by_head
                 else None
             )

@@ -23,7 +23,7 @@ Shortages = tuple[tuple[FlavorResource, int], ...] | None
 
 
 # How much a blocked class's queue may use of a flavor-resource now.
-Room = Callable[[BlockedClass, FlavorResource], int]
+AvailableTo = Callable[[BlockedClass, FlavorResource], int]
 
 
 class _Entry(NamedTuple):
@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
     blocked_class: BlockedClass
     flavor_resource: FlavorResource
     # What its queue must be able to use. Freed quota may have been taken by others meanwhile; None
-    # if something else than room counts as well, so that only a real examination can tell.
+    # if something else than quota counts as well, so that only a real examination can tell.
     target: int | None
 
 
@@ -70,9 +70,9 @@ class Wakes:
         shortages: Shortages,
         *,
         admitted_workloads: bool = False,
-        room: Room | None = None,
+        available_to: AvailableTo | None = None,
     ) -> None:
-        """File a blocked class under what it was short of; `room` if nothing else counts."""
+        """File a blocked class under what it was short of; `available_to` if only that counts."""
         self.forget(blocked_class)
         if admitted_workloads:
             self._on_admitted[blocked_class] = None
@@ -81,7 +81,9 @@ class Wakes:
             return
         self._filed[blocked_class] = {}
         for flavor_resource, short in shortages:
-            target = None if room is None else room(blocked_class, flavor_resource) + short
+            target = None
+            if available_to is not None:
+                target = available_to(blocked_class, flavor_resource) + short
             self._enter(blocked_class, flavor_resource, max(1, short), target)
 
     def _enter(
@@ -101,7 +103,7 @@ class Wakes:
         heapq.heappush(entries, entry)
         self._filed[blocked_class][flavor_resource] = entry
 
-    def shortages(self, blocked_class: BlockedClass, room: Room) -> Shortages:
+    def shortages(self, blocked_class: BlockedClass, available_to: AvailableTo) -> Shortages:
         """Return what still has to be freed before a blocked class wakes, as `file` takes it."""
         filed = self._filed.get(blocked_class)
         if filed is None:
@@ -111,7 +113,7 @@ class Wakes:
                 flavor_resource,
                 entry.threshold - self._freed.get(flavor_resource, 0)
                 if entry.target is None
-                else entry.target - room(blocked_class, flavor_resource),
+                else entry.target - available_to(blocked_class, flavor_resource),
             )
             for flavor_resource, entry in filed.items()
         )
@@ -146,7 +148,7 @@ class Wakes:
             freed[flavor_resource] = freed.get(flavor_resource, 0) + amount
             stirred[flavor_resource] = None
 
-    def due(self, room: Room) -> Iterator[BlockedClass]:
+    def due(self, available_to: AvailableTo) -> Iterator[BlockedClass]:
         """Yield what to wake after everything that was freed."""
         if self._release:
             self._release = False
@@ -163,7 +165,7 @@ class Wakes:
                     continue
                 missing = 0
                 if entry.target is not None:
-                    missing = entry.target - room(entry.blocked_class, flavor_resource)
+                    missing = entry.target - available_to(entry.blocked_class, flavor_resource)
                 if missing > 0:  # what was freed is taken again, or lies out of its reach
                     self._enter(entry.blocked_class, flavor_resource, missing, entry.target)
                     continue
