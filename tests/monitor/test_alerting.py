@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.monitor import objects
-from unisono.cli.alerts import about
 from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
+from unisono.monitor.active_alerts import about
 from unisono.monitor.alerting import AlertEvaluator, Gangs, Observation, devices_that, what_holds
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, ClusterCache, fill
 from unisono.monitor.dcgm.exporter import Exporter

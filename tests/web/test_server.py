@@ -31,7 +31,19 @@ from unisono.web.server import Site, serving
 TOKEN = "a-token"
 SIGNED_IN = f"Authorization: Bearer {TOKEN}"
 MODULES = (
-    *("actions", "app", "colours", "details", "dom", "gang", "live", "map", "node", "nodes"),
+    *(
+        "actions",
+        "alerts",
+        "app",
+        "colours",
+        "details",
+        "dom",
+        "gang",
+        "live",
+        "map",
+        "node",
+        "nodes",
+    ),
     *("overview", "parts", "queues", "reports", "timeline", "words", "workloads"),
 )
 

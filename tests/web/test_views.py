@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 
 import pytest
@@ -57,6 +58,23 @@ RUNNING = objects.workload(
 )
 
 
+def rooted(name: str = "late") -> Json:
+    """Return a workload that waits for another one, whose Workload has a name of its own."""
+    made = waiting(name)
+    explained = made["status"]["conditions"][1]
+    holder = f"{RUNNING['metadata']['namespace']}/gang"
+    told = json.loads(explained["message"])
+    told["rootCause"] = {
+        "verdict": "later",
+        "says": f"starts once {holder} has ended (8 nvidia.com/gpu of a100 on n1)",
+        "inTheWay": [{"cause": "Holder", "says": f"{holder} has ended"}],
+        "ways": [{"flavors": ["a100"], "says": "a100: no"}, {"flavors": ["t4"], "says": "t4: no"}],
+        "nearest": 0,
+    }
+    explained["message"] = json.dumps(told)
+    return made
+
+
 @pytest.fixture
 def cache() -> ClusterCache:
     """Return two nodes, one of them in quarantine; a gang that runs and one that waits."""
@@ -75,10 +93,17 @@ def cache() -> ClusterCache:
 
 
 def show(
-    cache: ClusterCache, permissions: Permissions = OWNER, *, past: Past | None = None, **asked: str
+    cache: ClusterCache,
+    permissions: Permissions = OWNER,
+    *,
+    past: Past | None = None,
+    late: Json | None = None,
+    **asked: str,
 ) -> PageModel:
+    objects_by_name = {"gang": RUNNING, "late": late or waiting()}
+
     def look(kind: Kind, name: str, namespace: str) -> Json | None:
-        return {"gang": RUNNING, "late": waiting()}.get(name) if kind == WORKLOAD else None
+        return objects_by_name.get(name) if kind == WORKLOAD else None
 
     async def read(since: int, until: int) -> Past:
         return past or Past()
@@ -137,6 +162,24 @@ def test_a_gang_tells_why_it_waits_and_what_would_change_it(cache: ClusterCache)
     ]
     assert (head["place"], head["inLine"], head["start"]) == (1, 1, NOW + 600)
     assert (head["promised"], head["limit"]) == (True, 3600)
+
+
+def test_the_root_cause_comes_first_and_names_jobs(cache: ClusterCache) -> None:
+    named = copy.deepcopy(RUNNING)
+    named["metadata"]["ownerReferences"][0]["name"] = "train"
+    late = rooted()
+    fill(cache, WORKLOAD, (named, late))
+    head = show(cache, late=late, page="gang", namespace="team-a", name="late").head
+    says = "starts once team-a/train has ended (8 nvidia.com/gpu of a100 on n1)"
+    assert head["says"] == head["rootCause"]["says"] == says
+    assert head["rootCause"]["inTheWay"] == ["team-a/train has ended"]
+    assert head["rootCause"]["ways"] == ["a100: no", "t4: no"]
+    assert show(cache, page="overview").head["heads"][0]["head"]["says"] == says
+    late["status"]["conditions"][1]["message"] = json.dumps({"rootCause": [], "facts": []})
+    assert (
+        show(cache, late=late, page="gang", namespace="team-a", name="late").head["rootCause"]
+        is None
+    )
 
 
 def test_a_gang_that_runs_has_its_times_and_members(cache: ClusterCache) -> None:

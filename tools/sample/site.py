@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from tools.sample.alerts import board_of
 from tools.sample.gpus import history_of
 from tools.sample.world import Sample
 from unisono.monitor.cache import ClusterCache
@@ -44,7 +45,15 @@ async def served(
     cache = shown.cache()
     dashboard = Dashboard(cache, shown.look)
     history = history_of(dashboard, shown.now)
-    pages = Pages(dashboard, now=now, past=shown.past, report=shown.report, history=history)
+    pages = Pages(
+        dashboard,
+        now=now,
+        past=shown.past,
+        report=shown.report,
+        history=history,
+        alerts=board_of(dashboard, shown.now),
+        grafana="https://grafana.example",
+    )
     site = Site(pages, authenticator or TokenAuthenticator(TOKEN), now=now, ticks=time.process_time)
     async with serving(site, "127.0.0.1", 0) as address:
         yield Served(address, cache, dashboard, now)

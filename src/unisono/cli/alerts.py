@@ -83,6 +83,7 @@ def _asked(instance: Instance) -> list[Json]:
 def _lines(alerts: list[Json], now: float) -> list[tuple[str, ...]]:
     from datetime import datetime
 
+    from unisono.monitor.active_alerts import about
     from unisono.monitor.report.formats import lasting
 
     lines: list[tuple[str, ...]] = []
@@ -99,33 +100,3 @@ def _lines(alerts: list[Json], now: float) -> list[tuple[str, ...]]:
         if count > _MOST_LINES:
             lines.append((name, "", "", "", f"and {count - _MOST_LINES} more"))
     return lines
-
-
-def about(labels: Json) -> str:
-    """Say what an alert is about.
-
-    >>> about({"kubernetes_node": "n1", "gpu": "0", "namespace": "a", "pod": "p", "user": "kim"})
-    'n1 GPU 0, pod a/p of kim'
-    >>> about({"kind": "Workload", "stage": "audit"})
-    'Workload (audit)'
-    """
-    parts = []
-    if "gpu" in labels:
-        parts.append(f"{labels['kubernetes_node']} GPU {labels['gpu']}")
-    elif "node" in labels:
-        parts.append(f"node {labels['node']}")
-    if "xid" in labels:
-        parts.append(f"XID {labels['xid']}")
-    if "pod" in labels:
-        owner = f" of {labels['user']}" if labels.get("user") else ""
-        parts.append(f"pod {labels['namespace']}/{labels['pod']}{owner}")
-    elif "workload" in labels:
-        reason = f" ({labels['reason']})" if labels.get("reason") else ""
-        parts.append(f"{labels['namespace']}/{labels['workload']}{reason}")
-    elif "stage" in labels:
-        parts.append(f"{labels['kind']} ({labels['stage']})")
-    if "pod" not in labels and labels.get("queue"):
-        parts.append(f"queue {labels['queue']}")
-        if "workload" not in labels and labels.get("reason"):
-            parts.append(labels["reason"])
-    return ", ".join(parts)

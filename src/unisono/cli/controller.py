@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from unisono.cli.help_format import HelpFormat
+from unisono.cli.web_addresses import url
 from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:  # loading it takes longer than answering --help
@@ -158,7 +158,7 @@ def parser() -> argparse.ArgumentParser:
     )
     records.add_argument(
         "--prometheus",
-        type=_url,
+        type=url,
         metavar="URL",
         help="where to ask what GPUs do, for the ledger and the web page; without it, that is "
         "unmeasured",
@@ -174,6 +174,12 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="certificates that vouch for it (default: those of the system)",
+    )
+    records.add_argument(
+        "--grafana",
+        type=url,
+        metavar="URL",
+        help="the address of a Grafana with our dashboards; the web page links to its panels",
     )
     cluster.add_argument(
         "--rate",
@@ -226,6 +232,7 @@ def run(arguments: argparse.Namespace) -> int:
             machines=arguments.machines,
             ledger=arguments.ledger,
             prometheus=_prometheus(arguments),
+            grafana=_grafana(arguments),
         )
         clock = RealClock()
         journal = Journal(sys.stderr, clock.now, arguments.log)
@@ -294,11 +301,12 @@ def _prometheus(arguments: argparse.Namespace) -> Prometheus | None:
         raise InvalidManifest("--prometheus-ca", f"{authority}: {error}") from error
 
 
-def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise argparse.ArgumentTypeError(f"{text!r} is not like http://prometheus.monitoring:9090")
-    return text
+def _grafana(arguments: argparse.Namespace) -> str:
+    from unisono.engine.model.errors import InvalidManifest
+
+    if arguments.grafana is not None and arguments.web is None:
+        raise InvalidManifest("--grafana", "is for the web page; say --web HOST:PORT")
+    return arguments.grafana or ""
 
 
 def address(text: str) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unisono.cli.help_format import HelpFormat
+from unisono.cli.web_addresses import url
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.digits import whole_number
 from unisono.runtime.instance import POD_UIDS, Instance, InstanceError, default_directory
@@ -129,6 +130,13 @@ def parser() -> argparse.ArgumentParser:
         default=None,
         help="metrics of each GPU: those of alerts and dashboards, those of a stock dcgm-exporter, "
         "or all (default: full, and lean from 2,000 GPUs on)",
+    )
+    addresses.add_argument(
+        "--grafana",
+        type=url,
+        default=None,
+        metavar="URL",
+        help="the address of a Grafana with our dashboards; the web page links to its panels",
     )
     users.add_argument(
         "--users",
@@ -372,6 +380,7 @@ async def _until_stopped(
         record=arguments.record,
         metrics_port=arguments.metrics_port,
         gpu_metrics=arguments.gpu_metrics,
+        grafana=arguments.grafana or "",
         private=tuple(path for path in (arguments.users, arguments.record) if path is not None),
     )
     async with answering(instance, choices, nodes) as there:

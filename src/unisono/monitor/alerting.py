@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unisono.monitor.active_alerts import RULES, ActiveAlert, severity_rank
 from unisono.monitor.cache import ClusterCache
 from unisono.monitor.dcgm.assignments import Device
 from unisono.monitor.dcgm.devices import Devices, Floats
@@ -27,21 +28,10 @@ from unisono.monitor.gpu_faults import CRITICAL_XIDS
 from unisono.monitor.metrics.queues import DEFAULT_SLO_SECONDS, QueueCounters
 from unisono.monitor.metrics.scheduler import SchedulerHealth
 from unisono.monitor.metrics.workloads import named, pods_by_state
-from unisono.monitor.rules.alerts import ALERTS, BEHIND_SECONDS, UNEXPLAINED_SECONDS, Alert
+from unisono.monitor.rules.alerts import BEHIND_SECONDS, UNEXPLAINED_SECONDS, Alert
 
-State = Literal["pending", "firing"]
 _LASTING = re.compile(r"(\d+)([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-_RULES: Mapping[str, Alert] = {one.name: one for one in ALERTS}
-
-
-class Active(NamedTuple):
-    """An alert that holds."""
-
-    rule: Alert
-    labels: _Labels
-    since: float
-    state: State
 
 
 class AlertEvaluator:
@@ -67,17 +57,16 @@ class AlertEvaluator:
                 self._since[name] = {key: since.get(key, now) for key in keys}
         self._held, self._now = holds, now
 
-    def active(self) -> list[Active]:
+    def active(self) -> list[ActiveAlert]:
         """Return what is pending or fires: what fires first, the urgent first."""
         found = [
-            Active(_RULES[name], labels, since, self._state(_RULES[name], since))
+            ActiveAlert(RULES[name], labels, self._state(RULES[name], since), since)
             for name, labels, since in self._all()
         ]
-        urgency = ("critical", "warning", "info")
         found.sort(
             key=lambda one: (
                 one.state != "firing",
-                urgency.index(one.rule.severity),
+                severity_rank(one.rule.severity),
                 one.rule.name,
                 one.since,
                 tuple(one.labels.values()),
@@ -94,7 +83,7 @@ class AlertEvaluator:
             for name, at, since in self._devices.active():
                 yield name, _device_labels(last.cache, last.frame, at), since
 
-    def _state(self, rule: Alert, since: float) -> State:
+    def _state(self, rule: Alert, since: float) -> Literal["pending", "firing"]:
         return "firing" if self._now - since >= seconds_of(rule.lasting) else "pending"
 
     def told(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Queries to an existing Prometheus: one expression at one time.
+"""Queries to an existing Prometheus: one expression at one time, and its alerts.
 
 Plain HTTP or HTTPS, with a token that is read anew for every question. A redirect is not followed:
 the token is for that server alone.
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from unisono.kinds.overriding import override
+from unisono.monitor.active_alerts import ActiveAlert, of_prometheus
 from unisono.monitor.ledger.utilization import PrometheusError, Series
 
 # Tens of thousands of pods; more is not an answer to a question of ours.
@@ -52,14 +53,25 @@ class Prometheus:
     def query(self, expression: str, at: int) -> list[Series]:
         """Return the series of an expression at a time."""
         asked = urllib.parse.urlencode({"query": expression, "time": at})
+        return self._read(self._answer("query", asked.encode()))
+
+    def alerts(self) -> tuple[ActiveAlert, ...]:
+        """Return the alerts of our rules that are pending or fire."""
+        try:
+            return of_prometheus(json.loads(self._answer("alerts")))
+        except ValueError as error:
+            message = f"{self._url} does not answer like a Prometheus"
+            raise PrometheusError(message) from error
+
+    def _answer(self, path: str, data: bytes | None = None) -> bytes:
         request = urllib.request.Request(
-            f"{self._url}/api/v1/query",
-            data=asked.encode(),
+            f"{self._url}/api/v1/{path}",
+            data=data,
             headers={"Accept": "application/json", **self._login()},
         )
         try:
             with self._open(request, timeout=self._timeout_s) as answer:
-                body = answer.read(_MOST_BYTES + 1)
+                body: bytes = answer.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             said = error.read(4 * _MOST_WORDS).decode(errors="replace")[:_MOST_WORDS]
             raise PrometheusError(f"{self._url} answers {error.code}: {said}") from error
@@ -67,7 +79,7 @@ class Prometheus:
             raise PrometheusError(f"{self._url} cannot be asked: {error}") from error
         if len(body) > _MOST_BYTES:
             raise PrometheusError(f"{self._url} answers with more than {_MOST_BYTES >> 20} MiB")
-        return self._read(body)
+        return body
 
     def _login(self) -> Mapping[str, str]:
         if self._token_file is None:

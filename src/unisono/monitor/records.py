@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import bounded, is_gpu
@@ -441,6 +441,15 @@ class PendingReason(NamedTuple):
         return self.reason in _NEVER
 
 
+def _main_cause(told: Any, facts: Iterable[Mapping[str, Any]]) -> str:
+    """Return the root cause, else all facts, without dates: these have places of their own."""
+    root = told.get("rootCause")
+    if isinstance(root, dict) and isinstance(root.get("says"), str):
+        return str(root["says"])
+    said = [str(one["says"]) for one in facts if one.get("says") and one.get("fact") not in _TIMES]
+    return "; ".join(dict.fromkeys(said))
+
+
 def pending_reason(conditions: views.Conditions) -> PendingReason:
     """Read the conditions of a workload."""
     if conditions.is_true("QuotaReserved"):
@@ -454,7 +463,7 @@ def pending_reason(conditions: views.Conditions) -> PendingReason:
         changes = [str(one["changes"]) for one in facts if one.get("changes")]
         return PendingReason(
             str(told["stage"]),
-            says,
+            _main_cause(told, facts) or says,
             tuple(dict.fromkeys(changes)),
             start=float(first.get("start") or 0) / 1000,
             is_promised=first.get("fact") == "Planned",

@@ -6,6 +6,7 @@ their version grew. So what an open page costs follows what happens, not how lar
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,8 @@ Json = dict[str, Any]
 Look = Callable[[Kind, str, str], Mapping[str, Any] | None]
 
 _OURS = "unisono.dev/"
+# What could be the key of a Workload within a sentence.
+_KEY = re.compile(r"(?<![\w./-])[a-z0-9][a-z0-9.-]*/[a-z0-9][a-z0-9.-]*[a-z0-9](?![\w/-])")
 _QUARANTINE = "unisono.dev/quarantine"
 FREE = ("", "")
 
@@ -249,12 +252,25 @@ class Dashboard:
         found = self._known.get((namespace, name))
         return found[0] if found is not None else None
 
+    def pod(self, namespace: str, name: str) -> PodRecord | None:
+        """Return one pod that holds GPUs or is of a gang."""
+        return self._pods.get((namespace, name))
+
     def job_of(self, key: str) -> str:
         """Return the name of the job that a workload is of, as `namespace/name`."""
         self.refresh()
         namespace, _, name = key.partition("/")
         one = self.workload(namespace, name)
         return f"{namespace}/{one.owner_name}" if one is not None else key
+
+    def by_jobs(self, text: str) -> str:
+        """Return a text with jobs in the place of their Workloads, which users did not name."""
+        return _KEY.sub(lambda found: self._job_named(found[0]), text)
+
+    def _job_named(self, key: str) -> str:
+        namespace, _, name = key.partition("/")
+        one = self.workload(namespace, name)
+        return f"{namespace}/{one.owner_name}" if one is not None and one.owner_name else key
 
     def text_of(self, one: WorkloadRecord) -> str:
         """Return what a workload can be found by, in small letters."""

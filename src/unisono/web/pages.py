@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from unisono.monitor.active_alerts import AlertBoard
 from unisono.monitor.gpu_history import GpuHistory
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
 from unisono.web.gpus import Gpus
 from unisono.web.view_models import PageModel
+from unisono.web.views.alerts import alerts as alerts_page
 from unisono.web.views.gang import gang
 from unisono.web.views.nodes import gpu_map, node, nodes
 from unisono.web.views.overview import overview
@@ -29,6 +31,8 @@ _REUSE_S = 60.0
 _MOST_SHOWN = 64
 # Pages that show what GPUs do, and become others with every measurement.
 _MEASURED = frozenset(("overview", "workloads", "gang", "map", "nodes", "node"))
+# Those that show alerts.
+_ALARMED = frozenset(("overview", "alerts"))
 
 # What was between two seconds.
 ReadPast = Callable[[int, int], Awaitable[Past]]
@@ -59,13 +63,17 @@ class Pages:
         report: WriteReport | None = None,
         reuse: float = _REUSE_S,
         history: GpuHistory | None = None,
+        alerts: AlertBoard | None = None,
+        grafana: str = "",
     ) -> None:
         """Show this dashboard; without `past` and `report` there is no ledger.
 
         `history` is what GPUs did lately; without it pages show only which workload has them.
+        `alerts` are those that hold now; with `grafana`, its address, pages link to its panels.
         """
         self._gpus = gpus = Gpus(dashboard, history, now=now) if history is not None else None
         self.dashboard = dashboard
+        self._alerts = alerts
         self.report = report
         self._now = now
         self.looked_at = 0.0  # when a page was last made or asked for
@@ -74,10 +82,11 @@ class Pages:
         # A page for several users is made once: by what was asked and what may be seen.
         self._shown: dict[tuple[object, Permissions], tuple[tuple[int, int], PageModel]] = {}
         self._views: dict[str, View] = {
-            "overview": partial(overview, gpus=gpus),
-            "queues": queues,
+            "overview": partial(overview, gpus=gpus, board=alerts),
+            "alerts": partial(alerts_page, board=alerts, grafana=grafana),
+            "queues": partial(queues, grafana=grafana),
             "workloads": partial(workloads, gpus=gpus),
-            "gang": partial(gang, gpus=gpus),
+            "gang": partial(gang, gpus=gpus, grafana=grafana),
             "map": partial(gpu_map, gpus=gpus),
             "nodes": partial(nodes, reuse=reuse, gpus=gpus),
             "node": partial(node, reuse=reuse, gpus=gpus),
@@ -94,8 +103,12 @@ class Pages:
         is_moving = asked.get("page") == "timeline" and not asked.get("end")
         if is_moving:
             return self.dashboard.refresh(), int(self._now() // _MOVES_S)
+        if asked.get("page") in _ALARMED and self._alerts is not None:
+            beside = self._alerts.version << 32
+        else:
+            beside = 0
         gpus = self._gpus if asked.get("page") in _MEASURED else None
-        return self.dashboard.refresh(), gpus.version if gpus is not None else 0
+        return self.dashboard.refresh(), beside + (gpus.version if gpus is not None else 0)
 
     async def show(self, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
         """Return a page as it is now."""

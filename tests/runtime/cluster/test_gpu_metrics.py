@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from unisono.kube.clock import Clock
+from unisono.monitor.active_alerts import ActiveAlert, AlertBoard
 from unisono.monitor.gpu_history import GpuHistory
 from unisono.monitor.ledger.utilization import PrometheusError, Series
 from unisono.runtime.cluster.gpu_metrics import measuring
@@ -28,6 +29,7 @@ class World:
         self.is_there = is_there
         self.asked = 0
         self.warnings: list[dict[str, Any]] = []
+        self.board = AlertBoard()
 
     def now(self) -> float:
         return self.time
@@ -47,6 +49,11 @@ class World:
             raise PrometheusError("it cannot be asked")
         return [Series({"kubernetes_node": "n1", "gpu": "0"}, 7.0)]
 
+    def alerts(self) -> tuple[ActiveAlert, ...]:
+        if not self.is_there:
+            raise PrometheusError("it cannot be asked")
+        return ()
+
     def measure(self, looked_at: float) -> GpuHistory:
         history = GpuHistory()
 
@@ -54,6 +61,7 @@ class World:
             with pytest.raises(_Over):
                 await measuring(
                     history,
+                    self.board,
                     self,
                     lambda: ("n1",),
                     lambda: looked_at,
@@ -78,4 +86,5 @@ def test_trouble_is_told_once_and_ends_nothing() -> None:
     world = World(rounds=3, is_there=False)
     assert world.measure(looked_at=0.0).is_empty
     assert world.asked == 3
+    assert world.board.trouble == "it cannot be asked"
     assert world.warnings == [{"reason": "it cannot be asked"}]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli import up
-from unisono.cli.demo.look_users import FLAVORS, GPU, KUEUE, TEAMS, Team, people
+from unisono.cli.demo.look_users import FLAVORS, GPU, KUEUE, RECIPES, TEAMS, Team, people
 from unisono.cli.demo.stories import cloud
 from unisono.kube.form import Json
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_SPEED = 20.0
 _SHAPES = ("4xp5.48xlarge", "4xp4d.24xlarge", "4xg6.12xlarge")
 _BOUGHT = "g6e.48xlarge"
-_WEEK = "gpu:jobs=1200,gpus=80,teams=4,load=0.85,seed=5"
+_SEED = 3
+_WEEK = "gpu:jobs=2800,gpus=80,teams=4,load=1.4,seed=5"
 
 
 def look(speed: float = DEFAULT_SPEED) -> int:
@@ -139,14 +140,21 @@ def write_history(directory: Path) -> None:
     instance.prepare()
     nodes = cluster_nodes(_SHAPES)
     outcome: Outcome = simulate(named(open_trace(_WEEK)), nodes, POLICIES["easy"], spans=True)
-    write_ledger(outcome, nodes, instance.ledger, int(seconds_now()))
+    # The cluster that begins now does not know them.
+    write_ledger(outcome, nodes, instance.ledger, int(seconds_now()), ends=True)
 
 
 def named(trace: Trace) -> Trace:
-    """Give the queues of a generated trace, and their users, the names of ours."""
+    """Give the queues of a generated trace, its users and its jobs the names of ours."""
+    import random
     from dataclasses import replace
+
+    draw = random.Random(_SEED)
 
     queues = tuple(TEAMS[at % len(TEAMS)].name for at in range(len(trace.queues)))
     members = [name for team in TEAMS for name in team.users]
     users = tuple(members[at % len(members)] for at in range(len(trace.users)))
-    return replace(trace, queues=queues, users=users)
+    weights = [one.weight for one in RECIPES]
+    kinds = [one.name for one in draw.choices(RECIPES, weights, k=len(trace))]
+    names = tuple(f"{kind}-{number}" for number, kind in enumerate(kinds, 1))
+    return replace(trace, queues=queues, users=users, names=names)

@@ -26,8 +26,10 @@ _PROFILES = ("training", "training", "finetune", "training", "dataloader-bound",
 _NO_MODEL = "GPU"
 
 
-def write_ledger(outcome: Outcome, nodes: tuple[Node, ...], path: Path, now: int) -> None:
-    """Write the ledger of a run that ends now."""
+def write_ledger(
+    outcome: Outcome, nodes: tuple[Node, ...], path: Path, now: int, *, ends: bool = False
+) -> None:
+    """Write the ledger of a run until now; with `ends`, jobs that would still run end now."""
     from unisono.monitor.ledger.store import LedgerStore
 
     if path.exists():
@@ -35,7 +37,7 @@ def write_ledger(outcome: Outcome, nodes: tuple[Node, ...], path: Path, now: int
     store = LedgerStore(path)
     try:
         batch: list[Row] = []
-        for row in _rows(outcome, nodes, now):
+        for row in _rows(outcome, nodes, now, ends):
             batch.append(row)
             if len(batch) == _BATCH:
                 store.write(batch, now)
@@ -45,15 +47,15 @@ def write_ledger(outcome: Outcome, nodes: tuple[Node, ...], path: Path, now: int
         store.close()
 
 
-def _rows(outcome: Outcome, nodes: tuple[Node, ...], now: int) -> Iterator[Row]:
+def _rows(outcome: Outcome, nodes: tuple[Node, ...], now: int, ends: bool) -> Iterator[Row]:
     submits = outcome.trace.submit.tolist()
     base = now - math.ceil(max(submits, default=0.0))
     first = base + math.floor(min(submits, default=0.0))
     yield from _node_rows(nodes, first)
     yield from _queue_rows(outcome, nodes, first)
-    ran = _segments(outcome, base, now)
-    yield from _workload_rows(outcome, ran, base)
-    yield from _pod_rows(outcome, base, now)
+    ran = _segments(outcome, base, now, ends)
+    yield from _workload_rows(outcome, ran, base, ends)
+    yield from _pod_rows(outcome, base, now, ends)
 
 
 def _node_rows(nodes: tuple[Node, ...], since: int) -> Iterator[NodeRow]:
@@ -99,7 +101,7 @@ def _queue_rows(outcome: Outcome, nodes: tuple[Node, ...], since: int) -> Iterat
 
 
 def _workload_rows(
-    outcome: Outcome, ran: dict[int, list[tuple[int, int]]], base: int
+    outcome: Outcome, ran: dict[int, list[tuple[int, int]]], base: int, ends: bool
 ) -> Iterator[WorkloadRow]:
     """Yield one row for each stretch of a job, and one for a job that still waits."""
     from unisono.monitor.ledger.rows import WorkloadRow
@@ -107,6 +109,8 @@ def _workload_rows(
     trace = outcome.trace
     gpus = (trace.job_gpu_milli // 1000).tolist()
     for row in range(len(trace)):
+        if ends and row not in ran:
+            continue  # it would still wait
         since = base + int(trace.submit[row])
         run_intervals = ran.get(row, [(0, 0)])
         for number, (start, end) in enumerate(run_intervals, 1):
@@ -141,20 +145,22 @@ def _team(trace: Trace, row: int) -> str:
     return trace.groups[trace.group[row]] or trace.queues[trace.queue[row]] or "all"
 
 
-def _segments(outcome: Outcome, base: int, now: int) -> dict[int, list[tuple[int, int]]]:
+def _segments(
+    outcome: Outcome, base: int, now: int, ends: bool
+) -> dict[int, list[tuple[int, int]]]:
     """Return when each job ran until now; 0 is the end of what still runs."""
     found: dict[int, list[tuple[int, int]]] = {}
     ran = outcome.run_intervals
     for row, start, end in zip(ran.job.tolist(), ran.start.tolist(), ran.end.tolist(), strict=True):
         began, ended = base + int(start), base + max(int(start), int(end))
         if began <= now:
-            found.setdefault(row, []).append((began, ended if ended <= now else 0))
+            found.setdefault(row, []).append((began, ended if ended <= now else now * ends))
     for run_intervals in found.values():
         run_intervals.sort()
     return found
 
 
-def _pod_rows(outcome: Outcome, base: int, now: int) -> Iterator[PodRow]:
+def _pod_rows(outcome: Outcome, base: int, now: int, ends: bool) -> Iterator[PodRow]:
     """Yield one row for the pods of a job on a node."""
     from unisono.monitor.dcgm.devices import PROFILES
     from unisono.monitor.ledger.rows import PodRow
@@ -171,6 +177,7 @@ def _pod_rows(outcome: Outcome, base: int, now: int) -> Iterator[PodRow]:
         if not gpus or began > now:
             continue
         has_succeeded = int(end) == int(outcome.end[job])
+        ended = min(ended, now) if ends else ended
         lasted = gpus * (min(ended, now) - began)
         profile = PROFILES[_PROFILES[job % len(_PROFILES)]]
         yield PodRow(

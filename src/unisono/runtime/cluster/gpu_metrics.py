@@ -1,4 +1,4 @@
-"""What GPUs of a real cluster do, for the page: asked of the Prometheus that scrapes dcgm-exporter.
+"""What GPUs of a real cluster do, and its alerts, for the page: asked of a Prometheus.
 
 Every quarter of a minute while a page is open, and every minute else, so that there is a history
 when one is opened; of very many devices only while a page is open.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from unisono.kube.clock import Clock
+from unisono.monitor.active_alerts import ActiveAlert, AlertBoard
 from unisono.monitor.gpu_history import STEP_SECONDS, GpuHistory, prometheus_sample
 from unisono.monitor.ledger.utilization import Asks, PrometheusError
 from unisono.runtime.log import Journal
@@ -20,20 +22,33 @@ _WATCHED_SECONDS = 120.0  # a page that was made within that time is open
 _MOST_UNWATCHED = 2000
 
 
+class Watches(Asks, Protocol):
+    """Answers queries, and knows alerts."""
+
+    def alerts(self) -> tuple[ActiveAlert, ...]:
+        """Return the alerts of our rules that are pending or fire."""
+        ...
+
+
 async def measuring(
     history: GpuHistory,
-    prometheus: Asks,
+    board: AlertBoard,
+    prometheus: Watches,
     nodes: Callable[[], Iterable[str]],
     looked_at: Callable[[], float],
     clock: Clock,
     journal: Journal,
 ) -> None:
-    """Fill a history until cancelled; `looked_at` says when a page was last made."""
+    """Fill a history and a board until cancelled; `looked_at` says when a page was last made."""
     said = ""
     while True:
         now = clock.now()
         is_watched = now - looked_at() < _WATCHED_SECONDS
         names = list(nodes())
+        try:
+            board.take(await asyncio.to_thread(prometheus.alerts))
+        except PrometheusError as trouble:
+            board.fail(str(trouble))
         if names and (is_watched or history.devices <= _MOST_UNWATCHED):
             try:
                 history.take(

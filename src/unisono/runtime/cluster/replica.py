@@ -95,7 +95,8 @@ class Choices:
     names: Sequence[str] = ()  # under which we may be asked, besides addresses
     web: WebChoices | None = None  # no web page if None
     ledger: Path | None = None  # where usage is written down; nowhere if None
-    prometheus: Prometheus | None = None  # the source of GPU utilization
+    prometheus: Prometheus | None = None  # the source of GPU utilization and of alerts
+    grafana: str = ""  # its address, to link to
 
 
 class NeighboursChanged(UnisonoError):
@@ -210,6 +211,7 @@ class _Replica:
                 choices.ledger,
                 access=choices.access,
                 prometheus=choices.prometheus,
+                grafana=choices.grafana,
                 reuse=reuse,
             )
 

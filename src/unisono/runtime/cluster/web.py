@@ -17,12 +17,12 @@ from unisono.kube.connect import connected
 from unisono.kube.errors import BadConfig
 from unisono.kube.kubeconfig import Access, Login
 from unisono.kube.tls import ServerCertificate
+from unisono.monitor.active_alerts import AlertBoard
 from unisono.monitor.gpu_history import GpuHistory
-from unisono.monitor.ledger.utilization import Asks
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.cluster.followed import FollowedCache
-from unisono.runtime.cluster.gpu_metrics import measuring
+from unisono.runtime.cluster.gpu_metrics import Watches, measuring
 from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
 from unisono.runtime.usage_reports import LedgerPast
@@ -79,18 +79,20 @@ class ClusterWeb:
         ledger: Path | None,
         *,
         access: Access | None = None,
-        prometheus: Asks | None = None,
+        prometheus: Watches | None = None,
+        grafana: str = "",
         reuse: float,
     ) -> None:
         """Show what is followed; `client` authenticates users.
 
-        `prometheus` knows what GPUs do.
+        `prometheus` knows what GPUs do, and which alerts fire; `grafana` is its address.
 
         `access` says where the API is, so that users can act there as themselves; without it the
         page is read only.
         """
         self._access = access
         self._prometheus = prometheus
+        self._grafana = grafana
         self._view = live.view
         self._client = client
         self._ledger = ledger
@@ -109,6 +111,7 @@ class ClusterWeb:
         dashboard = Dashboard(self._cache, self._view.find)
         past = LedgerPast(self._ledger) if self._ledger is not None else None
         history = GpuHistory() if self._prometheus is not None else None
+        board = AlertBoard() if self._prometheus is not None else None
         pages = Pages(
             dashboard,
             now=seconds_now,
@@ -116,6 +119,8 @@ class ClusterWeb:
             report=past.report if past is not None else None,
             reuse=self._reuse,
             history=history,
+            alerts=board,
+            grafana=self._grafana,
         )
         authenticator = ClusterAuthenticator(
             self._client.variant(most_tries=2), dashboard.namespaces, now=seconds_now
@@ -146,10 +151,11 @@ class ClusterWeb:
         async with serving(site, host, port, context) as address:
             journal.info("web page", address=address)
             work = guarded(_kept_fresh(certificate, clock, journal), asyncio.Event().wait())
-            if self._prometheus is not None and history is not None:
+            if self._prometheus is not None and history is not None and board is not None:
                 nodes = self._cache.nodes
                 measured = measuring(
                     history,
+                    board,
                     self._prometheus,
                     lambda: nodes,
                     lambda: pages.looked_at,

@@ -11,6 +11,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
+from unisono.monitor.active_alerts import AlertBoard
 from unisono.monitor.alerting import AlertEvaluator, Observation
 from unisono.monitor.dcgm.exporter import Exporter, Extent
 from unisono.monitor.exposition import classic, negotiated
@@ -53,13 +54,14 @@ async def monitored(
     port: int | None,
     extent: Extent | None = None,
     reuse: float,
+    grafana: str = "",
 ) -> AsyncIterator[dict[str, str]]:
     """Show the figures of a cluster and keep its ledger while the block lasts.
 
     Yields the addresses of the pages.
 
     Port 0 means no pages on loopback, None the usual ones if they are free. `reuse` is how long the
-    machines of an incomplete purchase are kept.
+    machines of an incomplete purchase are kept. `grafana` is where panels are.
     """
     at_work = cluster.at_work
     figures = metrics_of(
@@ -86,14 +88,25 @@ async def monitored(
         if port == 0:
             yield {}
             return
-        history = GpuHistory()
-        watch = await stack.enter_async_context(watching(figures, exporter, history))
+        history, board = GpuHistory(), AlertBoard()
+        watch = await stack.enter_async_context(watching(figures, exporter, history, board))
         exposed = _exposed(figures, exporter, watch, port=port)
-        pages = await stack.enter_async_context(exposed)
+        addresses = await stack.enter_async_context(exposed)
+        ledger = LedgerPast(instance.ledger)
         dashboard = Dashboard(figures.cache, at_work.view.find)
-        web = _web(cluster, dashboard, history, instance, port, reuse)
+        pages = WebPages(
+            dashboard,
+            now=seconds_now,
+            past=ledger.read,
+            report=ledger.report,
+            reuse=reuse,
+            history=history,
+            alerts=board,
+            grafana=grafana,
+        )
+        web = _web(cluster, pages, instance, port)
         address = await stack.enter_async_context(web)
-        yield {**pages, "web": address}
+        yield {**addresses, "web": address}
 
 
 def exporter_of(figures: MetricsRegistry, extent: Extent | None = None) -> Exporter:
@@ -130,24 +143,11 @@ async def _exposed(
 
 @contextlib.asynccontextmanager
 async def _web(
-    cluster: Running,
-    dashboard: Dashboard,
-    history: GpuHistory,
-    instance: Instance,
-    port: int | None,
-    reuse: float,
+    cluster: Running, pages: WebPages, instance: Instance, port: int | None
 ) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address holds the token that signs in."""
     token = instance.web_token()
-    ledger = LedgerPast(instance.ledger)
-    pages = WebPages(
-        dashboard,
-        now=seconds_now,
-        past=ledger.read,
-        report=ledger.report,
-        reuse=reuse,
-        history=history,
-    )
+    dashboard = pages.dashboard
     users = Users(cluster.api, token, dashboard.namespaces)
     scheduler = cluster.at_work.scheduler
     desk = Desk(
@@ -190,7 +190,7 @@ _EVERY_SECONDS = 15.0
 
 @contextlib.asynccontextmanager
 async def watching(
-    figures: MetricsRegistry, exporter: Exporter, history: GpuHistory
+    figures: MetricsRegistry, exporter: Exporter, history: GpuHistory, board: AlertBoard
 ) -> AsyncIterator[AlertEvaluator]:
     """Evaluate the alerts, and remember what GPUs do, every quarter of a minute."""
     watch, idle, cache = AlertEvaluator(), IdleNodes(), figures.cache
@@ -201,6 +201,7 @@ async def watching(
             history.take(simulated_sample(frame))
             now = seconds_now()
             watch.look(Observation(cache, frame, idle.of(cache, now), now, figures.health()))
+            board.take(watch.active())
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with asyncio.TaskGroup() as tasks:

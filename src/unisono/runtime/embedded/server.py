@@ -81,6 +81,7 @@ class Choices:
     record: Path | None = None  # the folder for recordings of decisions
     metrics_port: int | None = None  # None: the usual ones if free; 0: no pages on loopback
     gpu_metrics: Extent | None = None  # None: all, and less from 2,000 GPUs on
+    grafana: str = ""  # its address, for the web page to link to
     objects: tuple[dict[str, Any], ...] = ()  # applied at every start, as a person would
     pod_uids: tuple[int, int] = POD_UIDS  # system users of process pods of several people
     private: tuple[Path, ...] = ()  # more that process pods do not see, beside our own folder

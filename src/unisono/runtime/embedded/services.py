@@ -40,6 +40,7 @@ async def services(
             port=port,
             extent=choices.gpu_metrics,
             reuse=there.settings.buying.reuse,
+            grafana=choices.grafana,
         ) as pages,
     ):
         taken = int(there.url.rpartition(":")[2])

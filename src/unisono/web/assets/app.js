@@ -20,6 +20,7 @@ const PARTS = {
   nodes: () => import("./nodes.js"),
   node: () => import("./node.js"),
   reports: () => import("./reports.js"),
+  alerts: () => import("./alerts.js"),
 };
 
 const NAV = [
@@ -29,6 +30,7 @@ const NAV = [
   ["map", "Map", "#/map", "M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z", "m"],
   ["timeline", "Timeline", "#/timeline", "M4 7h9M8 12h10M5 17h6M20 4v16", "t"],
   ["nodes", "Nodes", "#/nodes", "M4 4h16v6H4zM4 14h16v6H4zM8 7h.01M8 17h.01", "n"],
+  ["alerts", "Alerts", "#/alerts", "M12 4 2.5 20h19zM12 10v4M12 17h.01", "a"],
   ["reports", "Reports", "#/reports", "M5 20V10M12 20V4M19 20v-7", "r"],
 ];
 

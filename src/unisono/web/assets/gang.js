@@ -4,7 +4,7 @@ import { actions } from "./actions.js";
 import { claim } from "./colours.js";
 import { details } from "./details.js";
 import { h } from "./dom.js";
-import { busy, card, chip, command, empty, heading, nodeLink, queueLink, spark, table } from "./parts.js";
+import { busy, card, chip, command, elsewhere, empty, heading, nodeLink, queueLink, spark, table } from "./parts.js";
 import { ago, clock, count, gib, lasting, money, now, plain, plural, starts, watts } from "./words.js";
 
 export const title = ({ rest }) => rest[1];
@@ -21,7 +21,7 @@ export function draw(model, context) {
   }
   return [
     crumbs,
-    heading(one.job.slice(one.job.indexOf("/") + 1), `${one.job.split("/")[0]}, user ${one.user}, namespace ${rest[0]}`, chip(one)),
+    heading(one.job.slice(one.job.indexOf("/") + 1), `${one.job.split("/")[0]}, user ${one.user}, namespace ${rest[0]}`, chip(one), elsewhere(one.panel)),
     card("Progress", steps(one)),
     why(one),
     one.state === "over" ? null : actions({ target: "workload", namespace: rest[0], name: rest[1], state: `${one.state} ${one.stage} ${one.priority} ${one.local}` }, context),
@@ -66,16 +66,28 @@ function next(one) {
 function why(one) {
   if (one.state !== "waits") return null;
   const [namespace, name] = one.key.split("/");
+  const root = one.rootCause;
   const facts = one.facts.length ? one.facts : [{ fact: "", says: one.says || "Not evaluated yet.", changes: one.changes.join("; ") }];
   const place = one.place ? `Position ${count(one.place)} of ${count(one.inLine)} in queue ${one.queue}. ` : "";
   return h("section", { class: "card why", "aria-label": "Why it waits" },
     h("h2", {}, "Why it waits"),
-    h("ul", { class: "facts" }, facts.map((fact) => h("li", { "data-key": fact.says },
+    root ? cause(root) : null,
+    h("ul", { class: root ? "facts below-root" : "facts" }, facts.map((fact) => h("li", { "data-key": fact.says },
       h("p", { class: "says" }, plain(fact.says)),
       fact.changes ? h("p", { class: "changes" }, h("b", {}, "To change that: "), plain(fact.changes)) : null))),
     h("p", { class: "estimate" }, place, h("b", {}, one.start ? `Starts ${starts(one.start, one.promised)}. ` : "Start time unknown. "),
       one.start ? (one.promised ? "Reserved: backfill does not delay it." : "An estimate: no resources are reserved.") : "An estimate needs time limits on the running workloads."),
     h("p", { class: "quiet" }, "In a terminal: ", command(`unisono why workload/${name} -n ${namespace}`)));
+}
+
+// The root cause first; then all of it, if the sentence names only some; then every flavor that was tried.
+function cause(root) {
+  const rest = root.inTheWay.length > 3 || root.more ? root.inTheWay : [];
+  return h("div", { class: "root" },
+    h("p", { class: "says" }, plain(root.says)),
+    rest.length ? h("details", { "data-key": "all" }, h("summary", {}, `All ${count(rest.length + root.more)} that are in the way`),
+      h("ul", {}, rest.map((text) => h("li", {}, plain(text))), root.more ? h("li", {}, `and ${count(root.more)} more`) : null)) : null,
+    root.ways.length > 1 ? [h("h3", {}, "Tried"), h("ul", { class: "ways" }, root.ways.map((text, at) => h("li", {}, plain(text), at === root.nearest ? h("span", { class: "tag" }, "nearest") : null)))] : null);
 }
 
 function purchase(one) {

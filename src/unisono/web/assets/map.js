@@ -2,7 +2,7 @@
 
 import { claim, own } from "./colours.js";
 import { h, remember } from "./dom.js";
-import { choices, denied, empty, gangAddress, gangLink, heading, legend, nodeAddress } from "./parts.js";
+import { choices, denied, empty, gangAddress, gangLink, heading, jobOf, learn, legend, nodeAddress } from "./parts.js";
 import { count, lasting, now, plural } from "./words.js";
 
 const GROUPS = [["type", "By type"], ["zone", "By zone"], ["pool", "By pool"]];
@@ -31,6 +31,7 @@ export function draw(model, { query }) {
   if (!model.order.length) {
     return [heading("Map"), empty("No nodes", "Nodes appear here when they join the cluster or are provisioned.")];
   }
+  for (const row of model.rows.values()) learn(row.jobs);
   const by = query.get("by") || "type";
   const groups = new Map();
   const totals = { held: 0, free: 0, down: 0, gpus: 0 };
@@ -97,7 +98,7 @@ function node(name, row, isFirst, colour, head) {
   for (const [holder, amount] of row.by) if (holder) holders.set(holder, (holders.get(holder) || 0) + amount);
   const held = [...holders.values()].reduce((sum, amount) => sum + amount, 0);
   const all = row.by.reduce((sum, [, amount]) => sum + amount, 0);
-  const users = [...holders].map(([holder, amount]) => `${amount} by ${holder === "·" ? "another namespace" : holder}`).join(", ");
+  const users = [...holders].map(([holder, amount]) => `${amount} by ${holder === "·" ? "another namespace" : jobOf(holder)}`).join(", ");
   const label = `${name}: ${held} of ${plural(all, "GPU")} in use${users ? `, ${users}` : ""}${row.bad ? `; ${row.bad}` : ""}`;
   const kinds = kindsOf(row, colour, head);
   const values = valuesOf(row, colour, head);
@@ -127,7 +128,7 @@ function kindsOf(row, colour, head) {
 }
 
 function cell(holder, kind, colour, value) {
-  const name = holder === "·" ? "another namespace" : holder || "free";
+  const name = holder === "·" ? "another namespace" : holder ? jobOf(holder) : "free";
   const title = colour !== "gang" && value !== null && value !== undefined ? `${name}: ${WORDS[colour](value)}` : name;
   return h("i", { class: kind, title, "data-holder": holder || null });
 }

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { claim } from "./colours.js";
 import { h } from "./dom.js";
-import { busy, card, denied, empty, gangLink, heading, meter, spark, table } from "./parts.js";
+import { busy, card, denied, empty, gangLink, heading, learn, meter, spark, table } from "./parts.js";
 import { ago, clock, count, gib, lasting, money, now, plural, watts } from "./words.js";
 
 export const title = ({ rest }) => rest[0];
@@ -16,6 +16,7 @@ export function draw(model, context) {
   const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/nodes" }, "Nodes"), ` / ${rest[0]}`);
   if (one.denied) return [crumbs, heading(rest[0]), denied(one.denied)];
   if (one.absent) return [crumbs, heading(rest[0]), empty("Node not found", "It may have been removed.")];
+  learn(one.jobs);
   claim(one.by);
   const about = [
     ["GPUs", one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : "none"], ["Type", one.type || "–"], ["Capacity type", one.sold || "–"], ["Zone", one.zone || "–"], ["Pool", one.pool || "none"],

@@ -3,7 +3,7 @@
 import { claim } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
-import { busy, card, denied, empty, figure, figures, gangLink, heading, nodeLink, pager, search, table } from "./parts.js";
+import { busy, card, denied, empty, figure, figures, gangLink, heading, learn, nodeLink, pager, search, table } from "./parts.js";
 import { ago, count, lasting, money, now, plural } from "./words.js";
 
 export const title = () => "Nodes";
@@ -19,6 +19,7 @@ export function draw(model, { query, change }) {
   const { head } = model;
   if (head.denied) return [heading("Nodes"), denied(head.denied)];
   const rows = rowsOf(model);
+  for (const row of rows) learn(row.jobs);
   claim(rows.flatMap((one) => one.by.map(([holder]) => holder)));
   const to = (page) => {
     const made = new URLSearchParams(query);

@@ -25,6 +25,7 @@ export function draw(model) {
       head.gpus ? figure(percent(head.gpus.held, head.gpus.there), "GPUs in use") : null,
       head.gpus && head.gpus.cost ? figure(money(head.gpus.cost), "per hour, all nodes") : null,
     ),
+    alarms(head.alerts),
     head.troubles.length ? troubles(head.troubles) : null,
     card("Next in each queue", head.heads.length ? next(head.heads)
       : empty("No workloads are waiting", "A job submitted now starts as soon as quota and nodes allow.")),
@@ -33,6 +34,12 @@ export function draw(model) {
         : empty("No workloads are running", "Submit a job as usual, or run a demo:", "unisono demo")),
       card("GPUs by user", head.users.length ? users(head) : empty("No GPUs in use", ""))),
   ];
+}
+
+function alarms(of) {
+  const parts = of ? [[of.critical, "critical"], [of.warning, "warning"]].filter(([value]) => value) : [];
+  if (!parts.length) return null;
+  return h("p", { class: `card ${of.critical ? "alarm" : ""}` }, h("a", { href: "#/alerts" }, `Alerts: ${parts.map(([value, name]) => `${count(value)} ${name}`).join(", ")}`));
 }
 
 function said(head) {

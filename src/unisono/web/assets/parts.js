@@ -96,11 +96,22 @@ const address = (key) => key.split("/").map(encodeURIComponent).join("/");
 export const gangAddress = (key) => `#/workloads/${address(key)}`;
 export const nodeAddress = (name) => `#/nodes/${encodeURIComponent(name)}`;
 
+const jobs = new Map(); // names of jobs by workload, as far as pages told them
+
+/** Take the names of jobs, so that links show them in place of the names of their workloads. */
+export function learn(of) {
+  if (jobs.size > 20000) jobs.clear();
+  for (const [key, name] of Object.entries(of || {})) jobs.set(key, name);
+}
+
+/** The name of a job, with its namespace. */
+export const jobOf = (key) => (jobs.has(key) ? `${key.split("/")[0]}/${jobs.get(key)}` : key);
+
 /** A link to a workload: its own name first, its namespace smaller. */
 export function gangLink(key, job) {
   if (!key || key === "·") return h("span", { class: "quiet" }, "another namespace");
   const [namespace, name] = key.split("/");
-  const own = job ? job.slice(job.indexOf("/") + 1) : name;
+  const own = job ? job.slice(job.indexOf("/") + 1) : jobs.get(key) || name;
   return h("a", { class: "gang", href: gangAddress(key), title: key },
     h("i", { class: dot(key), "aria-hidden": "true" }),
     h("span", {}, h("b", {}, own), " ", h("small", {}, namespace)));
@@ -117,6 +128,9 @@ export function reason(one) {
     h("p", {}, plain(one.says || "Not evaluated yet.")),
     one.start ? h("p", { class: "when" }, `starts ${starts(one.start, one.promised)}`) : null);
 }
+
+/** A link to a panel of Grafana; nothing without its address. */
+export const elsewhere = (panel) => (panel ? h("a", { href: panel, target: "_blank", rel: "noopener noreferrer" }, "Grafana ↗") : null);
 
 /** Links to the pages of a list. */
 export function pager(head, to) {

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
-import { card, denied, empty, gangLink, heading, meter, queueLink, reason } from "./parts.js";
+import { card, denied, elsewhere, empty, gangLink, heading, meter, queueLink, reason } from "./parts.js";
 import { count, plural } from "./words.js";
 
 export const title = () => "Queues";
@@ -68,7 +68,7 @@ function cohort(one) {
 function queue(one) {
   return h("article", { class: "queue", "data-key": one.name, "aria-label": `Queue ${one.name}` },
     h("header", {}, h("h3", {}, queueLink(one.name)), one.active ? null : h("span", { class: "chip over" }, "stopped"),
-      h("p", {}, `${count(one.runs)} running, ${count(one.waits)} waiting`, one.wanted ? ` (${plural(one.wanted, "GPU")} requested)` : "")),
+      h("p", {}, `${count(one.runs)} running, ${count(one.waits)} waiting`, one.wanted ? ` (${plural(one.wanted, "GPU")} requested)` : "", one.panel ? " · " : "", elsewhere(one.panel))),
     one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, "No GPU quota."),
     one.head ? h("div", { class: "head" }, h("p", {}, "Next: ", gangLink(one.head.key, one.head.job)), reason(one.head)) : null,
     actions({ target: "queue", name: one.name, state: String(one.active), isFolded: true }, here));

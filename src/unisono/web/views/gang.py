@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from unisono.control.admission.kueue_messages import eviction_message
@@ -12,6 +12,7 @@ from unisono.control.health.progress import progress_of
 from unisono.control.names import EXPLANATION
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.monitor.active_alerts import dashboard_of
 from unisono.monitor.cache import WORKLOAD
 from unisono.monitor.records import PodRecord, WorkloadRecord
 from unisono.web.auth import Permissions
@@ -31,6 +32,7 @@ def gang(
     permissions: Permissions,
     *,
     gpus: Gpus | None = None,
+    grafana: str = "",
 ) -> PageModel:
     """Return one gang."""
     namespace, name = asked.get("namespace", ""), asked.get("name", "")
@@ -62,7 +64,8 @@ def gang(
         "members": len(pods),
         "phases": _phases(pods),
         "use": gpus.gang(one) if gpus is not None else None,
-        **_from_object(written, one),
+        "panel": dashboard_of(grafana, "workload", {"namespace": namespace, "workload": name}),
+        **_from_object(written, one, dashboard.by_jobs),
     }
     slower = laggards(pods)
     shown = pods[:_MOST_PODS] if permissions.sees_pods(namespace) else []
@@ -103,15 +106,18 @@ def _phases(pods: Iterable[PodRecord]) -> dict[str, int]:
 # ---- what only the object itself says ------------------------------------------------------------
 
 
-def _from_object(written: Mapping[str, Any], one: WorkloadRecord) -> Json:
+def _from_object(
+    written: Mapping[str, Any], one: WorkloadRecord, by_jobs: Callable[[str], str]
+) -> Json:
     if not written:
-        return {"facts": [], "asks": [], "places": []}
+        return {"facts": [], "rootCause": None, "asks": [], "places": []}
     status = written.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     reached = progress_of(written["metadata"].get("annotations"))
     finished = conditions.get("Finished") or {}
     return {
-        "facts": list(_facts(conditions)) if one.is_waiting else [],
+        "facts": list(_facts(conditions, by_jobs)) if one.is_waiting else [],
+        "rootCause": _root_cause(conditions, by_jobs) if one.is_waiting else None,
         "asks": [_asks(each) for each in written["spec"].get("podSets") or ()],
         "places": list(_places(status.get("admission") or {}))[:_MOST_PLACES],
         "progress": {"step": reached.step, "total": reached.total} if reached else None,
@@ -121,7 +127,23 @@ def _from_object(written: Mapping[str, Any], one: WorkloadRecord) -> Json:
     }
 
 
-def _facts(conditions: Mapping[str, Any]) -> Iterator[Json]:
+def _root_cause(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) -> Json | None:
+    """Return what is in the way, as one set that is enough, and what refuses in each flavor."""
+    try:
+        found = json.loads(conditions[EXPLANATION]["message"])["rootCause"]
+        return {
+            "verdict": str(found["verdict"]),
+            "says": by_jobs(str(found["says"])),
+            "inTheWay": [by_jobs(str(one["says"])) for one in found["inTheWay"]],
+            "more": int(found.get("more") or 0),
+            "ways": [by_jobs(str(one["says"])) for one in found["ways"]],
+            "nearest": found.get("nearest"),
+        }
+    except (KeyError, ValueError, TypeError):
+        return None  # not known, or written by another version
+
+
+def _facts(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) -> Iterator[Json]:
     """Yield why it waits, fact by fact, each with what would change it."""
     try:
         told = json.loads(conditions[EXPLANATION]["message"])["facts"]
@@ -131,7 +153,7 @@ def _facts(conditions: Mapping[str, Any]) -> Iterator[Json]:
     for fact in told if isinstance(told, list) else ():
         if not isinstance(fact, dict) or fact.get("fact") in _DATES:
             continue
-        says = str(fact.get("says") or "")
+        says = by_jobs(str(fact.get("says") or ""))
         if says and says not in seen:
             seen.add(says)
             changes = str(fact.get("changes") or "")

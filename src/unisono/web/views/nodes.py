@@ -38,6 +38,7 @@ def gpu_map(
         head,
         {
             name: _on_map(row, permissions)
+            | {"jobs": _jobs(dashboard, row, permissions)}
             | ({} if values is None else {"values": values.map_values(name, row["gpus"], colour)})
             for name, row in rows.items()
         },
@@ -51,6 +52,16 @@ def _ends(dashboard: Dashboard, permissions: Permissions) -> dict[str, float]:
         for one in dashboard.running
         if one.limit and permissions.sees(one.namespace)
     }
+
+
+def _jobs(dashboard: Dashboard, row: Json, permissions: Permissions) -> dict[str, str]:
+    """Return the names of the jobs on a node, by the names of their workloads."""
+    found = {}
+    for namespace, name in dict.fromkeys(row["by"]):
+        one = dashboard.workload(namespace, name) if permissions.sees(namespace) else None
+        if one is not None and one.owner_name:
+            found[f"{namespace}/{name}"] = one.owner_name
+    return found
 
 
 def _on_map(row: Json, permissions: Permissions) -> Json:
@@ -119,6 +130,7 @@ def nodes(
             row["name"]: {
                 **{key: row[key] for key in row if key not in ("by", "pods", "why", "model")},
                 "bad": _bad(row),
+                "jobs": _jobs(dashboard, row, permissions),
                 "by": [[name, count] for name, count in _gathered(row, permissions)],
                 "idleUntil": _idle_until(by_node.get(row["name"]), pools, reuse),
                 "idle": _is_idle(row),
@@ -221,6 +233,7 @@ def node(
         "heldFor": _claim(claim, permissions)["for"]
         if claim is not None and permissions.machines
         else "",
+        "jobs": _jobs(dashboard, row, permissions),
         "use": gpus.node(row["name"], row["gpus"]) if gpus is not None else None,
         "devices": [gpus.device((row["name"], at)) for at in range(row["gpus"])]
         if gpus is not None

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
+from unisono.monitor.active_alerts import AlertBoard
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
 from unisono.web.gpus import Gpus
 from unisono.web.view_models import Json, PageModel
+from unisono.web.views.alerts import counted, visible
 from unisono.web.views.rows import key_of, workload_row
 
 _MOST_HEADS = 50
@@ -27,6 +29,7 @@ def overview(
     permissions: Permissions,
     *,
     gpus: Gpus | None = None,
+    board: AlertBoard | None = None,
 ) -> PageModel:
     """Return the page."""
     rows = dashboard.nodes() if permissions.nodes else {}
@@ -48,6 +51,7 @@ def overview(
             "queues": len(dashboard.cache.queues),
             "nodes": len(rows),
             "troubles": _troubles(rows.values()),
+            "alerts": counted(visible(board, permissions)) if board is not None else None,
         },
         {key_of(one): workload_row(dashboard, one, gpus) for one in latest},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unisono.monitor.active_alerts import dashboard_of
 from unisono.monitor.cache import ClusterCache
 from unisono.monitor.metrics.queues import lent_by
 from unisono.monitor.records import Quota
@@ -15,7 +16,13 @@ from unisono.web.views.rows import workload_row
 _DEEPEST = 16  # cohorts above each other; a circle ends there
 
 
-def queues(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissions) -> PageModel:
+def queues(
+    dashboard: Dashboard,
+    asked: Mapping[str, str],
+    permissions: Permissions,
+    *,
+    grafana: str = "",
+) -> PageModel:
     """Return the page."""
     if not permissions.queues:
         return PageModel({"denied": "list clusterqueues.kueue.x-k8s.io"})
@@ -38,6 +45,7 @@ def queues(dashboard: Dashboard, asked: Mapping[str, str], permissions: Permissi
             "wanted": dashboard.sums.wanted[name],
             "flavors": [_flavor(dashboard, name, one, lent) for one in queue.quotas],
             "head": workload_row(dashboard, shown) if shown is not None else None,
+            "panel": dashboard_of(grafana, "queues", {"queue": name}),
         }
     return PageModel({}, rows)
 

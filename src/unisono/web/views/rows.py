@@ -36,7 +36,7 @@ def workload_row(dashboard: Dashboard, one: WorkloadRecord, gpus: Gpus | None = 
         "priority": one.priority,
         "place": dashboard.position(one),
         "stage": one.waits.stage,
-        "says": one.waits.says,
+        "says": dashboard.by_jobs(one.waits.says),
         "start": one.waits.start,
         "promised": one.waits.is_promised,
         "since": since(one),
