@@ -16,6 +16,7 @@ from bench import (
     admitted,
     api,
     backfill,
+    backlog,
     decide,
     drain,
     event,
@@ -25,10 +26,10 @@ from bench import (
     live,
     memory,
     openb,
-    pass_,
     place,
     pod_by_pod,
     preempt,
+    priority_order,
     provision,
     quality,
     queues,
@@ -39,7 +40,6 @@ from bench import (
     sim,
     slurm,
     start,
-    turns,
     web,
 )
 from bench.compare import NotAReport, changes_text, read_report
@@ -49,7 +49,7 @@ from bench.plot import NoMatplotlib, check_matplotlib, draw
 from bench.traces import LISTS
 
 FAMILIES = (
-    Family("drain", "admit everybody where there is room for all", drain.measure, ("E1",)),
+    Family("drain", "admit every workload where there is room for all", drain.measure, ("E1",)),
     Family("event", "tell the engine of a submit or a finish", event.measure, ("E2",)),
     Family("idle-cycle", "a cycle that can admit nothing", idle_cycle.measure),
     Family("queues", "one cycle against the number of queues", queues.measure),
@@ -60,13 +60,18 @@ FAMILIES = (
     Family("start", "how long the program takes to start", start.measure, ("C1",)),
     Family("decide", "manifests in, decision out, as a process", decide.measure),
     Family("place", "find nodes for one gang", place.measure, ("E4",)),
-    Family("pass", "decide a backlog of gangs, quota and nodes", pass_.measure, ("E4",)),
+    Family("backlog", "decide a backlog of gangs, quota and nodes", backlog.measure, ("E4",)),
     Family("pod-by-pod", "the same gangs, one pod at a time", pod_by_pod.measure),
     Family(
         "openb", "a real cluster filled with real pods, by all scorings", openb.measure, ("S3",)
     ),
     Family("backfill", "one backfilling pass over a long queue", backfill.measure, ("E6",)),
-    Family("turns", "order everybody who waits by accounts", turns.measure, ("E7",)),
+    Family(
+        "priority-order",
+        "order all pending workloads by multifactor priority",
+        priority_order.measure,
+        ("E7",),
+    ),
     Family("provision", "which machines to buy for one gang", provision.measure, ("E8",)),
     Family("sim", "simulated jobs per processor second, beside others", sim.measure, ("S1", "S2")),
     Family("replay", "clusters of GPUs simulated, under every policy", replay.measure, ("S4",)),
@@ -135,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def scale_of(arguments: argparse.Namespace) -> Scale:
-    """Return how large: who names benchmarks wants their figures, who names none an overview."""
+    """Return the sizes: full ones for benchmarks that were named, else a quick overview of all."""
     if arguments.quick or not (arguments.name or arguments.full):
         return "quick"
     return "full"

@@ -54,7 +54,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
         yield row("submit", admitted, "admitted", submits, "us")
         yield row("finish", admitted, "admitted", finishes, "us")
         yield row("cycle that admits one", admitted, "admitted", cycles, "us")
-        yield row("cycle that examines nobody", admitted, "admitted", idle, "us")
+        yield row("cycle that evaluates nothing", admitted, "admitted", idle, "us")
 
 
 def _cluster(admitted: int, sizes: Sizes) -> ClusterState:
@@ -86,5 +86,5 @@ def _turnover(state: ClusterState, sizes: Sizes) -> tuple[list[float], list[floa
         waits = changes.WorkloadWaits(more)
         submits.append(seconds(partial(state.apply, waits)))
         settle(state)
-    assert len(state.running) == len(leaving), "everybody who left was replaced"
+    assert len(state.running) == len(leaving), "every workload that ended was replaced"
     return finishes, cycles, submits

@@ -137,7 +137,7 @@ async def _measure(server: Server, scale: Scale) -> list[Finding]:
     few = max(count // 10, 16)
     alone = await _create_all(clients, few, pid, prefix="b")
     watched = await _with_watchers(server, clients, few)
-    for what, one in (("nobody watches", alone), ("100 watch", watched)):
+    for what, one in (("without watches", alone), ("100 watch", watched)):
         found.append(figures(f"creates a second, {what}", few, "pods", [one.rate], "1/s"))
         cost = figures(f"create, processor time, {what}", few, "pods", [one.processor_us], "us")
         found.append(cost)
@@ -203,7 +203,7 @@ async def _list(client: PlainClient, accept: str) -> tuple[float, float]:
 
 
 async def _with_watchers(server: Server, clients: list[PlainClient], count: int) -> _Load:
-    """Create while many watch; one of them never reads, which must harm nobody."""
+    """Create while many watch; one of them never reads, which must not slow the others."""
     _, listed = await clients[0].ask("GET", f"{_PODS}?limit=1")
     since = orjson.loads(listed)["metadata"]["resourceVersion"]
     path = f"{_PODS}?watch=true&resourceVersion={since}&fieldSelector=metadata.name!%3Dx"

@@ -1,10 +1,10 @@
-"""One backfilling pass: hundreds of gangs run, many more wait, and who waits gets a date.
+"""One cycle with backfill: hundreds of gangs run, many more wait and get backfill reservations.
 
 Gangs of one to 32 pods ask for one to eight GPUs (or CPUs) a pod on nodes that have eight, and for
 a minute to a day of time: 24 shapes, and hardly two gangs with the same limit. A thousand came
 first; the 300 of them that 500 nodes hold run, and every twentieth of those has just ended: there
-is room, for those who are in nobody's way. Nothing is known from a pass before. EASY gives one
-date, conservative backfill one to everybody.
+is room for those that delay no reservation. Nothing is known from a cycle before. EASY makes one
+reservation, conservative backfill one for every pending gang.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
 
 EASY, CONSERVATIVE = "EASY", "conservative"
-# Everybody gets a date, however far away.
+# Every pending gang gets a reservation, however far away.
 RULES = {EASY: Backfill(dates=1), CONSERVATIVE: Backfill(window_ms=10**12)}
 GPU = ResourceName("nvidia.com/gpu")
 UNITS: dict[ResourceName, int] = {GPU: 1, CPU: 1000}
 A_NODE = 8
-SMALL, ALL = (1, 1, 2, 4, 8), (1, 1, 2, 4, 8, 16, 32)  # pods of those who run, and who wait
+SMALL, ALL = (1, 1, 2, 4, 8), (1, 1, 2, 4, 8, 16, 32)  # pods of gangs that run, and that wait
 NODES_A_GANG = 0.5
 ENDED = 20  # every so many-th
 LIMITS_S = {(EASY, 100_000): 0.3, (CONSERVATIVE, 10_000): 2.0}

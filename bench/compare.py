@@ -55,7 +55,7 @@ def has_changed(before: Row, now: Row) -> bool:
 
 
 def changed(old: Report, new: Report) -> Iterator[Changed]:
-    """Yield what has changed, in the order of the new run; who is in one run only is left out."""
+    """Yield what has changed, in the order of the new run; what is in one run only is left out."""
     known = {
         (result.benchmark, row.what, row.n, row.of, row.unit): row
         for result in old.results

@@ -1,4 +1,4 @@
-"""Drain: a backlog over many queues, a cluster with room for all, cycles until nobody waits.
+"""Drain: a backlog over many queues, a cluster with room for all, cycles until nothing waits.
 
 The promise is about 50,000 workloads over 1,000 queues in 100 cohorts. Each asks for CPU, memory
 and GPUs; a second series asks for GPUs alone. The cost of an admission must not depend on how many
@@ -160,7 +160,7 @@ def _drain(
         before = len(state.waiting)
         taken = seconds(partial(one_cycle, state))
         cycles.append((before - len(state.waiting), taken))
-        assert cycles[-1][0], "there is room for everybody"
+        assert cycles[-1][0], "there is room for all"
     return cycles
 
 

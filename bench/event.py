@@ -1,8 +1,8 @@
 """Events: what it costs to hear of a submit or a finish, on a full cluster with a backlog.
 
     submit              a workload of the backlog's mix arrives
-    finish              a workload leaves and gives its quota back; nobody is decided on yet
-    finish, decide      the same, and cycles until nothing changes: who can use it has started
+    finish              a workload ends and gives its quota back; nothing is decided yet
+    finish, decide      the same, and cycles until nothing changes: the quota is used again
 
 Two series each: against the length of the backlog at the most queues, and against the number of
 queues at the longest backlog. Then one against the length of a backlog of twenty kinds, which must
@@ -33,7 +33,7 @@ from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
 EVENT_US = 1000
-MOST_GROWTH = 0.2  # of what a finish costs, with who waits: hardly at all
+MOST_GROWTH = 0.2  # of what a finish costs, with the number that waits: hardly at all
 FEW_KINDS, FEW_QUEUES = 20, 5
 ALIKE = (1_000, 10_000, 30_000, 100_000)
 FINISH_AND_DECIDE = 2  # which of the rows about one state
@@ -47,7 +47,7 @@ class Sizes:
     queues: tuple[int, ...]
     kinds: tuple[int, ...]
     kinds_queues: int
-    alike: tuple[int, ...]  # who wait of few kinds
+    alike: tuple[int, ...]  # pending workloads of few kinds
     samples: int
 
 

@@ -53,7 +53,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody else who did the same in this run; no value if it did not."""
+    """Another program that did the same in this run; no value if it did not."""
 
     name: str
     version: str = ""

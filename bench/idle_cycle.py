@@ -1,7 +1,7 @@
 """Cycles that can admit nothing, on a full cluster with a backlog that does not fit.
 
-    nothing changed       nobody is examined
-    small release         one GPU was freed somewhere and nobody can use it: the first cycle after,
+    nothing changed       nothing is evaluated
+    small release         one GPU was freed and no workload can use it: the first cycle after,
                           and all cycles until nothing changes
     every head            a flavor was set anew, so every queue is looked at as if for the first
                           time: drawing the consequences (`reopen`), and one cycle over all heads
@@ -98,12 +98,12 @@ def _after_small_releases(state: ClusterState, samples: int) -> tuple[list[float
 
     waiting = len(state.waiting)
     all_of_them = repeated(once, samples=min(samples, len(state.queues)), fewest=2)
-    assert len(state.waiting) == waiting, "one GPU is too little for everybody"
+    assert len(state.waiting) == waiting, "one GPU is too little for any of them"
     return first, all_of_them
 
 
 def _after_flavor_was_set(state: ClusterState) -> tuple[list[float], list[float]]:
-    """Wake everybody by a change of configuration."""
+    """Wake all pending workloads by a change of configuration."""
     reopened: list[float] = []
 
     def once() -> float:

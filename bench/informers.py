@@ -149,7 +149,7 @@ def main() -> None:
 
 
 class PodOwner(msgspec.Struct, frozen=True, gc=False):
-    """Whose pod it is."""
+    """The owner of a pod."""
 
     kind: str
     name: str
@@ -336,7 +336,7 @@ def pod(number: int, version: int) -> dict[str, Any]:
 
 
 async def _serve(directory: Path, pods: int) -> None:
-    """Send prepared answers to whoever asks, until killed."""
+    """Send prepared answers to any client, until killed."""
     # Only here: a client must not be weighed with what makes certificates.
     from unisono.apiserver.access.tls import ensure_certificates
 

@@ -1,4 +1,4 @@
-"""What a workload weighs in the engine, beyond the manifest that somebody else keeps.
+"""What a workload weighs in the engine, beyond the manifest, which the API server keeps.
 
 Counted is everything that Python allocates from the moment at which the first workload is made:
 the engine's `Workload` with its strings (key, identity and local queue are distinct strings for
@@ -73,7 +73,7 @@ def _pending(name: str, count: int, *, decided: bool) -> Row:
     submit(state, backlog(count, queues))
     if decided:
         settle(state)
-    assert len(state.waiting) == count, "nobody fits"
+    assert len(state.waiting) == count, "nothing fits"
     return _row(f"a pending workload, {name}", count, "pending", _allocated() - before)
 
 

@@ -215,7 +215,7 @@ class Filler:
         return chosen, (int(devices[self._dice.randrange(devices.shape[0])]),)
 
     def idle_milli(self) -> int:
-        """Return how much of all GPUs nobody has."""
+        """Return how much of all GPUs is free."""
         return int(free_by_device(self.table.free, self.columns, self._rows).sum())
 
     def fragmented_milli(self) -> float:

@@ -198,5 +198,5 @@ def indented(lines: list[str]) -> list[str]:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits what is going on, without disturbing the results on stdout."""
+    """Print progress to stderr, apart from the results on stdout."""
     print(text, file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
 """Find nodes for one gang: the table of spec placement §13.
 
-cold         a shape of pod that nobody asked for before: every node is looked at
+cold         a pod shape that is asked for the first time: every node is evaluated
 warm         place, take and give back, again and again: only nodes that changed are looked at
 infeasible   the answer no, with its reasons
-signature    which nodes a constraint allows that nobody had before
+signature    which nodes a constraint allows that is new
 
 Nodes have eight GPUs, in racks, blocks and zones, and are about half full (see `bench/floors.py`).
 Pods take one GPU each and would like to be close together; of two sets, the second takes two each.

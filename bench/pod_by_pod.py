@@ -3,8 +3,8 @@
 The other one is `tests/support/pod_by_pod.py`: it filters and scores every node for every pod, as
 schedulers commonly do, and is written plainly. Both get the same half-full nodes and gangs of pods
 with one GPU each, and both place all of them. The engine is measured cold: a shape of pod that
-nobody asked for before, so that it looks at every node, too. In between stands the engine used pod
-by pod: what vectors alone bring, and what deciding for the whole gang at once adds to that.
+is asked for the first time, so that it looks at every node, too. In between stands the engine used
+pod by pod: what vectors alone bring, and what deciding for the whole gang at once adds to that.
 """
 
 from __future__ import annotations

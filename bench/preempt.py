@@ -1,10 +1,10 @@
 """One preemption search: a cycle with one head and very many workloads that it may displace.
 
-    own queue   everybody runs in the head's queue, with a lower priority
+    own queue   all candidates run in the head's queue, with a lower priority
     reclaim     a hundred queues have borrowed everything that the head's queue owns
     fair        all quota belongs to the cohort; other queues use all of it, the head's nothing
 
-Everybody holds one GPU. The head asks for eight, or for so many that every search is at its
+Every candidate holds one GPU. The head asks for eight, or for so many that every search is at its
 longest: all of them, or under fair sharing an equal share.
 """
 
@@ -77,7 +77,7 @@ def _searches(sizes: Sizes) -> Iterator[Row]:
 
 
 def _lending(others: int, gpus: int) -> Layout:
-    """Let queue 0 own everything, in one cohort with others who own nothing."""
+    """Let queue 0 own everything, in one cohort with queues that own nothing."""
     size = others + 1
     return Layout(size, cohort_size=size, gpus=0, lender_gpus=gpus, rules=PREEMPTION)
 

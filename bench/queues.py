@@ -59,7 +59,7 @@ def _admitting(layout: Layout) -> tuple[list[float], list[float]]:
         plans.append(seconds(lambda: plan(state, state.now)))
         made = plan(state, state.now)
         filings.append(seconds(partial(apply_plan, state, made)))
-    assert not state.waiting, "there is room for everybody"
+    assert not state.waiting, "there is room for all"
     return plans, filings
 
 

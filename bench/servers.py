@@ -1,6 +1,6 @@
 """Admissions on a real API server and etcd, beside Kueue: the one benchmark that needs programs.
 
-`make controlplane` builds the servers, whoever wants a comparison builds Kueue (real/kueue.py says
+`make controlplane` builds the servers, users that want a comparison build Kueue (real/kueue.py says
 how) and names its command: `--peer kueue=./minimalkueue`. Without them nothing is run, and that is
 what the verdict says. `make bench-real` is about the same servers, with more families.
 """
@@ -21,7 +21,7 @@ WHAT = "workloads a second beside Kueue"
 
 
 class NoSuchPeer(Exception):
-    """A peer was named that nobody knows how to run."""
+    """A peer was named that this benchmark cannot run."""
 
 
 class _Choice:

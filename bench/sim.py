@@ -117,7 +117,7 @@ def _real(scale: Scale, folder: Path | NotRun) -> Iterator[Finding]:
 def _compared(
     trace: Trace, name: str, case: Case, folder: Path | NotRun, scale: Scale
 ) -> Iterator[Finding]:
-    """Let everybody simulate the same jobs, in turns."""
+    """Let every simulator run the same jobs, one after the other."""
     machine = trace.processors
     one = (processor_node(machine),)
     runners: dict[str, Runner] = {
@@ -132,26 +132,27 @@ def _compared(
         runners["AccaSim, one node"] = partial(_accasim, folder, nodes=1, cpus=machine)
         if case.slow_peer:
             runners["AccaSim, same nodes"] = partial(_accasim, folder, nodes=machine, cpus=1)
-    taken: dict[str, list[float]] = {who: [] for who in runners}
+    taken: dict[str, list[float]] = {simulator: [] for simulator in runners}
     for _ in range(case.samples):
-        for who, runner in [*runners.items()]:
+        for simulator, runner in [*runners.items()]:
             gc.collect()
             try:
-                taken[who].append(runner(trace))
+                taken[simulator].append(runner(trace))
             except NotRun as reason:
-                troubles[who] = reason
-                del runners[who]
+                troubles[simulator] = reason
+                del runners[simulator]
     rates: dict[str, Row] = {}
-    for who, spent in taken.items():
+    for simulator, spent in taken.items():
         if spent:
             jobs = len(trace)
-            rates[who] = figures(f"{who}, {name}", jobs, "jobs", [jobs / s for s in spent], "1/s")
-            yield rates[who]
-            yield row(f"{who}, {name}, all jobs", jobs, "jobs", spent, "s")
+            per_second = [jobs / s for s in spent]
+            rates[simulator] = figures(f"{simulator}, {name}", jobs, "jobs", per_second, "1/s")
+            yield rates[simulator]
+            yield row(f"{simulator}, {name}, all jobs", jobs, "jobs", spent, "s")
     yield from _targets(rates, name, case, scale)
-    for who, why in troubles.items():
+    for simulator, why in troubles.items():
         yield not_run(
-            f"beside {who}, {name}",
+            f"beside {simulator}, {name}",
             at=f"{len(trace):,} jobs",
             limit=_times(case),
             unit="1/s",
@@ -170,11 +171,11 @@ def _targets(rates: dict[str, Row], name: str, case: Case, scale: Scale) -> Iter
     yield times_peer(f"beside the bare rules, {name}", ours, bare, OF_PLAIN)
     if name == f"load {CAPACITY}" and case.jobs == max(one.jobs for one in SIZES[scale]):
         yield target("jobs a second of processor time", ours, JOBS_A_SECOND, better="above")
-    for who, theirs in rates.items():
-        if who.startswith("AccaSim"):
-            same = rates["ours, one node"] if who.endswith("one node") else ours
+    for simulator, theirs in rates.items():
+        if simulator.startswith("AccaSim"):
+            same = rates["ours, one node"] if simulator.endswith("one node") else ours
             peer = msgspec.structs.replace(ACCASIM, value=theirs.median)
-            yield times_peer(f"beside {who}, {name}", same, peer, _times(case))
+            yield times_peer(f"beside {simulator}, {name}", same, peer, _times(case))
 
 
 def processors(count: int) -> tuple[Node, ...]:

@@ -3,7 +3,8 @@
 The page is the real one, of a cluster on paper. In the browser it is measured with Chromium, if
 there is one: first paint and page drawn since the navigation began, and from a change being heard
 of to it being on the screen. Serving is measured as processor time of this process, with visitors
-in another one, while workloads, pods and nodes change all the time; who changes them is subtracted.
+in another one, while workloads, pods and nodes change all the time; the cost of the changes is
+subtracted.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ async def _serving(shown: Sample, scale: Scale) -> list[Finding]:
 
 
 async def _cost(there: Served, shown: Sample, page: str, settles: float, seconds: float) -> float:
-    """Return the part of a processor that this process takes; without a page nobody visits."""
+    """Return the part of a processor that this process takes; without a page nothing visits."""
     async with _visited(there, page, settles):
         before, began = process_time(), perf_counter()
         for at in range(int(seconds * CHANGES_PER_S)):

@@ -66,7 +66,7 @@ COHORTS_IN_COHORT = 5
 LEVELS = 4
 
 # A queue owns 65 GPUs: two gangs of 32 fill it but for one GPU, which a small workload holds. When
-# that one leaves, nobody of the backlog fits, because all of it asks for two or more.
+# that one ends, nothing of the backlog fits, because all of it asks for two or more.
 GPUS_OWNED = 65
 PRIORITIES = (0, 100)  # of the backlog
 HELD_PRIORITY = 1000
@@ -78,7 +78,7 @@ PREEMPTION = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 
 @dataclass(frozen=True)
 class Layout:
-    """How many queues there are, how they hang together, and who owns GPUs."""
+    """How many queues there are, which cohorts they form, and which own GPUs."""
 
     queues: int
     form: Form = "flat"
@@ -100,7 +100,7 @@ def door_of(index: int) -> LocalQueueKey:
 
 
 def empty_cluster(layout: Layout, policy: Policy | None = None) -> ClusterState:
-    """Configure a cluster in which nobody runs or waits."""
+    """Configure a cluster in which nothing runs or waits."""
     state = new_cluster(policy)
     state.apply(changes.FlavorSet(Flavor(name=FLAVOR)))
     for cohort in _cohorts(layout):

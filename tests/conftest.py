@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 os.environ["TZ"] = "UTC"
 time.tzset()
 
-# How long examples take to make depends on who else uses the machine, and tells nothing of us.
+# How long examples take to make depends on the machine's load, and says nothing about our code.
 settings.register_profile("patient", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("patient")
 # `--hypothesis-profile=slow`: tests that look at it search longer.

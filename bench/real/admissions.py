@@ -1,7 +1,7 @@
 """The load of Kueue's own scheduler test on a real API server, driven as its runner does.
 
-Workloads without jobs are created queue by queue and class by class; who is admitted is finished
-after its time to run, who is evicted gives its quota back. Nothing but quota decides. With Kueue's
+Workloads without jobs are created queue by queue and class by class; what is admitted is finished
+after its time to run, what is evicted gives its quota back. Nothing but quota decides. With Kueue's
 runner itself (`bench/real/runner.py`) it does so one after the other, and waits for the statuses of
 queues.
 """
@@ -67,7 +67,7 @@ class Run:
 
 
 class Outcome(NamedTuple):
-    """What a controller made of the load, and what everybody needed for it."""
+    """What a controller made of the load, and what every process needed for it."""
 
     run: Run
     bound: float  # workloads a second that the API server could store
@@ -132,42 +132,42 @@ def driven(place: Ground, scale: Scale, starts: Starts, drives: Drives) -> Outco
         )
 
 
-def findings(made: Outcome, who: str = "") -> Iterator[Finding]:
-    """Say it in the terms of Kueue's test; only what is ours (nobody's name) has targets."""
+def findings(made: Outcome, peer: str = "") -> Iterator[Finding]:
+    """Say it in the terms of Kueue's test; only ours, without a peer's name, has targets."""
     run, count = made.run, len(made.run.finished)
 
     def row(what: str, value: float, unit: Unit) -> Row:
-        return figures(f"{who}{what}", count, "workloads", [value], unit)
+        return figures(f"{peer}{what}", count, "workloads", [value], unit)
 
     rate = row(RATE, count / (run.ended - run.began), "1/s")
     share = row("of what the API server can take", 100 * rate.median / made.bound, "%")
     yield rate
     yield share
-    if not who:
+    if not peer:
         limit = "workloads a second (2.5 times Kueue's 38)"
         yield target(limit, rate, 95, better="above")
         # 2.5 times Kueue's best where the server takes 107.
         yield target("of the API server's limit", share, 89, better="above")
     for one in CLASSES:
-        waited, what = run.waited[one.name], f"{who}time to admission, {one.name}"
+        waited, what = run.waited[one.name], f"{peer}time to admission, {one.name}"
         yield figures(what, len(waited), "workloads", waited, "s")
     means = ", ".join(
         f"{one.name} {statistics.mean(run.waited[one.name]):.2f} s" for one in CLASSES
     )
-    yield Note(f"{who}mean time to admission: {means}; {run.evictions} evictions")
+    yield Note(f"{peer}mean time to admission: {means}; {run.evictions} evictions")
     yield row("processor time of the controller", made.own_s / count * 1e3, "ms")
     for name, used in made.servers.items():
         yield row(f"processor time of {name}", used / count * 1e3, "ms")
     yield row("the controller's most memory", made.peak, "B")
-    yield Note(f"{who}the API server takes {made.bound:.0f} a second: created, admitted, finished")
-    yield Note(f"{who}what it took for each workload: {told(made.requests, count)}")
+    yield Note(f"{peer}the API server takes {made.bound:.0f} a second: created, admitted, finished")
+    yield Note(f"{peer}what it took for each workload: {told(made.requests, count)}")
 
 
 async def _bound(place: Ground) -> float:
-    """Return how many workloads a second the server could store if nobody had to decide.
+    """Return how many workloads a second the server could store without a scheduler.
 
     Each is created, admitted and finished, for long enough that the server's garbage counts, while
-    somebody watches.
+    a client watches.
     """
     async with client_of(place.plane) as client:
         await client.create(_local_queue("probe"))

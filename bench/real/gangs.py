@@ -33,7 +33,7 @@ GANGS: dict[Scale, int] = {"full": 200, "quick": 40, "tiny": 2}
 PODS = 4
 _AT_ONCE = 16
 _LOOK_S = 0.5
-_RUN_S = 36_000  # nobody ends while we measure
+_RUN_S = 36_000  # no gang ends while we measure
 
 
 def measure(scale: Scale) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     own = [sum(writes.get(kind, 0) for kind in kinds) / count]
     each = figures("of them of workloads and pods that exist", count, "gangs", own, "ratio")
     yield each
-    # Some meet a write of somebody else and are tried again.
+    # Some conflict with a write of another client and are tried again.
     yield target("writes for each gang", each, 2.1 + PODS, better="below")
     yield Note(f"writes for each gang of {PODS}: {told(writes, count)}")
 
@@ -99,7 +99,7 @@ async def pause(seconds: float = _LOOK_S) -> None:
 
 
 def wide(obj: dict[str, Any]) -> dict[str, Any]:
-    """Give a queue quota for everybody."""
+    """Give a queue quota for all gangs."""
     for group in (obj.get("spec") or {}).get("resourceGroups") or ():
         for flavor in group["flavors"]:
             for one in flavor["resources"]:

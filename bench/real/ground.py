@@ -31,8 +31,8 @@ _WRITES = re.compile(r'unisono_api_writes_total\{method="(\w+)",resource="([^"]+
 _REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _CHANGING = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
-_OF_NOBODY = ("leases", "selfsubjectrulesreviews", "tokenreviews", "subjectaccessreviews")
-# An API server that nobody asks anything uses a tenth of a core.
+_UNCOUNTED = ("leases", "selfsubjectrulesreviews", "tokenreviews", "subjectaccessreviews")
+# An idle API server uses a tenth of a core.
 _QUIET = 0.2
 _LOOK_S = 3.0
 _MOST_LOOKS = 40
@@ -54,7 +54,7 @@ class Ground:
         return self.replicas[-1]
 
     def check(self) -> None:
-        """Raise if our controller that was started last is gone: nobody need wait for it then."""
+        """Raise if our controller that was started last is gone: waiting for it is useless then."""
         if not self.replicas:
             return
         if (code := self.replicas[-1].process.poll()) is not None:
@@ -99,7 +99,7 @@ def _settle(place: Ground) -> None:
 
 @asynccontextmanager
 async def client_of(plane: ControlPlane) -> AsyncIterator[Client]:
-    """Yield a client that is slowed by nobody but the API server."""
+    """Yield a client that only the API server slows down."""
     clock = RealClock()
     lanes = Lanes(clock, rate=math.inf)
     access = find_access(path=plane.kubeconfig)
@@ -140,7 +140,7 @@ def writes_of(replica: Replica) -> dict[str, int]:
 
 
 def requests_of(place: Ground) -> dict[str, int]:
-    """Return what changed something so far, whoever asked for it, as the API server counts."""
+    """Return the changes of all clients so far, as the API server counts."""
     context = ssl.create_default_context(cafile=str(place.plane.ca_file))
     asks = {"Authorization": f"Bearer {place.plane.token}"}
     request = urllib.request.Request(f"{place.plane.url}/metrics", headers=asks)
@@ -149,7 +149,7 @@ def requests_of(place: Ground) -> dict[str, int]:
     found: dict[str, int] = {}
     for labels, count in _REQUESTS.findall(page):
         said = dict(_LABEL.findall(labels))
-        if said["verb"] in _CHANGING and said["resource"] not in _OF_NOBODY:
+        if said["verb"] in _CHANGING and said["resource"] not in _UNCOUNTED:
             path = "/".join(filter(None, (said["resource"], said["subresource"])))
             name = f"{said['verb']} {path}"
             found[name] = found.get(name, 0) + int(float(count))

@@ -1,4 +1,4 @@
-"""Kueue itself with the load of `admissions`: somebody to compare with, if you have built it.
+"""Kueue itself with the load of `admissions`: a peer to compare with, if you have built it.
 
 In any Go module that requires `sigs.k8s.io/kueue`, build the program that Kueue measures itself
 with, or its manager, and give the command; where the cluster is is added to it:
@@ -40,7 +40,7 @@ def measure(scale: Scale, *, command: str, drives: Drives = ourselves) -> Iterat
     """Drive the load with Kueue in our place."""
     with ground(controllers=()) as place:
         made = driven(place, scale, lambda: _at_work(place, command), drives)
-    yield from findings(made, who="Kueue: ")
+    yield from findings(made, peer="Kueue: ")
 
 
 def _started(line: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -121,7 +121,7 @@ async def _admitted(place: Ground, client: Client, name: str) -> Json:
 
 
 async def _one_more(place: Ground) -> None:
-    """Submit somebody who needs no GPU: there is room, but nobody leads."""
+    """Submit a job that needs no GPU: there is room, but no leader."""
     async with client_of(place.plane) as client:
         await client.create(_workload("late", 1, gpus=0))
 

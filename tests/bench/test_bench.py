@@ -111,7 +111,7 @@ def test_a_flat_cluster_has_cohorts_of_fifty() -> None:
 
 
 @pytest.mark.parametrize("form", ["flat", "deep"])
-def test_in_a_full_cluster_nobody_fits_even_after_the_small_release(form: str) -> None:
+def test_in_a_full_cluster_nothing_fits_even_after_the_small_release(form: str) -> None:
     state = full_cluster(Layout(4, form), 40)  # type: ignore[arg-type]  # two literals
     assert len(state.waiting) == 40
     assert settle(state) == 1

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from bench import openb, pass_, place
+from bench import backlog, openb, place
 from bench.floors import BLOCK, GPUS, LEVELS, RACK, ZONE, gang, node, placer_of, request, table_of
 from bench.harness import Note, Row, Target, figures
 from bench.traces import NO_TRACES, pod_list, read_published
@@ -58,10 +58,10 @@ def test_columns_of_the_specification() -> None:
     assert not place._is_in(named("cold, infeasible"), "cold", 1, range(513))
 
 
-def test_gangs_of_a_pass_have_many_shapes() -> None:
-    gangs = pass_.backlog(1_000, 10)
-    assert gangs == pass_.backlog(1_000, 10)
-    assert len({each.pod_sets for each in gangs}) == len(pass_.PODS) * len(pass_.GPUS) * 2
+def test_gangs_of_a_backloghave_many_shapes() -> None:
+    gangs = backlog.backlog(1_000, 10)
+    assert gangs == backlog.backlog(1_000, 10)
+    assert len({each.pod_sets for each in gangs}) == len(backlog.PODS) * len(backlog.GPUS) * 2
     gpus = sum(
         pod_set.count * dict(pod_set.requests)[GPU] for each in gangs for pod_set in each.pod_sets
     )
@@ -155,7 +155,7 @@ def test_without_traces_it_says_so_in_one_line(
 
 
 @pytest.mark.parametrize("scoring", get_args(openb.Filling))
-def test_whoever_is_seated_is_counted(traces: Path, scoring: openb.Filling) -> None:
+def test_placed_pods_are_counted(traces: Path, scoring: openb.Filling) -> None:
     nodes = read_cluster(traces / "openb_node_list_gpu_node.csv")
     order = read_openb_fill(pod_list(traces, "default"), gpu_milli=10_000, seed=7)
     filler = openb.Filler(nodes, order, scoring, random.Random(1))

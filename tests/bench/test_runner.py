@@ -1,4 +1,4 @@
-"""Kueue's runner as the one who brings the load: what it is told, and what is read of it."""
+"""Kueue's runner as the source of the load: its arguments, and what is read of its output."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_quality_without_logs_asks_the_plain_rules(
     assert len([one for one in found if isinstance(one, Note) and "not here" in one.text]) == 4
 
 
-def test_before_a_backfilling_pass_there_is_room_and_somebody_has_to_wait() -> None:
+def test_before_a_cycle_with_backfill_there_is_room_and_some_gang_has_to_wait() -> None:
     state = backfill._cluster(backfill.EASY, CPU, 60, 60)
     made = plan(state, Instant(3_000))
     assert made.admissions

@@ -266,8 +266,6 @@ def test_a_peer_that_runs_gives_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("words", ["volcano=./volcano", "kueue=", "kueue"])
-def test_a_peer_that_nobody_can_run_is_refused(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_peer_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--peer", words]) == 2
     assert "the only peer with a command is kueue=COMMAND" in capsys.readouterr().err

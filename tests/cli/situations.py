@@ -1,4 +1,4 @@
-"""Fourteen situations in which somebody asks `unisono why`, each on a cluster of its own.
+"""Fourteen situations in which a user asks `unisono why`, each on a cluster of its own.
 
 A situation is a short story that ends with the name of the job that is asked about. The clock is
 the test's, so the whole text of an answer is the same every time; it is kept in `why/NAME.txt`, to

@@ -47,7 +47,7 @@ def test_peace_is_told_too(told: list[Json], capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "nothing fires; 1 pending (--pending)\n"
 
 
-def test_where_nothing_runs_nobody_watches(
+def test_where_nothing_runs_there_are_no_alerts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["alerts", "--data-dir", str(tmp_path)]) == 1

@@ -88,7 +88,7 @@ class TestRefusals:
         assert said.code == 2
         assert "does not serve Gizmo of v1" in said.err
 
-    def test_a_field_of_somebody_else_is_a_conflict(self, shell: Shell) -> None:
+    def test_a_field_of_another_manager_is_a_conflict(self, shell: Shell) -> None:
         maps = shell.cluster.api.of("v1", "configmaps", shell.namespace)
         maps.create(config_map("a") | {"data": {"colour": "green"}}).ok(201)
         file = shell.file(config_map("a"))

@@ -1,4 +1,4 @@
-"""What a shell offers of a cluster: names that fit, and nothing where nobody answers."""
+"""What a shell completes of a cluster: names that fit, and nothing where no API answers."""
 
 from __future__ import annotations
 

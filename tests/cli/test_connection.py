@@ -132,7 +132,7 @@ def test_a_kubeconfig_of_an_instance_that_stopped(
     assert f"unisono up --data-dir {stopped.directory}" in capsys.readouterr().err
 
 
-def test_nobody_answers(
+def test_no_api_answers(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = cluster.kubeconfig.read_text()
@@ -143,7 +143,7 @@ def test_nobody_answers(
     assert "no connection" in capsys.readouterr().err
 
 
-def test_nobody_knows_us(
+def test_unknown_credentials(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "kubeconfig"

@@ -10,7 +10,7 @@ from unisono.cli import delete
 
 @pytest.fixture
 def two(shell: Shell) -> Shell:
-    """Return a shell in whose namespace there are two config maps."""
+    """Return a shell; its namespace has two config maps."""
     shell.type("apply", "-f", shell.file(config_map("a", team="x"), config_map("b"))).ok()
     return shell
 

@@ -41,7 +41,7 @@ def test_all_of_a_kind(shell: Shell) -> None:
     assert text.count("Events: none") == 2
 
 
-def test_who_is_not_there(shell: Shell) -> None:
+def test_an_object_that_is_not_there(shell: Shell) -> None:
     assert shell.type("describe", "pod", "p").code == 1
     said = shell.type("describe", "pods")
     assert (said.code, said.err) == (0, "unisono: nothing found\n")

@@ -47,7 +47,7 @@ spec:
     resources:
     - name: nvidia.com/gpu
       nominalQuota: 100
-  # who must go
+  # victims
   preemption: {withinClusterQueue: LowerPriority}
 """
 NEW = """\
@@ -78,7 +78,7 @@ spec:
     flavors:
     - {name: a, resources: [{name: nvidia.com/gpu, nominalQuota: 100}]}
     - {name: b, resources: [{name: nvidia.com/gpu, nominalQuota: 0}]}
-  # who must go
+  # victims
   preemption: {withinClusterQueue: LowerPriority}
 """
 
@@ -157,7 +157,7 @@ def test_whatever_has_to_change_comes_out_as_it_should(old: Any, new: Any, style
     assert in_place(text, old, old) == text
 
 
-def test_a_full_disk_costs_nobody_a_manifest(
+def test_a_full_disk_costs_no_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "old.yaml"

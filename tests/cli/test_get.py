@@ -12,7 +12,7 @@ from unisono.kube.tables import Column, Row, RowMeta, RowObject
 
 @pytest.fixture
 def two(shell: Shell) -> Shell:
-    """Return a shell in whose namespace there are two config maps."""
+    """Return a shell; its namespace has two config maps."""
     shell.type("apply", "-f", shell.file(config_map("a", team="x"), config_map("long-name"))).ok()
     return shell
 

@@ -72,7 +72,7 @@ def test_options_say_what_they_are_for() -> None:
         (["completion", "f"], ["fish"]),
         (["apply", "-f", "x"], []),
         (["why", "trainj"], ["trainjob/"]),
-        (["why", "job/x"], []),  # nobody answers, and nobody complains
+        (["why", "job/x"], []),  # no API answers, and there is no complaint
     ],
 )
 def test_bash_offers_what_fits(typed: list[str], offered: list[str], tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_queue_of_the_older_version_is_in_its_cohort() -> None:
     assert queues.cluster_queue(queue)["cohort"] == "research"
 
 
-def test_workloads_are_listed_with_who_runs_first() -> None:
+def test_workloads_are_listed_with_running_ones_first() -> None:
     (found,) = rows(workloads.read)
     assert [row[:6] for row in found] == [
         ["job/runs", "lq-cq", "0", "1", "running", ""],
@@ -115,9 +115,9 @@ def test_watching_prints_rows_that_changed(
 
     monkeypatch.setattr(listing, "_pause", at_once)
     arguments: Any = argparse.Namespace(output="table", watch=True)
-    nobody: Any = None
+    no_client: Any = None
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(listing.show(nobody, arguments, reads))
+        asyncio.run(listing.show(no_client, arguments, reads))
     assert capsys.readouterr().out.split() == [
         "NAME",
         "STATE",

@@ -68,7 +68,7 @@ def test_by_label_as_far_as_there_are_any(shell: Shell) -> None:
         (("p", "--previous"), 1, "previous terminated container"),
         (("p", "-c", "other"), 1, "container other is not valid for pod p"),
         (("job/nope",), 1, 'jobs.batch "nope" not found'),
-        (("-l", "team=nobody"), 1, "no pods there with labels team=nobody"),
+        (("-l", "team=none"), 1, "no pods there with labels team=none"),
         ((), 2, "which logs?"),
         (("p", "-l", "x=y"), 2, "which logs?"),
     ],

@@ -35,7 +35,7 @@ def commands() -> Iterator[Callable[[Run], tuple[Command, ...]]]:
             module = _FakeCommand(f"tests.cli.fake_{name}", run)
             sys.modules[module.__name__] = module
             registered.append(module.__name__)
-            made.append(Command(name, module.__name__, f"{name} somebody"))
+            made.append(Command(name, module.__name__, f"{name} a person"))
         return tuple(made)
 
     yield table
@@ -51,7 +51,7 @@ class _FakeCommand(ModuleType):
         self.run = run
 
     def parser(self) -> argparse.ArgumentParser:
-        parser = argparse.ArgumentParser(prog="something else", description="Greet somebody.")
+        parser = argparse.ArgumentParser(prog="something else", description="Greet a person.")
         parser.add_argument("-f", "--file", action="append", default=[])
         parser.add_argument("name", nargs="?", default="world")
         return parser
@@ -126,8 +126,8 @@ class TestHelp:
         assert code == 0
         out, err = capsys.readouterr()
         assert err == ""
-        assert "  greet  greet somebody\n  count  count somebody\n" in out
-        assert out.index("examples:") > out.index("greet somebody")
+        assert "  greet  greet a person\n  count  count a person\n" in out
+        assert out.index("examples:") > out.index("greet a person")
 
     def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as ended:

@@ -37,7 +37,7 @@ def test_halves_share_gpus_and_leave_whole_ones_alone(capsys: pytest.CaptureFixt
     ]
 
 
-def test_whoever_is_late_is_told_what_the_best_gpu_has_left(
+def test_a_late_pod_is_told_what_the_best_gpu_has_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     names = ("nodes.yaml", "queue.yaml", "pods.yaml", "too-much.yaml")

@@ -57,7 +57,7 @@ def picture() -> tuple[Picture, float]:
     return asyncio.run(run())
 
 
-def test_a_screen_shows_gpus_queues_who_runs_and_who_waits() -> None:
+def test_a_screen_shows_gpus_queues_running_and_pending() -> None:
     found, now = picture()
     assert frame(found, now=now, width=100, height=40) + "\n" == SCREEN
     small = frame(found, now=now, width=60, height=12).split("\n")

@@ -50,7 +50,7 @@ def test_every_file_belongs_to_a_situation() -> None:
     assert kept == {name_of(one) for one in SITUATIONS} == set(SAID)
 
 
-def test_an_array_is_not_taken_for_a_job_that_nobody_manages() -> None:
+def test_an_array_is_not_taken_for_an_unmanaged_job() -> None:
     """Its tasks are jobs of their own; until it is their turn there is only the array."""
     made = {
         "apiVersion": "unisono.dev/v1",

@@ -335,7 +335,7 @@ class World:
             self._state.apply(changes.WorkloadHolds(patched))
 
     def _edit(self, key: WorkloadKey, patch: Json) -> None:
-        """Somebody edits a workload, pending or not."""
+        """A user edits a workload, pending or not."""
         fields = _load_fields(workload.Workload, patch)
         running = self._state.running.get(key)
         if running is not None:
@@ -359,7 +359,7 @@ class World:
         self._state.explains = explains
 
     def _unexplained(self) -> None:
-        """From now on nobody reads why something waits, as in a simulation."""
+        """From now on explanations are not requested, as in a simulation."""
         self._state.explains = False
 
     # --- what happens to purchases ---------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 Nothing here knows the engine: clusters, workloads and events are JSON in the words of the records.
 A `Situation` tells them to a `World` and asks for a scheduling cycle now and then; because it looks
-at who holds quota and who was evicted, events fit what was decided. Everything that it told and
-asked is the case. The same seed draws the same case until this module changes; recorded cases keep
-their steps all the same.
+at which workloads hold quota and which were evicted, events fit what was decided. Everything that
+it told and asked is the case. The same seed draws the same case until this module changes; recorded
+cases keep their steps all the same.
 
 An area is a subclass: it draws a policy and a cluster, the workloads that arrive, and what may
 disturb them. What all of them share (arrivals, ends, evicted pods that leave, time) is here.

@@ -1,4 +1,4 @@
-"""Long queues: who is looked at when something ends, and who is not kept waiting by whom.
+"""Long queues: which workloads are evaluated when one ends, and which do not delay each other.
 
 Scenarios 10 to 12 and 20 of the specification of performance, with fewer workloads: what counts is
 how often the engine looks, which does not depend on how long that takes.
@@ -27,7 +27,7 @@ MANY = 400
 
 
 class Looks:
-    """Counts at whom the engine looks."""
+    """Counts the workloads that the engine evaluates."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -53,7 +53,7 @@ def at_rest(world: Snapshot) -> tuple[ClusterState, list[Plan]]:
     return state, dry_run(state, Instant(1))
 
 
-def test_only_whom_it_concerns_is_looked_at_when_somebody_ends(
+def test_only_workloads_it_concerns_are_evaluated_when_one_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks = Looks(monkeypatch)
@@ -73,10 +73,10 @@ def test_only_whom_it_concerns_is_looked_at_when_somebody_ends(
     assert (dry_run(state, Instant(2)), looks.taken()) == ([], 0)
     state.apply(WorkloadGone(holder.key))
     assert admitted(dry_run(state, Instant(3))) == [waiting[0].key]
-    assert looks.taken() == 2  # who starts, and the first of the others
+    assert looks.taken() == 2  # the one that starts, and the first of the others
 
 
-def test_who_needs_other_things_is_not_kept_waiting_by_those_ahead(
+def test_a_workload_that_needs_other_things_is_not_delayed_by_those_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks = Looks(monkeypatch)
@@ -88,7 +88,7 @@ def test_who_needs_other_things_is_not_kept_waiting_by_those_ahead(
     )
     _, plans = at_rest(snapshot(queue("a", groups=both), waiting=ahead + behind))
     assert sorted(admitted(plans)) == [each.key for each in behind]
-    assert looks.taken() <= len(behind) + 2  # not at everybody ahead, for each of them again
+    assert looks.taken() <= len(behind) + 2  # not at all those ahead, for each of them again
 
 
 def test_as_many_as_fit_start_at_once() -> None:

@@ -53,8 +53,8 @@ def after_losing(lost: str, *admitted_workloads: AdmittedWorkload, stays: str = 
         state.apply(changes.WorkloadHolds(one))
     gone = [NodeName(name) for name in lost.split()]
     pod_set = admitted_workloads[0].workload.pod_sets[0].name
-    who = {(pod_set, NodeName(name)): (-1,) for name in stays.split()}
-    answer = repair(state, admitted_workloads[0].workload.key, gone, who)
+    keeps = {(pod_set, NodeName(name)): (-1,) for name in stays.split()}
+    answer = repair(state, admitted_workloads[0].workload.key, gone, keeps)
     if isinstance(answer, GangDoesNotFit):
         return f"{answer.pods_placeable} of {answer.pods}"
     refuse_broken_repair(state, admitted_workloads[0].workload.key, answer)
@@ -91,12 +91,12 @@ def test_a_gang_in_two_racks_stays_in_its_block() -> None:
     assert after_losing("b1r1n1", mine) == "b1r0n0 b1r1n0 b1r0n1"
 
 
-def test_nobody_moves_in_where_others_are() -> None:
+def test_no_pod_moves_in_where_others_are() -> None:
     full = admitted("o", "b0r0n1 b0r1n0 b0r1n1 b1r0n0 b1r0n1 b1r1n0 b1r1n1")
     assert after_losing("b0r0n0", admitted("mine", "b0r0n0"), full) == "0 of 1"
 
 
-def test_who_still_runs_on_a_lost_node_stays_there() -> None:
+def test_a_pod_that_still_runs_on_a_lost_node_stays_there() -> None:
     mine = admitted("mine", "b0r0n0 b0r0n1", topology=wish("required", BLOCK))
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n1") == "b0r1n0 b0r0n1"
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n0 b0r0n1") == "b0r0n0 b0r0n1"

@@ -30,13 +30,13 @@ _ONLY_MADE = frozenset({"Binding"})
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A story: what is right, what is hostile, and about which object somebody may ask why."""
+    """A story: what is right, what is hostile, and the object to ask `why` about."""
 
     title: str
     setup: Sequence[Send]
     hostile: Sequence[Send]
     about: Sequence[tuple[Served, str]] = ()  # kind and name
-    seconds: float = 5.0  # that everybody gets to react; retries begin at milliseconds
+    seconds: float = 5.0  # for every controller to react; retries begin at milliseconds
     check: Callable[[Stage], list[str]] | None = None  # what else must hold; returns what does not
 
     @property
@@ -90,7 +90,7 @@ def every_field(kind: str = "") -> tuple[Field, ...]:
 
 @cache
 def own_fields(kind: str = "") -> tuple[Field, ...]:
-    """Return those of them that are no pod's and nobody's metadata: what a kind is about."""
+    """Return those that are neither of a pod nor metadata: what a kind is about."""
     found = every_field(kind)
     own = [one for one in found if not one.is_of_a_pod and one.path[0] != "metadata"]
     return tuple(own or found)

@@ -123,7 +123,7 @@ async def _set_up(stage: Stage) -> None:
 
 
 def _queue() -> list[Json]:
-    """Return a queue with room for all, whose flavor is any of the large nodes."""
+    """Return a queue with room for all; its flavor is any of the large nodes."""
     flavor, cluster_queue, _ = queue(_ALL)
     (group,) = cluster_queue["spec"]["resourceGroups"]
     group["coveredResources"] = ["cpu", "memory", "nvidia.com/gpu"]
@@ -143,7 +143,7 @@ async def _apply(stage: Stage, files: Sequence[Path], root: Path) -> Seen:
         for obj in _documents(file):
             kind = _SERVED.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
             if kind is None:
-                seen.refused += 1  # a kind that nobody here serves
+                seen.refused += 1  # a kind that is not served here
                 continue
             answer = await _applied(stage, kind, obj, space)
             if answer.code >= 500:

@@ -1,7 +1,7 @@
 """Cases that are more than one field: what was once found, and what is hostile as a whole.
 
 Objects that are `slipped` come into the store past the API's checks, as a real API server with our
-schemas and nobody to ask would let them in: the controllers have to cope with them.
+schemas but without our checks would let them in: the controllers have to cope with them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def created(*objects: Json, **more: Any) -> Case:
 
 
 def slipped(*objects: Json, **more: Any) -> Case:
-    """Return a case with objects that nobody has checked."""
+    """Return a case with unchecked objects."""
     about = tuple((_served(obj), obj["metadata"]["name"]) for obj in objects)
     sends = tuple(Send("SLIP", path_of(_served(obj)), json.dumps(obj).encode()) for obj in objects)
     return Case("", (), sends, about, **more)
@@ -132,7 +132,7 @@ def _orphaned() -> Case:
 
 
 def _stays(stage: Stage) -> list[str]:
-    """See that a Workload of somebody else's controller is left alone, pods or none."""
+    """See that a Workload of another controller is left alone, pods or none."""
     (found,) = (one for one in stage.every(WORKLOAD) if one["metadata"]["name"] == NAME)
     conditions = (found.get("status") or {}).get("conditions")
     evicted, admitted = find(conditions, "Evicted"), find(conditions, "Admitted")
@@ -363,7 +363,7 @@ NAMED: Mapping[str, Callable[[], Case]] = {
     "slices of size -1, slipped in": lambda: slipped(
         _annotated(_job(), **{**_SLICES, "kueue.x-k8s.io/podset-slice-size": "-1"})
     ),
-    "a topology that nobody has": lambda: created(
+    "a topology that no node has": lambda: created(
         _annotated(_job(), **{"kueue.x-k8s.io/podset-required-topology": "example.org/none"})
     ),
     "a Topology without levels": lambda: created(_config("Topology", NAME, {"levels": []})),
@@ -446,7 +446,7 @@ NAMED: Mapping[str, Callable[[], Case]] = {
     ),
     # configuration
     "a queue of many flavors": lambda: created(_flavors(MANY)),
-    "a queue of 16 flavors that nobody has": lambda: created(_flavors(16)),
+    "a queue of 16 flavors that no node has": lambda: created(_flavors(16)),
     "a flavor of many labels": lambda: created(
         _config(
             "ResourceFlavor",

@@ -44,7 +44,7 @@ from unisono.runtime.embedded.in_process import InProcess
 
 Json = dict[str, Any]
 NOISY, QUIET = "noisy", "quiet"
-SOMEBODY = User(name="somebody", groups=("system:masters",))
+ADMIN = User(name="admin", groups=("system:masters",))
 _FOREVER = 1_000_000
 _RESOURCES = {"nvidia.com/gpu": "8", "cpu": "100", "memory": "1000Gi"}
 # More steps of controllers than this at one instant mean that they never come to rest. A job of two
@@ -53,11 +53,11 @@ MOST_TASKS = 3000
 
 
 class Runaway(BaseException):
-    """More steps were taken than any case may take; nobody catches this but the trial."""
+    """More steps were taken than any case may take; only the trial catches this."""
 
 
 class Meter:
-    """Counts what Python calls and returns from while it is on; stops whoever goes too far.
+    """Counts Python's calls and returns while it is on; stops code that takes too many.
 
     What is counted is the same on every machine, busy or not; seconds are not.
     """
@@ -133,12 +133,12 @@ class Stage(World):
         """Bring up nodes, queues and three jobs."""
         self.store._writer.shutdown()
         self.store._writer = AtOnce()  # type: ignore[assignment]  # it only ever submits
-        # Controllers write as they do in `unisono up`: nobody looks at what they write.
+        # Controllers write as they do in `unisono up`: what they write is not checked.
         self._controllers = self._client_over(InProcess(self.api, SYSTEM))
         self.restart()
         self.driver.listeners.append(self._watch)
         asyncio.get_running_loop().set_exception_handler(self._mistake)
-        self._front = HttpEntry(self.api, lambda *_: SOMEBODY)
+        self._front = HttpEntry(self.api, lambda *_: ADMIN)
         await self.create(
             namespace(NOISY),
             namespace(QUIET),
@@ -174,7 +174,7 @@ class Stage(World):
     # ---- requests ----------------------------------------------------------------------------
 
     async def send(self, send: Send) -> Answer:
-        """Ask the API as somebody outside would, body and all; SLIP is past all checks."""
+        """Ask the API as an outside client would, body and all; SLIP is past all checks."""
         if send.method == "SLIP":
             return await self._slip(orjson.loads(send.body))
         headers = {"content-type": send.media, "user-agent": "kubectl/v1"}
@@ -188,11 +188,11 @@ class Stage(World):
         return Answer(response.code, response.body, warned)
 
     async def _slip(self, obj: Json) -> Answer:
-        """Store an object that nobody has looked at."""
+        """Store an unchecked object."""
         own = self.api.direct
         try:
             made = own.create(SYSTEM, obj["apiVersion"], obj["kind"], obj, is_checked=False)
-            if "status" in obj:  # which nobody creates together with the object
+            if "status" in obj:  # which no client creates together with the object
                 metadata, status = obj["metadata"], {"status": obj["status"]}
                 where = (metadata.get("namespace", ""), metadata["name"], "status")
                 kind = (obj["apiVersion"], obj["kind"])
@@ -221,7 +221,7 @@ class Stage(World):
 
     @override
     async def settle(self, most: int = MOST_TASKS) -> None:
-        """Work until nobody has anything left to do at this time."""
+        """Work until no controller has anything left to do at this time."""
         idle = 0
         for _ in range(most):
             await self.store.committed()
@@ -273,7 +273,7 @@ def _spoken(task: Task) -> str:
 def _node(name: str, pool: str) -> Json:
     made = node(name, **{"nvidia.com/gpu": "8"})
     made["metadata"]["labels"]["pool"] = pool
-    if pool == QUIET:  # nobody without a queue may take what the innocent needs
+    if pool == QUIET:  # no pod without a queue may take what the innocent needs
         made["spec"]["taints"] = [{"key": "pool", "value": QUIET, "effect": "NoSchedule"}]
     return made
 

@@ -20,7 +20,7 @@ from tests.hostile.bases import base_of
 from tests.hostile.cases import case_of, creating, every_field, path_of
 from tests.hostile.fields import fields_of, kinds
 from tests.hostile.named import NAMED, ROWS
-from tests.hostile.stage import SOMEBODY
+from tests.hostile.stage import ADMIN
 from tests.support.control_world import World
 from unisono.apiserver.request import Request
 
@@ -54,15 +54,15 @@ def run(*arguments: str) -> None:
         for name in NAMED
     ],
 )
-def test_a_named_case_harms_nobody(name: str) -> None:
+def test_a_named_case_harms_nothing_else(name: str) -> None:
     run("--named", name)
 
 
-def test_the_rows_that_were_once_found_harm_nobody() -> None:
+def test_the_rows_that_were_once_found_harm_nothing_else() -> None:
     run("--named", *(name for name in ROWS if name not in KNOWN))
 
 
-def test_a_few_drawn_cases_harm_nobody() -> None:
+def test_a_few_drawn_cases_harm_nothing_else() -> None:
     run("--cases", str(QUICK))
 
 
@@ -96,7 +96,7 @@ def test_the_right_object_of_every_kind_is_accepted() -> None:
                     query={"dryRun": "All"},
                     headers={"content-type": "application/json"},
                     body=creating(kind, base_of(kind)).body,
-                    user=SOMEBODY,
+                    user=ADMIN,
                 )
                 answer = await world.api.handle(request)
                 if answer.code >= 300 and kind.kind not in _NEEDS_MORE:

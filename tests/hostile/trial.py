@@ -1,11 +1,11 @@
-"""One case on a cluster: it is sent, everybody reacts, an innocent comes, and all is looked at.
+"""One case on a cluster: it is sent, controllers react, an innocent job comes, and all is checked.
 
 What must hold, whatever was sent:
 
     the API answers, and never with a 5xx
     an innocent job in another namespace and queue runs within ten scheduling cycles,
         and the one that ran there before runs on
-    whoever asks why hears how it stands with the hostile object, if it was stored
+    `why` explains the hostile object, if it was stored
     nothing crashes, unless it is set aside after the first time
     once it is deleted, its queue has back what it used
     steps and memory are bounded by what was sent
@@ -201,7 +201,7 @@ class _Trial:
     # ---- the hostile one -----------------------------------------------------------------------
 
     async def _explanation(self) -> str:
-        """Return how the hostile object stands; note it if nobody can tell."""
+        """Return how the hostile object stands; note it if nothing can tell."""
         self._about = [*self._names()]
         verdicts = [await self._standing(kind, name) for kind, name in self._about]
         return verdicts[0] if verdicts else "stored"
@@ -248,7 +248,7 @@ class _Trial:
         status = obj.get("status") or {}
         if state in ("finished", "running") or status.get("conditions"):
             return "explained"
-        self._outcome.broken.append(f"nobody says how it stands: {self._outcome.said}")
+        self._outcome.broken.append(f"nothing says how it stands: {self._outcome.said}")
         return "silent"
 
     def _warned(self) -> bool:

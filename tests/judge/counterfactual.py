@@ -371,7 +371,7 @@ def _all_up(rules: MultifactorRules) -> MultifactorRules:
 
 
 def _entitled(world: Snapshot, key: WorkloadKey) -> Snapshot:
-    """Let everyone use everything, and the workload ask for nothing special."""
+    """Let every user use everything, and the workload ask for nothing special."""
     world = _with_rules(
         world,
         lambda rules: edit(
@@ -416,11 +416,11 @@ def _unlimited(rules: MultifactorRules, owner: str) -> MultifactorRules:
             ),
         )
     account, _, user = name.partition("/")
-    whose = (account, user if kind == "user" else None)
+    target = (account, user if kind == "user" else None)
     return edit(
         rules,
         associations=tuple(
-            edit(one, **free) if (one.account, one.user) == whose else one
+            edit(one, **free) if (one.account, one.user) == target else one
             for one in rules.associations
         ),
     )

@@ -1,4 +1,4 @@
-"""One intake: no number of any kind gets past it unbounded, whoever stored the object."""
+"""One intake: no number of any kind gets past it unbounded, wherever the object came from."""
 
 from __future__ import annotations
 

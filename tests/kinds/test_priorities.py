@@ -67,7 +67,7 @@ PROD, LOW = workload_class("prod", 1000), pod_class("low", 10)
         ((job("", "system-cluster-critical"),), 2_000_000_000),
     ],
 )
-def test_who_decides(texts: tuple[str, ...], expected: int) -> None:
+def test_which_priority_class_decides(texts: tuple[str, ...], expected: int) -> None:
     made = sound(QUEUES, *texts)
     assert priority(made) == expected
     assert made.warnings == ()

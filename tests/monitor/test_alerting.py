@@ -49,7 +49,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Site:
-    """Return one where nobody works."""
+    """Return one where nothing runs."""
     return Site()
 
 

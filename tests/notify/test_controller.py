@@ -61,7 +61,7 @@ def test_rules_tell_of_jobs_that_ask_for_nothing() -> None:
     play(story, section(mail=MAIL, rules=[RULE]))
 
 
-def test_failures_are_told_to_a_webhook_and_to_who_asked_for_the_end() -> None:
+def test_failures_are_told_to_a_webhook_and_to_users_that_asked_for_the_end() -> None:
     async def story(world: World, postman: Postman) -> None:
         said = {"exit-code": "3"}
         await world.create(asking(job("train", seconds=30, says=said, backoffLimit=0), "end"))

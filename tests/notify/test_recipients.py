@@ -43,7 +43,7 @@ def test_a_rule_is_about_users_queues_and_namespaces(match: Any, takes: bool) ->
     assert bool(told([rule])) == takes
 
 
-def test_who_asks_for_ends_is_told_of_failures() -> None:
+def test_users_that_ask_for_ends_are_told_of_failures() -> None:
     rule = {"events": ["end"], "webhook": {"url": "https://example.org/x"}}
     assert told([rule]) == {"webhook of notifications.rules[0]": {"end", "fail"}}
 

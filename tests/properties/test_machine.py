@@ -3,7 +3,7 @@
 The machine submits, finishes and deletes workloads, edits, moves, stops and deletes what they
 queue in, lets time pass, and runs cycles whenever it likes; victims leave when it likes. Whatever
 happens, the laws of `tests.support.state_laws` hold. The most telling one is `nothing_was_missed`:
-a state in which everything sleeps must be one in which a state that forgot who sleeps would do
+a state in which everything sleeps must be one in which a state that forgot what sleeps would do
 nothing either.
 """
 
@@ -84,7 +84,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.gone: set[WorkloadKey] = set()
         self.is_settled = False
         self.groups = GROUPS
-        self.grown: set[Node] = set()  # trees with admissions since everybody was awake
+        self.grown: set[Node] = set()  # trees with admissions since all were awake
 
     def hear(self, change: changes.Change) -> None:
         self.state.apply(change)
@@ -210,7 +210,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self._evicting())
     @rule()
-    def everyone_told_leaves(self) -> None:
+    def all_victims_leave(self) -> None:
         for key in sorted(self._evicting()):
             leave(self.state, key, self.now)
         self.is_settled = False
@@ -340,7 +340,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert waiting | admitted == self.submitted - self.gone
 
     @invariant()
-    def nobody_waits_without_a_reason(self) -> None:
+    def no_workload_waits_without_a_reason(self) -> None:
         state_laws.check_explanations(self.state)
 
     @invariant()

@@ -1,6 +1,6 @@
 """Numbers in texts: whatever stands there, a reader answers or says what is wrong.
 
-Texts come from labels, annotations, arguments, queries and conditions, which nobody has checked. A
+Texts come from labels, annotations, arguments, queries and conditions, which are unchecked. A
 reader returns a number of a sensible size or what stands for none, or raises the one exception that
 it promises. It never breaks, and digits of other scripts are none.
 """

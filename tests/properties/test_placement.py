@@ -180,7 +180,7 @@ def check_sound(cluster: Cluster, gang: Gang, found: dict[str, dict[str, int]]) 
     exactly = tuple(
         replace(each, least=pods[each.name], most=pods[each.name]) for each in gang.demands
     )
-    assert reaches(cluster, replace(gang, demands=exactly), found), f"nobody may go to {found}"
+    assert reaches(cluster, replace(gang, demands=exactly), found), f"no pod may go to {found}"
 
 
 def check_rules(pick: Pick) -> None:
@@ -357,5 +357,5 @@ def test_and_in_many_more_stories(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_plans_with_nodes_are_sound_leave_nothing_behind_and_miss_nobody(part: int) -> None:
+def test_plans_with_nodes_are_sound_leave_nothing_behind_and_miss_no_gang(part: int) -> None:
     check_many(check_story, 25, first=25 * TIMES * part)

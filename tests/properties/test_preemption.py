@@ -116,7 +116,7 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> AdmittedWo
 
 
 def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> int:
-    """Say how much has to be freed, looking at everybody."""
+    """Say how much has to be freed, looking at every candidate."""
     candidates = [*own_candidates(wish)]
     if wish.cq.spec.preemption.reclaim != "Never":
         candidates += [one.running for one in classical._from_cohort(wish, queue_at)]
@@ -131,7 +131,7 @@ def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> int:
 
 @effort(200)
 @given(in_use(policy=CLASSICAL, waiting=4))
-def test_who_cannot_help_is_not_looked_at_and_that_changes_nothing(world: Snapshot) -> None:
+def test_useless_candidates_are_skipped_and_that_changes_nothing(world: Snapshot) -> None:
     skipped = []
     may_help = classical._cohort_may_help
 
@@ -237,7 +237,7 @@ def test_everything_comes_to_rest(world: Snapshot) -> None:
     made = dry_run(state, NOW, most_cycles=MOST_CYCLES)
     assert len(made) < MOST_CYCLES
     told = [eviction.workload for each in made for eviction in evictions(each)]
-    assert len(told) == len(set(told)), "somebody was made to leave twice at one instant"
+    assert len(told) == len(set(told)), "a victim was preempted twice at one instant"
     assert not dry_run(state, NOW)
     for late in state_laws.settle(state_laws.awake(snapshot(state)), NOW):
         assert not late.admissions
@@ -302,7 +302,7 @@ INSTANCES = 300
 
 
 def _static_instance(dice: random.Random) -> tuple[Snapshot, list[Workload]]:
-    """Make a fair-sharing cluster and the order in which workloads arrive; nobody ever finishes."""
+    """Make a fair-sharing cluster and the order of arrivals; nothing ever finishes."""
     within = dice.choice(("Never", "LowerPriority"))
     rules = PreemptionRules(within_queue=within, reclaim="Any")  # type: ignore[arg-type]
     deep = dice.random() < 0.3
@@ -331,7 +331,7 @@ def _static_instance(dice: random.Random) -> tuple[Snapshot, list[Workload]]:
     return world_of(*queues, cohorts=cohorts, policy=Policy(fair_sharing=strategies)), arrivals
 
 
-# Nobody finishes, so a handful of workloads that is still busy after this many cycles loops.
+# Nothing finishes, so a handful of workloads that is still busy after this many cycles loops.
 _LOOPING = 200
 
 

@@ -1,7 +1,7 @@
 """Purchases among queues, nodes and victims: every plan is sound, and every gang whole.
 
 Clusters are drawn with pools that have limits and little stock, nodes that are partly free, and
-gangs of several sizes. Every plan passes the auditor; nobody starts before its machines would be
+gangs of several sizes. Every plan passes the auditor; no gang starts before its machines would be
 there; what is bought stays within limits, stock and the number of purchases at a time.
 """
 
@@ -89,7 +89,7 @@ def test_every_plan_that_buys_is_sound(world: Snapshot) -> None:
         assert again.admissions == made.admissions, "two plans"
         if world.policy.backfill is None:
             assert again.waits == made.waits, "two plans"
-        else:  # the first took the dates that were kept: the second looks at everybody anew
+        else:  # the first took kept reservations: the second evaluates every gang anew
             assert _told(made) <= _told(again)
         for admit in made.admissions:
             wanted = sum(one.count for one in admit.admission.pod_sets)

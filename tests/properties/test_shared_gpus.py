@@ -65,7 +65,7 @@ def test_any_story_is_kept_by_the_auditor_and_leaves_nothing_behind(policy: Poli
     for seed in range(400 if IS_LONG else 12):
         dice = random.Random(seed)
         state = cluster(dice, policy)
-        if dice.random() < 0.5:  # somebody else shares a GPU, nobody says which
+        if dice.random() < 0.5:  # a pod of another scheduler shares an unknown GPU
             pod = NodePod(key="x/y", node=NodeName("n0"), requests=amounts({MILLI: 400}))
             state.apply(PodOnNode(pod))
         ends: list[tuple[int, WorkloadKey]] = []
@@ -92,7 +92,7 @@ def test_any_story_is_kept_by_the_auditor_and_leaves_nothing_behind(policy: Poli
 
 
 def check_devices(state: ClusterState) -> None:
-    """Count plainly who has which GPU."""
+    """Count plainly which pod has which GPU."""
     for node in state.nodes.table.nodes:
         assert node is not None
         parts: dict[int, int] = {}

@@ -1,9 +1,9 @@
-"""Where a purchase is told with faults: who brings the machines, and what must hold meanwhile.
+"""Stages for a purchase with faults: what brings the machines, and what must hold meanwhile.
 
     simulated   the cloud of an embedded cluster, in the same process: it dies with us
     handover    the same, and another gang takes the machines while they boot
-    karpenter   claims are fulfilled by somebody else, who lives on when we die
-    requests    an autoscaler of others is asked for nodes
+    karpenter   claims are fulfilled by another process, which lives on when ours dies
+    requests    another autoscaler is asked for nodes
 
 The story is the same: a gang of three, the first place refuses one machine of three, the second
 has all; it runs, ends, and everything that was bought goes.

@@ -77,7 +77,7 @@ def a_gang_grows_by_what_can_be_bought() -> None:
         await world.pass_time(400)
         after = workers(world)
         assert len(after) == 4
-        assert before.items() <= after.items(), "nobody moved or restarted"
+        assert before.items() <= after.items(), "no pod moved or restarted"
         assert len(set(after.values())) == 4
         gpus = [one for one in claims(world) if "g6e" in str(one["spec"]["requirements"])]
         assert len(gpus) == 4
@@ -93,7 +93,7 @@ def a_gang_grows_by_what_can_be_bought() -> None:
 
 
 def growth_that_fails_leaves_the_gang_alone() -> None:
-    """Machines for new pods never come up: they are given up, and whoever runs does not notice."""
+    """Machines for new pods never come up: they are given up, and running pods do not notice."""
 
     async def story(world: World) -> None:
         await world.create(*queue(gpus=64), pool(types=TYPES, zones=("us-east-1a",)))

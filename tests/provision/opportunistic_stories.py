@@ -1,4 +1,4 @@
-"""Stories of nodes that a gang keeps while its machines come, and of who uses them meanwhile."""
+"""Stories of nodes held while a gang's machines come, and of opportunistic jobs on them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def short_jobs_use_nodes_that_are_kept() -> None:
         await world.pass_time(125)
         assert condition(world.get(names.JOB, "short"), "Complete")["status"] == "True"
         await world.pass_time(40)
-        assert started(world, "gang"), "it starts as if nobody had been there"
+        assert started(world, "gang"), "it starts as if the nodes had been free"
 
     told(story)
 
@@ -70,7 +70,7 @@ def opportunistic_jobs_are_evicted_when_the_gang_can_start() -> None:
         for _ in range(12):
             await world.pass_time(10)
             on = list(bound(world).values())
-            assert len(on) == len(set(on)), "nobody shares a node, not for a moment"
+            assert len(on) == len(set(on)), "no two share a node, not for a moment"
             if started(world, "gang"):
                 break
         assert started(world, "gang")
@@ -85,7 +85,7 @@ def opportunistic_jobs_are_evicted_when_the_gang_can_start() -> None:
 
 
 def a_gang_that_gets_no_machines_leaves_its_nodes_to_its_guests() -> None:
-    """A purchase fails while somebody is on the nodes that were kept: it stays there."""
+    """A purchase fails while a job is on the nodes that were kept: it stays there."""
 
     async def story(world: World) -> None:
         await a_gang_of_four(world)

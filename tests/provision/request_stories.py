@@ -78,7 +78,7 @@ def said(world: World) -> Json:
 
 
 def asked_only_if_needed() -> None:
-    """Whose pods want no managed resource is Ready at once; the others wait for their machines."""
+    """A workload without managed resources is Ready at once; the others wait for their machines."""
 
     async def story(world: World) -> None:
         await world.create(*checked_queue(), pool(zones=("ap-northeast-2a",)), node("small-1"))
@@ -148,7 +148,7 @@ def attempts_have_an_end() -> None:
 
 
 def asking(view: View, settings: Settings) -> Assembly:
-    """Return the controllers of a cluster on which somebody else's autoscaler runs."""
+    """Return the controllers of a cluster on which another autoscaler runs."""
     made = cluster(view, settings, epoch=1, operators=OPERATORS)
     return dataclasses.replace(
         made, controllers=(*made.controllers, *provisioning.requests(settings))
@@ -176,7 +176,7 @@ async def say(world: World, request: Json, kind: str, message: str, **more: Any)
 
 
 async def answer(world: World, request: Json, kind: str, message: str, **more: Any) -> None:
-    """Say it, and wait until everybody has taken it in."""
+    """Set it, and wait until every controller has seen it."""
     await say(world, request, kind, message, **more)
     await world.settle()
 

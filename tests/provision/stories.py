@@ -410,7 +410,7 @@ def a_workload_waiting_for_its_next_attempt_holds_no_quota() -> None:
 
 
 def static_pools_keep_their_number() -> None:
-    """Three nodes are there without a job; one goes only when nobody is on it."""
+    """Three nodes are there without a job; one goes only when no pod is on it."""
 
     async def story(world: World) -> None:
         await world.create(*queue(gpus=24), pool("fixed", zones=SEOUL, replicas=3))

@@ -1,4 +1,4 @@
-"""Stories of machines that boot while nobody waits for them any more: the next gang takes them."""
+"""Stories of orphaned NodeClaims: machines that boot for a gang that is gone, taken by the next."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def machines_on_their_way_are_handed_over() -> None:
 
 
 def holder_in(claim: Json) -> str:
-    """Return for whom a machine is being bought."""
+    """Return the workload that a machine is bought for."""
     return str(claim["metadata"]["annotations"].get(keys.HELD_FOR, ""))
 
 
 def a_cancelled_purchase_leaves_its_machines_to_the_next() -> None:
     """A job is deleted while its machines boot, and sent again: it gets the same machines.
 
-    What nobody takes over goes after a minute.
+    What is not taken over goes after a minute.
     """
 
     async def story(world: World) -> None:

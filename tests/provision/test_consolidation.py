@@ -1,4 +1,4 @@
-"""Gangs that agreed to move, and machines that end although somebody is on them."""
+"""Gangs that agreed to move, and machines that end although pods are on them."""
 
 from __future__ import annotations
 

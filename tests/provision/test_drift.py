@@ -1,4 +1,4 @@
-"""NodePools that are changed: their nodes are replaced when nobody is on them, and never before."""
+"""NodePools that are changed: their nodes are replaced when no pod is on them, and never before."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ refuses one that it had promised, or never brings one up. Whatever happens:
 
     no partial start    pods have nodes only when every machine of the gang is ready
     nothing twice       never more machines than the gang needs, in all zones together
-    no leak             in the end there is no claim, no node, and nobody is held
+    no leak             in the end there is no claim, no node, and no held workload
     no idle money       a machine that is paid for is held, in use, or idle for less than its time
 """
 

@@ -36,7 +36,7 @@ def test_with_backfill_too(rules: Backfill) -> None:
 
 
 def test_a_process_that_dies_after_every_single_write() -> None:
-    """What is lent, and to whom, is read again; nobody shares a node, and the gang starts."""
+    """Which job uses which held node is read again; no two share a node, and the gang starts."""
 
     async def story(world: World) -> None:
         await a_gang_of_four(world)

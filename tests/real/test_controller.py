@@ -151,7 +151,7 @@ def test_a_cluster_without_our_kinds_is_told_in_a_line(plane: ControlPlane) -> N
 
 def test_install_brings_what_is_missing_and_nothing_else(plane: ControlPlane) -> None:
     foreign = next(crds_of(["topology.volcano.sh"]))
-    foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "somebody"}
+    foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "another-tool"}
     put(plane, foreign, *older.DEFINITIONS)
     until("older kinds are served", lambda: _can_be_put(plane, older.FLAVOR, older.QUEUE))
     flavor = _stored(plane, names.FLAVOR, "v1beta1")

@@ -40,7 +40,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     try:
         with running(tmp_path_factory.mktemp("deploy"), controllers=_CHECKER) as found:
             foreign = next(crds_of(["topology.volcano.sh"]))
-            foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "somebody"}
+            foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "another-tool"}
             foreign["spec"]["names"]["shortNames"] = ["theirs"]
             put(found, foreign)
             yield found

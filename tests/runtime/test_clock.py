@@ -24,7 +24,7 @@ class Machine:
         return self.steady.now()
 
 
-def test_it_is_the_wall_clock_as_long_as_nobody_sets_that() -> None:
+def test_it_is_the_wall_clock_as_long_as_that_is_not_set() -> None:
     machine = Machine()
     assert machine.wait(10) == machine.wall
     assert machine.steady.ahead() == 0

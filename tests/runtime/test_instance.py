@@ -76,7 +76,7 @@ def test_a_second_process_is_refused_even_without_the_lock(
     os.close(held)
 
 
-def test_a_folder_of_somebody_else_is_refused(
+def test_a_folder_of_another_user_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = _made(tmp_path / "data")

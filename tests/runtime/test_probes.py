@@ -62,7 +62,7 @@ def test_questions_are_answered(line: str, code: int, body: str) -> None:
     assert found == body
 
 
-def test_a_long_page_is_packed_for_those_who_can_unpack_it() -> None:
+def test_a_long_page_is_compressed_for_clients_that_accept_it() -> None:
     asked = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9401\r\n"
     plain = ask(f"{asked}Accept: text/x\r\n\r\n")
     assert plain.endswith(f"\r\n\r\n{LONG}")
@@ -80,7 +80,7 @@ def test_a_long_page_is_packed_for_those_who_can_unpack_it() -> None:
         ("rebound.example:9401", "0.0.0.0", 403),
         ("localhost.rebound.example", "0.0.0.0", 403),
         ("", "0.0.0.0", 403),
-        ("10.0.0.7:9401", "127.0.0.1", 403),  # nobody reaches loopback by another address
+        ("10.0.0.7:9401", "127.0.0.1", 403),  # no other address reaches loopback
         ("10.0.0.7:9401", "0.0.0.0", 200),  # a kubelet, a Prometheus
         ("[fd00::7]:9401", "0.0.0.0", 200),
         ("[fd00::7", "0.0.0.0", 403),
@@ -117,14 +117,14 @@ def test_reports_a_port_that_is_in_use() -> None:
 
 def test_a_journal_is_for_machines_or_for_people() -> None:
     out = io.StringIO()
-    Journal(out, lambda: 1_767_268_800.25).info("who leads", holder="a")
-    Journal(out, lambda: 1_767_268_800.25, "text").warning("who leads", holder="a b")
+    Journal(out, lambda: 1_767_268_800.25).info("leader changed", holder="a")
+    Journal(out, lambda: 1_767_268_800.25, "text").warning("leader changed", holder="a b")
     first, second = out.getvalue().splitlines()
     time = "2026-01-01T12:00:00.250Z"
     assert json.loads(first) == {
         "time": time,
         "level": "info",
-        "event": "who leads",
+        "event": "leader changed",
         "holder": "a",
     }
-    assert second == f'{time} warning who leads holder="a b"'
+    assert second == f'{time} warning leader changed holder="a b"'

@@ -1,4 +1,4 @@
-"""The ledger of a cluster is kept whatever happens to the one who measures."""
+"""The usage ledger of a cluster is kept whatever happens to the process that measures."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_trouble_is_told_once_and_the_ledger_goes_on(tmp_path: Path) -> None:
     assert len(rows(path)) == 1
 
 
-def test_a_ledger_that_cannot_be_used_stops_nobody(tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_used_stops_nothing_else(tmp_path: Path) -> None:
     complaints: list[str] = []
 
     async def work() -> None:
@@ -126,7 +126,7 @@ def test_a_ledger_that_cannot_be_used_stops_nobody(tmp_path: Path) -> None:
     assert "usage is not recorded" in complaints[0]
 
 
-def test_whoever_works_meanwhile_fails_with_its_own_error(tmp_path: Path) -> None:
+def test_the_work_inside_fails_with_its_own_error(tmp_path: Path) -> None:
     async def work() -> None:
         path = tmp_path / "ledger.db"
         async with bookkeeping(path, figures(), None, synced, complain=print):

@@ -219,7 +219,7 @@ def test_large_bodies_and_unknown_actions_are_refused(cluster: Acting, waits: Js
     assert (code, said) == (409, "there is no action explode")
 
 
-def test_queues_are_stopped_and_resumed_by_those_who_may(cluster: Acting) -> None:
+def test_queues_are_stopped_and_resumed_by_users_with_that_right(cluster: Acting) -> None:
     missing = cluster.offers("alice", "queue", "spare")["stop"]["missing"]
     assert missing == "patch clusterqueues.kueue.x-k8s.io"
     shown = cluster.preview(

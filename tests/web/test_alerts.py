@@ -1,4 +1,4 @@
-"""The page of alerts: what fires, what it is about, and to whom it is shown."""
+"""The page of alerts: what fires, what it is about, and which users see it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_people_see_what_they_may_list() -> None:
         assert lee.workloads == frozenset({"team-a", "team-b"})
         assert not any((lee.nodes, lee.queues, lee.machines, lee.reports))
         assert await story.door.admit({"cookie": "a=b; unisono-token=lee-token"}) is lee
-        assert await story.admit("nobody") is None
+        assert await story.admit("unknown") is None
         assert await story.door.admit({}) is None
 
     asyncio.run(main())
@@ -87,7 +87,7 @@ def test_pods_are_asked_about_when_a_workload_is_opened() -> None:
             assert (await story.door.may_see_pods(lee, "team-b")).sees_pods("team-b")
             assert not (await story.door.may_see_pods(lee, "team-a")).sees_pods("team-a")
         asked = story.api.asked["SubjectAccessReview"]
-        await story.door.may_see_pods(lee, "team-c")  # whose gangs lee does not see at all
+        await story.door.may_see_pods(lee, "team-c")  # lee does not see its gangs at all
         assert story.api.asked["SubjectAccessReview"] == asked == 5 + 3 + 2
 
     asyncio.run(main())

@@ -32,7 +32,7 @@ def told(dashboard: Dashboard) -> object:
         [one.uid for one in dashboard.running],
         [one.uid for one in dashboard.over],
         [+each for each in (sums.used, sums.wanted, sums.states, sums.by_user, sums.spaces)],
-        # Whoever has a device keeps it, so which one it is depends on who came first.
+        # A pod keeps its device, so which one it is depends on the order of arrival.
         {
             name: {**row, "by": sorted(row["by"]), "pods": sorted(row["pods"])}
             for name, row in dashboard.nodes().items()

@@ -1,4 +1,4 @@
-"""The listener of the page: who gets what."""
+"""The listener of the page: what each client gets."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_what_the_cluster_does_needs_the_token(path: str) -> None:
         assert (await ask(address, path)).startswith("HTTP/1.1 401 ")
         wrong = await ask(address, path, "Authorization: Bearer wrong")
         assert wrong.startswith("HTTP/1.1 401 ")
-        # On loopback a cookie would be sent to whoever listens on another port.
+        # On loopback a cookie would be sent to a server on another port.
         cookie = await ask(address, path, f"Cookie: other={TOKEN}")
         assert cookie.startswith("HTTP/1.1 401 ")
 

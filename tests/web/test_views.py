@@ -1,4 +1,4 @@
-"""What pages show, and to whom."""
+"""What pages show to which user."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RUNNING = objects.workload(
 
 
 def rooted(name: str = "late") -> Json:
-    """Return a workload that waits for another one, whose Workload has a name of its own."""
+    """Return a workload that waits for another job whose Workload has a name of its own."""
     made = waiting(name)
     explained = made["status"]["conditions"][1]
     holder = f"{RUNNING['metadata']['namespace']}/gang"
@@ -318,7 +318,7 @@ def test_lanes_of_nodes_show_parts_of_gangs(cache: ClusterCache) -> None:
     assert (lanes["n1"]["kind"], lanes["n1"]["gpus"]) == ("runs", 3)
 
 
-# ---- who may see what ----------------------------------------------------------------------------
+# ---- what a user may see -------------------------------------------------------------------------
 
 
 def test_others_gangs_are_seen_only_as_taken(cache: ClusterCache) -> None:
@@ -347,14 +347,14 @@ PAGES = ("overview", "queues", "workloads", "map", "nodes", "timeline")
 
 
 def test_what_may_not_be_listed_is_not_shown(cache: ClusterCache) -> None:
-    nobody = Permissions(name="lee")
-    assert show(cache, nobody, page="overview").head["gpus"] is None
-    assert show(cache, nobody, page="queues").head == {
+    without_rights = Permissions(name="lee")
+    assert show(cache, without_rights, page="overview").head["gpus"] is None
+    assert show(cache, without_rights, page="queues").head == {
         "denied": "list clusterqueues.kueue.x-k8s.io"
     }
     for page in ("map", "nodes", "node"):
-        assert show(cache, nobody, page=page).head == {"denied": "list nodes"}
-    assert show(cache, nobody, page="timeline", by="node").head == {"denied": "list nodes"}
+        assert show(cache, without_rights, page=page).head == {"denied": "list nodes"}
+    assert show(cache, without_rights, page="timeline", by="node").head == {"denied": "list nodes"}
 
 
 def test_members_need_the_right_to_list_pods(cache: ClusterCache) -> None:

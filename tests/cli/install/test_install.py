@@ -51,7 +51,7 @@ def test_printed_manifests_are_what_is_applied() -> None:
     assert list(yaml.safe_load_all(out.getvalue())) == expected
 
 
-def test_the_lease_waits_behind_nobody() -> None:
+def test_the_lease_waits_behind_no_other_request() -> None:
     lease, rest = flows(Wanted(namespace="home"))
     (rule,) = lease["spec"]["rules"]
     assert rule["resourceRules"][0]["namespaces"] == ["home"]
@@ -174,7 +174,7 @@ def test_pods_of_ours_fit_the_restricted_standard_and_bring_no_token_they_do_not
     namespace = next(iter(objects(Wanted(namespace="unisono-system"))))
     labels = namespace["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-    # Somebody's own namespace may have other pods.
+    # A namespace of the user's own may have other pods.
     assert (
         "pod-security.kubernetes.io/enforce" not in made()["Namespace home"]["metadata"]["labels"]
     )
@@ -266,7 +266,7 @@ def test_kinds_that_nothing_depends_on_are_left_to_others_in_any_version() -> No
     assert found.why.startswith("installed by others; it serves v1, not v2beta1")
 
 
-def test_nobody_brings_kinds_that_nobody_runs() -> None:
+def test_kinds_without_a_controller_are_not_installed() -> None:
     found = {one["metadata"]["name"] for one in definitions()}
     assert {"workloads.kueue.x-k8s.io", "rayjobs.ray.io", "mpijobs.kubeflow.org"} <= found
     assert "rayservices.ray.io" not in found

@@ -119,7 +119,7 @@ def rows_of(world: World) -> list[dict[str, Any]]:
     return living_rows(world.every(names.WORKLOAD), doors, queues)
 
 
-def test_a_living_cluster_says_who_is_next_and_why_names_limit_and_place() -> None:
+def test_a_living_cluster_shows_the_next_workload_and_why_names_limit_and_place() -> None:
     async def story(world: World) -> None:
         await world.create(limited("first", 8, 500, 600))
         await world.settle()

@@ -71,7 +71,7 @@ def test_a_recorded_purchase_is_made_again_and_told(
     assert "It first buys 2 × g6e.48xlarge on-demand" in out
 
 
-def test_gangs_in_queues_that_nobody_wrote_only_take_room() -> None:
+def test_gangs_in_queues_without_an_object_only_take_room() -> None:
     async def story(world: World) -> None:
         volcano = {
             "apiVersion": "batch.volcano.sh/v1alpha1",

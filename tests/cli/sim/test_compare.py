@@ -27,7 +27,7 @@ apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue
 metadata: {name: NAME}
 spec:
-  namespaceSelector: {matchLabels: {team: nobody}}
+  namespaceSelector: {matchLabels: {team: none}}
   resourceGroups:
     - coveredResources: [nvidia.com/gpu, cpu, memory]
       flavors:
@@ -90,7 +90,7 @@ def test_what_is_wrong_in_a_file_is_named(
     assert message in capsys.readouterr().err
 
 
-def test_users_who_had_less_go_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_users_with_less_usage_go_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A flood of one user, and then one job of another: by turns it does not wait for the flood."""
     jobs = [{"number": n, "submit": 0.0, "user": "flood"} for n in range(1, 21)]
     jobs.append({"number": 21, "submit": 1.0, "user": "other"})

@@ -1,4 +1,4 @@
-"""`unisono why`: the answer for what waits, runs, left, ended or is nobody's business."""
+"""`unisono why`: the answer for what waits, runs, left, ended or is not managed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_broken_gpu_under_a_running_pod_is_named() -> None:
     play(story)
 
 
-def test_who_holds_a_running_gang_up_is_named() -> None:
+def test_the_straggler_of_a_running_gang_is_named() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=5000))
         await world.settle()
@@ -140,7 +140,7 @@ def test_what_waits_for_quota_stands_in_line() -> None:
     play(story)
 
 
-def test_who_is_held_stands_in_no_line() -> None:
+def test_a_held_workload_has_no_position() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), *queue(gpus=8), job("first", pods=1))
         await world.settle()

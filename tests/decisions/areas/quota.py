@@ -486,7 +486,7 @@ class Elastic(Classical):
 
 
 class Contended(Classical):
-    """Teams that borrow all that there is, and others who want theirs back: many preemptions."""
+    """Teams that borrow all that there is, and others that reclaim theirs: many preemptions."""
 
     area = "contended"
     first = 0

@@ -132,7 +132,7 @@ def test_a_job_with_a_begin_time_may_start_then() -> None:
 def test_a_dependent_job_starts_when_the_last_dependency_has_ended() -> None:
     first = _after("first", 30, Dependency(kind="afterok", on="ns/h"))
     second = _after("second", 30, Dependency(kind="afterany", on="ns/first"))
-    stranger = _after("stranger", 30, Dependency(kind="afterok", on="ns/nobody"))
+    stranger = _after("stranger", 30, Dependency(kind="afterok", on="ns/missing"))
     begun = _after("begun", 30, Dependency(kind="after", on="ns/first", delay_ms=5 * SECOND))
     found = estimates(_beside(first, second, stranger, begun), NOW)
     starts = {key.partition("/")[2]: fact.start // SECOND for key, fact in found.items()}

@@ -73,7 +73,7 @@ def test_depth_does_not_count_when_oblivious() -> None:
 
 
 @pytest.mark.parametrize("sort", ["tree", "classic", "depth-oblivious"])
-def test_who_used_less_of_the_same_share_is_never_behind(sort: str) -> None:
+def test_a_user_with_less_usage_of_the_same_share_is_never_behind(sort: str) -> None:
     rules = MultifactorRules(fair_share=sort, associations=TREE)  # type: ignore[arg-type]  # one of three
     accounts = Accounts(rules)
     for more in (1.0, 10.0, 1000.0):

@@ -79,7 +79,7 @@ def test_an_operator_may_set_a_priority() -> None:
     assert found == Factors(priority=10_000, is_set=True)
 
 
-def test_nobody_else_may_and_is_told_so() -> None:
+def test_no_other_user_may_and_the_refusal_says_so() -> None:
     state = used_cluster()
     factors(state, job("a", account="prod", user="mail", priority=10_000))
     blocker = state.held[WorkloadKey("ns/a")]

@@ -67,7 +67,7 @@ def test_equal_accounts_are_one_as_documented_and_two_as_slurm_has_it() -> None:
     assert [real[user] for user in ("www", "backup", "irc", "list")] == [0.4, 0.3, 0.3, 0.3]
 
 
-def test_who_takes_the_shares_of_the_parent() -> None:
+def test_shares_of_the_parent() -> None:
     tree = (
         Association(account="lab", shares=3),
         Association(account="team", parent="lab", shares=None),
@@ -77,7 +77,7 @@ def test_who_takes_the_shares_of_the_parent() -> None:
     )
     accounts, level = shares(tree, {("lab", "ann"): 10, ("team", "bob"): 30, ("lab", "boss"): 9})
     found = {accounts.owner(number): value for number, value in enumerate(level)}
-    # bob's account has no shares of its own, so bob is compared with ann, and the boss with nobody.
+    # bob's account has no shares of its own, so bob is compared with ann, and boss with no user.
     assert found["user/lab/ann"] == pytest.approx(0.5 / (10 / 49))
     assert found["user/team/bob"] == pytest.approx(0.5 / (30 / 49))
     assert np.isinf(found["user/lab/boss"])
@@ -138,7 +138,7 @@ def walked(accounts: Accounts, level: Floats) -> dict[str, float]:
     users = [number for number in range(len(accounts.specs)) if accounts.is_user(number)]
     left = rank = len(users)
     fair: dict[str, float] = {}
-    # An account without users is nobody's rival.
+    # An account without users has no rival.
     peopled = {number for user in users for number in fair_path(accounts, user)}
 
     def descend(parents: list[int], *, tied: bool) -> None:

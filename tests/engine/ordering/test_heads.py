@@ -50,7 +50,7 @@ def order(heads: list[Head]) -> list[str]:
 
 
 def test_scenario_13() -> None:
-    """Who borrows less goes first, then priority, then time."""
+    """The head that borrows less goes first, then priority, then time."""
     node = Node("q", is_queue=True)
     heads = [
         Head("hiBorrow", node, level=1, priority=100, time=Instant(1)),
@@ -61,7 +61,7 @@ def test_scenario_13() -> None:
     assert ordered == ["lowNom", "hiBorrow", "midBorrow"]
 
 
-def test_a_preemptor_comes_before_everybody() -> None:
+def test_a_preemptor_comes_before_all_others() -> None:
     node = Node("q", is_queue=True)
     waits = Head("waits", node, level=2, time=Instant(9), goes_first=True)
     assert min([Head("other", node, priority=9), waits], key=classical_key) is waits
@@ -95,7 +95,7 @@ def test_scenario_47_with_weights() -> None:
     assert order([Head("a1", nodes["a"], 2), Head("b1", nodes["b"], 2)]) == ["b1", "a1"]
 
 
-def test_who_does_not_borrow_goes_before_the_smallest_share() -> None:
+def test_a_head_that_does_not_borrow_goes_before_the_smallest_share() -> None:
     """Weight 0 makes a's share nothing while it stays within its quota; b borrows a little."""
     nodes = tree(queues={"a": ("2", "all"), "b": ("0", "all"), "bank": ("90", "all")})
     assert order([Head("b1", nodes["b"], 1, priority=9), Head("a1", nodes["a"], 2)]) == ["a1", "b1"]
@@ -207,7 +207,7 @@ def test_it_equals_a_tournament_that_recomputes_everything(dice: random.Random) 
         if dice.random() < 0.7:  # admitted
             use(winner.node, winner.wants)
         for name in "abcde":
-            if dice.random() < 0.2:  # and somebody leaves for it
+            if dice.random() < 0.2:  # and a victim leaves for it
                 use(nodes[name], -min(1, nodes[name].cells[ACCOUNT].usage))
                 tournament.touch(nodes[name])
     assert tournament.pop() is None

@@ -43,7 +43,7 @@ def submit(state: ClusterState, *workloads: Workload) -> None:
 
 
 def settle(state: ClusterState) -> list[str]:
-    """Decide until nothing changes; return who started, in order."""
+    """Decide until nothing changes; return what started, in order."""
     plans = dry_run(state, state.now)
     return [admit.workload.removeprefix("ns/") for made in plans for admit in made.admissions]
 
@@ -87,7 +87,7 @@ def test_the_highest_priority_starts_first_over_all_queues() -> None:
     assert settle(state) == ["high-1", "high-2", "normal", "low"]
 
 
-def test_who_names_no_account_is_in_that_of_its_user() -> None:
+def test_a_workload_without_an_account_is_in_that_of_its_user() -> None:
     """The only one that the user is in, or of several the one marked as default."""
     seats = (
         *TREE,
@@ -97,8 +97,8 @@ def test_who_names_no_account_is_in_that_of_its_user() -> None:
     state = cluster(turns(associations=seats))
     submit(state, *(job(user, gpu=1, user=user, account="") for user in ("man", "mail", "games")))
     submit(state, job("named", gpu=1, user="games", account="vision"))
-    whose = {name: account_and_qos(state, WorkloadKey(f"ns/{name}")) for name in ("man", "mail")}
-    assert whose == {"man": ("vision", "normal"), "mail": ("", "normal")}
+    found = {name: account_and_qos(state, WorkloadKey(f"ns/{name}")) for name in ("man", "mail")}
+    assert found == {"man": ("vision", "normal"), "mail": ("", "normal")}
     assert account_and_qos(state, WorkloadKey("ns/games")) == ("nlp", "normal")
     assert account_and_qos(state, WorkloadKey("ns/named")) == ("vision", "normal")
     settle(state)
@@ -142,7 +142,7 @@ def test_the_priority_class_alone_may_decide() -> None:
 
 
 def test_a_strict_queue_looks_at_a_new_head_when_time_brings_one() -> None:
-    """The head cannot fit; an hour later somebody who can has grown more important."""
+    """The head cannot fit; an hour later a workload that can has a higher priority."""
     rules = turns(
         weights=Weights(age=1000, qos=500), max_age_ms=HOUR, associations=TREE, partitions=()
     )
@@ -189,7 +189,7 @@ def test_prices_and_qos_multiply() -> None:
     assert usage(state, "user/prod/news") == pytest.approx(172.5)
 
 
-def test_who_used_less_is_next() -> None:
+def test_the_user_with_less_usage_is_next() -> None:
     state = cluster(turns(weights=Weights(fair_share=1000)))
     submit(state, job("m1", gpu=8, cpu=8, pods=4, account="prod", user="mail"))
     assert settle(state) == ["m1"]
@@ -215,7 +215,7 @@ def test_usage_survives_an_edit_of_the_policy() -> None:
 
 
 @pytest.mark.parametrize("compat", [False, True])
-def test_who_runs_through_an_edit_is_charged_once(compat: bool) -> None:
+def test_a_workload_that_runs_through_an_edit_is_charged_once(compat: bool) -> None:
     state = cluster(turns(compat=compat))
     submit(state, job("a", cpu=4, account="prod", user="mail"))
     assert settle(state) == ["a"]
@@ -242,7 +242,7 @@ def test_usage_is_the_same_after_a_restart_in_the_middle_of_a_period(compat: boo
         assert usage(again, "user/prod/mail") == pytest.approx(usage(state, "user/prod/mail"))
 
 
-def test_a_user_whom_nobody_wrote_down_gets_a_share() -> None:
+def test_a_user_without_an_association_gets_a_share() -> None:
     state = cluster(turns(half_life_ms=0))
     submit(state, job("a", cpu=4, account="prod", user="stranger"))
     settle(state)
@@ -294,14 +294,14 @@ def test_accounts_of_namespaces_and_queues() -> None:
 
 
 def limited(**limits: Any) -> MultifactorRules:
-    """Return rules under which the QOS everybody is in has these limits."""
+    """Return rules under which the QOS of all users has these limits."""
     return turns(qos=(Qos(name="normal", priority=50, limits=Limits(**limits)),), partitions=())
 
 
 GPU = "gres/gpu"
 
 
-def test_a_user_over_a_limit_blocks_nobody() -> None:
+def test_a_user_over_a_limit_blocks_no_other() -> None:
     state = cluster(limited(tres_per_user=((GPU, 4000),)))
     submit(state, job("g1", gpu=3, account="vision", user="games"))
     assert settle(state) == ["g1"]
@@ -416,7 +416,7 @@ def test_limits_on_what_runs_together(limits: dict[str, Any], code: str) -> None
         ({"tres_minutes_per_job": (("cpu", 1000),)}, "QOSMaxCpuMinutesPerJobLimit"),
         ({"least_tres_per_job": ((GPU, 9000),)}, "QOSMinGRES"),
         ({"tres_per_job": (("mem", 1000),)}, "QOSMaxMemoryPerJob"),
-        # More than its user, its account or everybody together may have, even if nobody else runs.
+        # More than its user, its account or all together may have, even if nothing else runs.
         ({"tres_per_user": ((GPU, 1000),)}, "QOSMaxGRESPerUser"),
         ({"tres_per_account": ((GPU, 1000),)}, "MaxGRESPerAccount"),
         ({"group_tres": ((GPU, 1000),)}, "QOSGrpGRES"),
@@ -429,7 +429,7 @@ def test_limits_on_one_workload(limits: dict[str, Any], code: str) -> None:
     assert reason(state, "a").code == code
 
 
-def test_the_first_who_says_anything_decides() -> None:
+def test_the_first_level_with_a_limit_decides() -> None:
     """The QOS allows what the account does not, so the account's word does not count."""
     tree = (
         *TREE[1:],
@@ -627,7 +627,7 @@ _TYPE = type(snapshot(cluster(turns())))
         max_size=15,
     )
 )
-def test_everybody_has_one_place_and_keeps_it(wants: list[tuple[str, int, str]]) -> None:
+def test_every_workload_has_one_place_and_keeps_it(wants: list[tuple[str, int, str]]) -> None:
     """The order is total, and the same whatever way it is found."""
     state = cluster(turns())
     jobs = [
@@ -647,7 +647,7 @@ def test_everybody_has_one_place_and_keeps_it(wants: list[tuple[str, int, str]])
 
 
 def test_shares_converge() -> None:
-    """Two users with 1 and 3 shares, who both always want more, get 1 and 3 parts."""
+    """Two users with 1 and 3 shares that both always want more get 1 and 3 parts."""
     tree = (
         Association(account="lab"),
         Association(account="lab", user="one", shares=1),

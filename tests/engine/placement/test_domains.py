@@ -74,7 +74,7 @@ def test_beyond_the_last_level_every_node_is_one() -> None:
 
 
 def test_of_single_nodes_one_set_gets_the_tightest_only() -> None:
-    """It fits into whatever holds it, so nobody would look at a second one."""
+    """It fits into whatever holds it, so a second one is not evaluated."""
     assert tried([node("bare", 4), *racks(a=8)], close(4), level=1) == ["bare"]
     assert tried([node("bare", 4), *racks(a=8)], close(5), level=1) == ["of-a"]
     assert tried([node("bare", 4), *racks(a=8)], close(9), level=1) == []
@@ -91,7 +91,7 @@ def test_only_the_best_are_tried() -> None:
     assert tried(nodes, close(8)) == [f"of-r{i}" for i in range(MOST_DOMAINS)]
 
 
-def test_who_lacks_something_else_than_gpus_makes_room_for_others() -> None:
+def test_a_gang_that_lacks_something_else_than_gpus_makes_room_for_others() -> None:
     """The tightest have the GPUs, but not the CPUs for both: they do not count among the few."""
     poor = [node(f"p{i}", 8, {RACK: f"p{i}"}, more={"cpu": 3}) for i in range(MOST_DOMAINS)]
     rich = [node(f"r{i}", 9 + i, {RACK: f"r{i}"}, more={"cpu": 4}) for i in range(MOST_DOMAINS + 3)]

@@ -220,7 +220,7 @@ def test_growing_keeps_the_rules_too() -> None:
     assert place(placer_of(node("n1"), node("n2")), elastic)["main"] == {"n1": 1, "n2": 1}
 
 
-def test_a_node_held_for_somebody_is_closed_to_others() -> None:
+def test_a_node_held_for_a_gang_is_closed_to_others() -> None:
     held = placer_of(node("n1", held_for="ns/gang"), node("n2", 4))
     assert place(held, demand(1, 8))["main"] == {"n1": 1}
     no = refuse(held, demand(1, 8), key="ns/other")

@@ -108,7 +108,7 @@ def test_what_the_best_node_has_of_what_one_pod_wants() -> None:
         "the best node has 2 of 8 nvidia.com/gpu"
     )
     assert no.largest_node_has == 8
-    assert remedy(no) is None, "it has to wait for its neighbours, and nobody has to add a node"
+    assert remedy(no) is None, "it has to wait for its neighbours, and no node need be added"
     assert outlook(no) == (
         "room for 1 more pod: nodes that join, or workloads that end; "
         "or ask for no more than 2 nvidia.com/gpu in one pod"

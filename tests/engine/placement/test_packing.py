@@ -46,7 +46,7 @@ def test_the_short_ways_to_one_and_to_full_siblings_are_the_long_way() -> None:
         need = int(dice.integers(1, max(2, int(caps.sum()) + 1)))
         if need > int(caps.sum()):
             continue
-        long_way = pack(caps, need, np.zeros_like)  # a score that tells nobody apart
+        long_way = pack(caps, need, np.zeros_like)  # a score that is the same for all
         for short, long in zip(pack(caps, need), long_way, strict=True):
             assert (short.tolist(), short.dtype) == (long.tolist(), long.dtype)
 

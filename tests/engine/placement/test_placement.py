@@ -29,15 +29,15 @@ def answers_of(*nodes: Node, **options: Any) -> Answers:
     return Answers(placer_of(*nodes, **options))
 
 
-def test_who_asks_makes_no_difference() -> None:
+def test_equal_requests_have_equal_answers() -> None:
     answers = answers_of(node("a"))
     mine = gang(demand(2, namespace="mine", labels=(("app", "x"),)), key="mine/a")
     yours = gang(demand(2, namespace="yours"), key="yours/b")
     assert asked(answers, mine, yours)
     assert (answers.hits, answers.misses) == (1, 1)
-    nobody = gang(demand(9), key="mine/c")
-    assert asked(answers, nobody, gang(demand(9, namespace="other"), key="other/d"))
-    assert isinstance(answers.place(nobody, 1), GangDoesNotFit)
+    too_large = gang(demand(9), key="mine/c")
+    assert asked(answers, too_large, gang(demand(9, namespace="other"), key="other/d"))
+    assert isinstance(answers.place(too_large, 1), GangDoesNotFit)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_asked_does(other: Gang) -> None:
     assert not asked(answers_of(node("a"), node("b")), gang(demand(2)), other)
 
 
-def test_an_answer_holds_until_somebody_moves() -> None:
+def test_an_answer_holds_until_a_pod_moves() -> None:
     answers = answers_of(node("a"))
     before = answers.place(gang(demand(8)), 1)
     answers.placer.feasibility.table.put(node("a", 4))
@@ -64,13 +64,13 @@ def test_an_answer_holds_until_somebody_moves() -> None:
     assert isinstance(answers.place(gang(demand(8)), 2), GangDoesNotFit)
 
 
-def test_who_has_a_node_of_its_own_is_answered_itself() -> None:
+def test_a_gang_with_a_node_of_its_own_has_its_own_answer() -> None:
     answers = answers_of(node("a", 2), node("b", held_for="ns/mine"))
     assert isinstance(answers.place(gang(demand(8), key="ns/yours"), 1), GangDoesNotFit)
     assert not isinstance(answers.place(gang(demand(8), key="ns/mine"), 1), GangDoesNotFit)
 
 
-def test_rules_between_pods_are_about_who_asks() -> None:
+def test_rules_between_pods_depend_on_the_request() -> None:
     with_port = gang(demand(2, host_ports=(PORT,)))
     assert not asked(answers_of(node("a"), node("b")), with_port, with_port)
     pod_index = PodIndex()

@@ -235,7 +235,7 @@ def test_a_spread_that_does_not_speak_of_the_pods_only_closes_domains() -> None:
     refuse(over(nodes=NODES[:1]), demand(1, 1, labels=Y, spread=spread()))
 
 
-def test_a_node_without_the_label_takes_nobody() -> None:
+def test_a_node_without_the_label_takes_no_pod() -> None:
     placer = over(nodes=[*zones(1), node("bare")])
     assert found(placer, demand(1, 1, labels=X, spread=spread())) == {"z0": 1}
     refuse(placer, demand(2, 1, labels=X, spread=spread()))

@@ -47,7 +47,7 @@ class Plain:
         return dict(self.node.allocatable)[GPU]
 
     def devices(self) -> list[int]:
-        """What is free on every device; whole GPUs are any of those that nobody shares."""
+        """What is free on every device; whole GPUs are any of those that are not shared."""
         free, idle = [], self.gpus - self.whole - len(self.parts)
         for device in range(self.gpus):
             shared = device in self.parts

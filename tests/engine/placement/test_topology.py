@@ -38,7 +38,7 @@ def test_positions_follow_the_levels_whatever_the_order_of_arrival() -> None:
 
 def test_rows_and_positions_are_inverse() -> None:
     table = table_of(*cluster_t())
-    table.drop(table.nodes[3].name)  # type: ignore[union-attr]  # nobody has left yet
+    table.drop(table.nodes[3].name)  # type: ignore[union-attr]  # no pod has left yet
     view = make_view(table, (RACK,))
     assert view.position_of[view.rows].tolist() == list(range(7))
     assert int(view.position_of[3]) == -1
@@ -55,7 +55,7 @@ def test_numbers_in_label_values_count_too(arrival: tuple[str, ...]) -> None:
     assert names(table, make_view(table, (RACK,))) == ["of-r1", "of-r2", "of-r10"]
 
 
-def test_nodes_without_the_label_are_a_domain_that_nobody_may_ask_for() -> None:
+def test_nodes_without_the_label_are_a_domain_that_cannot_be_requested() -> None:
     table = table_of(node("a", 8, {RACK: "r"}), node("bare"), node("z", 8, {RACK: "r"}))
     view = make_view(table, (RACK,))
     assert domains(table, view, 0) == {"-": ["bare"], "r": ["a", "z"]}

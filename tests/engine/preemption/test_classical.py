@@ -1,4 +1,4 @@
-"""Classical preemption: whom a workload may make leave, with the numbers of scenarios 28 to 41."""
+"""Classical preemption: the victims of a workload, with the numbers of scenarios 28 to 41."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BORROWING = BorrowWithinCohort(policy="LowerPriority")
 
 
 def victims(snapshot: Snapshot, *, waiting: Workload) -> dict[str, str]:
-    """Return who has to leave for one workload, and why; the plan passes the audit."""
+    """Return the victims of one workload, and why; the plan passes the audit."""
     snapshot = replace(snapshot, waiting=(waiting,), now=NOW)
     made = plan(restore(snapshot), NOW)
     assert not audit(snapshot, made)
@@ -37,7 +37,7 @@ def victims(snapshot: Snapshot, *, waiting: Workload) -> dict[str, str]:
 
 
 def held(name: str, of: str, gpus: int, priority: int = 0, since: int = 0) -> AdmittedWorkload:
-    """Let somebody run since an instant."""
+    """Let a workload run since an instant."""
     return running(job(name, of, gpus, priority=priority), reserved_at=Instant(since))
 
 
@@ -72,7 +72,7 @@ def test_scenario_30(created: int, expected: set[str]) -> None:
 
 
 def test_scenario_38() -> None:
-    """Who is leaving anyway is counted on first, and not told again."""
+    """A workload that is leaving anyway is counted on first, and not evicted again."""
     leaving = replace(held("b", "q", 2, 3), evicting=True)
     cluster = world(
         queue("q", "4", preemption=WITHIN), admitted_workloads=(held("a", "q", 2), leaving)
@@ -107,7 +107,7 @@ def test_scenario_53() -> None:
     assert victims(cluster, waiting=job("n", "q", 2, priority=9)).keys() == {"x"}
 
 
-def test_who_has_not_run_long_enough_is_spared() -> None:
+def test_a_workload_that_has_not_run_long_enough_is_spared() -> None:
     """Spec quota §18.5."""
     rules = replace(WITHIN, min_runtime_ms=500)
     admitted_workloads = held("fresh", "q", 2, 0, 600), held("settled", "q", 2, 1, 500)
@@ -116,7 +116,7 @@ def test_who_has_not_run_long_enough_is_spared() -> None:
     assert not victims(cluster, waiting=job("n", "q", 4, priority=9))
 
 
-def test_who_was_preempted_lately_makes_nobody_leave() -> None:
+def test_a_workload_that_was_preempted_lately_preempts_nothing() -> None:
     """Spec quota §18.2b; in strict mode it does, as in Kueue."""
     cluster = world(queue("q", "4", preemption=WITHIN), admitted_workloads=(held("low", "q", 4),))
     back = replace(job("w", "q", 4, priority=9), preemptions=1, may_preempt_at=Instant(NOW + 1))
@@ -254,7 +254,7 @@ def test_scenario_40() -> None:
 
 
 def test_scenario_41() -> None:
-    """Nominal GPUs are out of reach for whom CPUs have to be borrowed."""
+    """Nominal GPUs are out of reach for a workload that has to borrow CPUs."""
 
     def both(gpu: str, cpu: str) -> tuple[object, ...]:
         return (group({"f": {"cpu": cpu, "gpu": gpu}}),)
@@ -272,7 +272,7 @@ def test_scenario_41() -> None:
     assert victims(cluster, waiting=only_gpus).keys() == {"guest"}
 
 
-def test_an_inactive_queue_gives_nobody_back() -> None:
+def test_an_inactive_queue_gives_nothing_back() -> None:
     """Its quota and usage still count in the cohort (spec quota §1)."""
     cluster = world(
         queue("own", "4", "all", preemption=ANY),

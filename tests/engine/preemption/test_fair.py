@@ -1,4 +1,4 @@
-"""Fair-sharing preemption: shares decide who gives way, with the numbers of scenarios 43 to 52."""
+"""Fair-sharing preemption: shares decide the victims, with the numbers of scenarios 43 to 52."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_scenario_45() -> None:
     ("policy", "expected"), [(FAIR, "high"), (FINAL, "high"), (INITIAL, "low")]
 )
 def test_scenario_46(policy: Policy, expected: str) -> None:
-    """The first strategy prefers whom it can take fairly to whom is least important."""
+    """The first strategy prefers victims it can take fairly to the least important ones."""
     admitted_workloads = held("a1", "a", 4), held("low", "b", 6, 0), held("high", "b", 2, 9)
     cluster = three(*admitted_workloads, policy=policy)
     assert victims(cluster, waiting=job("w", "a", 2)).keys() == {expected}
@@ -163,7 +163,7 @@ def test_a_queue_takes_its_own_least_important_when_its_share_is_the_highest() -
 
 
 def test_victims_that_are_unfair_after_reprieve_are_refused() -> None:
-    """Spec quota §18.3: in strict mode, as in Kueue, nobody looks again.
+    """Spec quota §18.3: in strict mode, as in Kueue, there is no second look.
 
     b1 is taken first, which brings b's share down to 167, below c's 333; so c1 is taken as well.
     Then b1 turns out needless and stays, and with it b's share is 500: c1 left for a greater one.

@@ -1,4 +1,4 @@
-"""Machines on their way that nobody waits for: taken before anything is bought, and by one only."""
+"""Orphaned NodeClaims: machines on their way are taken before any is bought, by one gang only."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def decided(seen: Snapshot) -> Plan:
 
 
 def only_purchase(made: Plan) -> Purchase:
-    """Return what the one who was admitted buys."""
+    """Return what the admitted gang buys."""
     (admit,) = made.admissions
     assert admit.purchase is not None
     return admit.purchase

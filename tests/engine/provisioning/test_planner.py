@@ -68,7 +68,7 @@ def test_limits_of_a_pool_are_kept_at_the_lowest_price(
 
 
 @given(st.integers(1, 30), st.integers(0, 20), st.integers(0, 20))
-def test_everybody_has_a_place_or_nothing_is_bought(pods: int, one: int, other: int) -> None:
+def test_every_pod_has_a_place_or_nothing_is_bought(pods: int, one: int, other: int) -> None:
     offers = [offer("small", 10, stock=one), offer("large", 35, stock=other)]
     answer = choose(order(demand(pods)), Catalogue(market([SMALL, LARGE], offers)))
     if isinstance(answer, Refused):
@@ -87,7 +87,7 @@ def test_a_gang_is_not_split_over_zones_or_models() -> None:
     assert bought(choose(order(demand(2), policy=apart), catalogue)) == {"small": 2}
 
 
-def test_the_first_tier_that_holds_everybody_wins() -> None:
+def test_the_first_tier_that_holds_all_pods_wins() -> None:
     pools = [
         Pool(name="dear", weight=10, requirements=(only("large"),), limits=amounts({NODES: 1})),
         Pool(name="cheap", requirements=(only("small"),)),

@@ -23,7 +23,7 @@ from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 
 class Victims:
-    """What a search for victims would find, by flavor; nobody is asked about those not listed."""
+    """What a search for victims would find, by flavor; those not listed are never searched."""
 
     def __init__(
         self, found: Mapping[str, Simulated] | None = None, *, has_rules: bool = False

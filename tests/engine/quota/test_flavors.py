@@ -82,7 +82,7 @@ def test_a_flavor_may_bring_its_own_tolerations() -> None:
     assert usable(made) == [["t"]]
 
 
-def test_a_flavor_without_an_object_matches_nobody() -> None:
+def test_a_flavor_without_an_object_matches_nothing() -> None:
     made = eligible_flavors(
         (pods(1, {"gpu": 1}),), THREE, Node("q", is_queue=True), {}, ignore_undeclared=False
     )

@@ -41,7 +41,7 @@ def test_flavors_of_a_resource_are_added_up_and_unused_quota_does_not_offset() -
     assert dominant_share(a) == (0, 250 * PER_MILLE)
 
 
-def test_a_queue_of_weight_zero_that_borrows_comes_after_everybody() -> None:
+def test_a_queue_of_weight_zero_that_borrows_comes_after_all_others() -> None:
     nodes = tree(queues=dict.fromkeys("abc", ("4", "all")))
     nodes["b"].weight_milli = nodes["c"].weight_milli = 0
     for name, amount in (("a", 8), ("b", 5), ("c", 6)):

@@ -1,6 +1,6 @@
-"""Nobody sleeps through what concerns them: each way to be woken, as one small story.
+"""No workload sleeps through what concerns it: each way to be woken, as one small story.
 
-`hears` also wakes everybody after the story and demands that nothing more happens.
+`hears` also wakes every workload after the story and demands that nothing more happens.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def local_queue(name: str, *, used: int = 0, weight_milli: int = 1000) -> LocalQ
 # --- quota that is freed -------------------------------------------------------------------------
 
 
-def test_a_release_wakes_whom_it_may_help() -> None:
+def test_a_release_wakes_workloads_it_may_help() -> None:
     held = [running(job(f"r{number}", "b", 2)) for number in range(3)]
     state = at_rest(
         world(
@@ -99,7 +99,7 @@ def test_an_elastic_slice_is_free_to_move_once_the_old_one_has_ended() -> None:
 
 
 def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
-    """p1 borrows f1 because f2 is crowded; then p1 takes f2, and p2, who can only use f1, fits."""
+    """p1 borrows f1 because f2 is full; then p1 takes f2, and p2, which can only use f1, fits."""
     rules = FlavorFungibility(when_can_borrow="TryNextFlavor")
     zoned = tuple(
         Flavor(name=name, node_labels=(("zone", name),))  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ def test_an_older_workload_of_a_refused_kind_is_examined() -> None:
 
 
 def test_a_preemptor_that_no_longer_fits_lets_go() -> None:
-    """It is set aside like everybody else, and the cycles come to an end."""
+    """It is set aside like every other one, and the cycles come to an end."""
     low, high = running(job("low", "q", 4)), job("high", "q", 4, priority=5)
     state = at_rest(world(queue("q", "4", preemption=WITHIN)))
     for change in (WorkloadHolds(low), WorkloadWaits(high)):
@@ -194,7 +194,7 @@ def test_equals_of_another_local_queue_keep_their_place_in_the_index() -> None:
 
 
 def test_a_change_of_weight_may_change_the_head() -> None:
-    """10 / 1 against 20 / 1, then 20 / 8; whoever is first blocks a StrictFIFO queue."""
+    """10 / 1 against 20 / 1, then 20 / 8; the first one blocks a StrictFIFO queue."""
     state = at_rest(
         world(
             queue("q", "4", usage_based_admission=True, strategy="StrictFIFO"),
@@ -259,7 +259,7 @@ def test_a_preempted_workload_may_preempt_again_after_its_back_off() -> None:
 
 
 @pytest.mark.parametrize("drained", [False, True])
-def test_readiness_anywhere_concerns_everybody(drained: bool) -> None:
+def test_readiness_anywhere_concerns_all(drained: bool) -> None:
     """Scenario 56: b's workload waits for a's pods, until they are ready or sent away."""
     unready = running(job("a1", "a", 1), ready=False)
     state = at_rest(

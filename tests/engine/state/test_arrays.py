@@ -73,7 +73,7 @@ def test_a_higher_priority_goes_first() -> None:
     assert running(state) == ["t1"]
 
 
-def test_who_cannot_start_anyway_takes_nobody_s_place() -> None:
+def test_a_task_that_cannot_start_anyway_takes_no_place() -> None:
     state = cluster(None)
     off = msgspec.structs.replace(task(0, 1), active=False)
     for each in (off, task(1, 1)):

@@ -92,7 +92,7 @@ def test_hearing_something_twice_changes_nothing() -> None:
     assert usage(state) == 0
 
 
-def test_who_tells_it_without_a_value_is_heard_as_well() -> None:
+def test_a_trigger_without_a_value_counts_as_well() -> None:
     changes: list[Change] = [
         WorkloadWaits(job("a", "q")),
         TimePassed(Instant(7)),
@@ -122,7 +122,7 @@ def test_a_workload_is_in_one_place_at_a_time() -> None:
     ("edit", "expected"),
     [
         ({"active": False}, Deactivated()),
-        ({"gated_by": "somebody"}, Gated(by="somebody")),
+        ({"gated_by": "another"}, Gated(by="another")),
         ({"on_hold": True}, OnHold()),
         ({"requeue_at": Instant(5)}, OnHold(until=Instant(5))),
         ({"begin_at": Instant(5)}, NotBefore(begin=Instant(5))),
@@ -132,7 +132,7 @@ def test_a_workload_is_in_one_place_at_a_time() -> None:
         ),
     ],
 )
-def test_who_is_held_back_says_why_and_blocks_nobody(
+def test_a_held_workload_says_why_and_blocks_no_other(
     edit: dict[str, object], expected: object
 ) -> None:
     held = replace(job("held", "q", 2, priority=9), **edit)
@@ -143,20 +143,20 @@ def test_who_is_held_back_says_why_and_blocks_nobody(
     assert reactions(state, WorkloadWaits(job("held", "q", 2))) == Deeds(["held"], [])
 
 
-def test_time_brings_back_who_was_put_off() -> None:
+def test_time_brings_back_a_postponed_workload() -> None:
     """Scenario 55: on hold until 360 s."""
     state = at_rest(world(queue("q", "4"), waiting=(job("w", "q", requeue_at=Instant(360)),)))
     assert reactions(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
     assert reactions(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
 
 
-def test_who_is_not_to_begin_yet_begins_then() -> None:
+def test_a_workload_with_a_begin_time_begins_then() -> None:
     state = at_rest(world(queue("q", "4"), waiting=(job("w", "q", begin_at=Instant(360)),)))
     assert reactions(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
     assert reactions(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
 
 
-def test_who_cannot_end_in_time_any_more_steps_aside() -> None:
+def test_a_workload_that_cannot_end_in_time_any_more_steps_aside() -> None:
     big = running(job("big", "q", 4))
     late = job("late", "q", 4, deadline=Instant(400), time_limit_ms=100)
     state = at_rest(world(queue("q", "4"), admitted_workloads=(big,), waiting=(late,)))
@@ -167,7 +167,7 @@ def test_who_cannot_end_in_time_any_more_steps_aside() -> None:
     assert reactions(state, WorkloadGone(key("big")), now=Instant(301)) == NOTHING
 
 
-def test_who_stands_behind_somebody_says_so() -> None:
+def test_a_workload_behind_another_says_so() -> None:
     """Scenario 1: B blocks a StrictFIFO queue, C waits behind it."""
     jobs = [
         job(name, "q", size, created_at=Instant(at))

@@ -1,4 +1,4 @@
-"""Dependencies: nobody starts before what it waits for has happened."""
+"""Dependencies: no workload starts before what it waits for has happened."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_how_it_ended_decides(
             assert why(each, then) == DependencyNeverSatisfied(kind=kind, on="ns/first")
 
 
-def test_a_job_that_nobody_knows_is_waited_for_and_one_that_comes_again_counts() -> None:
+def test_an_unknown_job_is_waited_for_and_one_that_comes_again_counts() -> None:
     then = named("then", on("afterok", "first"))
     state = cluster(then)
     assert running(state) == []
@@ -127,7 +127,7 @@ def test_after_counts_from_the_start() -> None:
         assert running(each, 6) == ["first", "soon", "then"]
 
 
-def test_the_first_who_waits_for_others_finds_everybody_who_was_there_before() -> None:
+def test_the_first_dependent_finds_every_workload_that_was_there_before() -> None:
     first, second = named("first"), named("second", at=1)
     state = cluster(first, second)
     assert running(state, 1) == ["first", "second"]

@@ -1,4 +1,4 @@
-"""GPUs that pods share: who has which part, in any order, and back again."""
+"""GPUs that pods share: which pod has which part, in any order, and back again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def placed(name: str, milli: int, *devices: int) -> PlacedPods:
     )
 
 
-def test_a_device_is_whole_again_when_the_last_who_shares_it_leaves_whoever_that_is() -> None:
+def test_a_device_is_whole_again_when_the_last_pod_on_it_leaves() -> None:
     for order in itertools.permutations(range(3)):
         table = table_of(node("a", 2))
         occupancy = Occupancy(table, PodIndex())
@@ -39,7 +39,7 @@ def test_a_device_is_whole_again_when_the_last_who_shares_it_leaves_whoever_that
         assert not table.free[list(columns.devices), 0].any()
 
 
-def test_free_by_device_shows_devices_that_nobody_uses_beside_those_that_are_shared() -> None:
+def test_unused_devices_are_shown_beside_shared_ones() -> None:
     table = table_of(node("a", 4), node("b", 1))
     occupancy = Occupancy(table, PodIndex())
     occupancy.occupy(placed("a", 400, 1))
@@ -74,7 +74,7 @@ def test_pods_stay_on_their_devices_while_their_node_is_away() -> None:
     assert free_by_device(table.free, table.devices[MILLI], row).tolist() == [[1000, 200]]
 
 
-def test_a_pod_of_which_nobody_says_where_it_is_takes_the_fullest_device_that_holds_it() -> None:
+def test_a_pod_without_a_known_device_takes_the_fullest_one_that_holds_it() -> None:
     table = table_of(node("a", 2))
     occupancy = Occupancy(table, PodIndex())
     occupancy.occupy(placed("a", 400, 1))

@@ -1,4 +1,4 @@
-"""Who is alike: labels count only where somebody keeps others away by them."""
+"""Equal gang requests: labels count only where an anti-affinity rule uses them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_very_same_pod_sets_are_known_again() -> None:
     assert requests.take_again(second) is None
 
 
-def test_pod_sets_that_nobody_used_for_long_are_forgotten() -> None:
+def test_pod_sets_unused_for_long_are_forgotten() -> None:
     requests, same = GangRequests(), (pods(2, {"gpu": 1}),)
     requests.give_back(requests.take(job("a", "q", pod_sets=same)))
     for gpus in range(3, 4 + UNUSED_KEPT):
@@ -91,7 +91,7 @@ def test_jobs_that_differ_only_in_their_names_are_alike() -> None:
     assert requests.take(_named("a")) is requests.take(_named("b"))
 
 
-def test_labels_by_which_somebody_keeps_others_away_count() -> None:
+def test_labels_of_an_anti_affinity_rule_count() -> None:
     requests = GangRequests()
     assert requests.read_selectors((_rule("app", "x"),))
     assert not requests.read_selectors((_rule("app", "y"),))
@@ -105,7 +105,7 @@ def test_pods_with_rules_of_their_own_count_with_all_their_labels() -> None:
     assert requests.take(one) is not requests.take(other)
 
 
-def test_who_is_kept_away_does_not_stand_for_others() -> None:
+def test_a_workload_that_is_kept_away_does_not_stand_for_others() -> None:
     state = _cluster()
     _keeps_away(state, "app", "x")
     for workload in (_named("first", "x"), _named("second", "y")):

@@ -1,4 +1,4 @@
-"""Nodes as columns: what is free, who changed, and codes for labels and taints."""
+"""Nodes as columns: what is free, which rows changed, and codes for labels and taints."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_rows_are_kept_for_life_and_then_used_again() -> None:
     assert len(table.row_of) == 3
 
 
-def test_nodes_stay_in_natural_order_whoever_comes_and_goes() -> None:
+def test_nodes_stay_in_natural_order_as_they_come_and_go() -> None:
     dice = random.Random(1)
     table = NodeTable()
     for turn in range(300):
@@ -104,7 +104,7 @@ def test_nodes_stay_in_natural_order_whoever_comes_and_goes() -> None:
         if turn % 2:
             assert table.names(table.in_name_order()) == sorted(table.row_of, key=natural)
     table.put(node("n0"))
-    table.drop(NodeName("n0"))  # before anybody asked for it
+    table.drop(NodeName("n0"))  # before it was asked for
     assert table.names(table.in_name_order()) == sorted(table.row_of, key=natural)
 
 
@@ -206,21 +206,21 @@ def test_what_was_put_back_is_not_looked_at_again() -> None:
     journal = Journal()
     journal.note(np.array([9]))
     before = between = journal.version
-    for _ in range(2):  # somebody tries something, twice
+    for _ in range(2):  # a trial, twice
         tried = journal.version
         journal.note(np.array([1, 2]))
         between = journal.version
         journal.note(np.array([1, 2]))
         journal.put_back(tried)
     assert _rows(journal, before) == []
-    assert _rows(journal, between) == [1, 2]  # who looked in between saw another picture
+    assert _rows(journal, between) == [1, 2]  # a reader in between saw another picture
     journal.note(np.array([4]))
     assert _rows(journal, before) == [4]
     assert _rows(journal, between) == [1, 2, 4]
     assert _rows(journal, before - 1) == [1, 2, 4, 9]
 
 
-def test_who_came_and_went_again_has_changed_nothing() -> None:
+def test_a_pod_that_came_and_went_again_has_changed_nothing() -> None:
     table = table_of(*(node(f"n{number}", 8) for number in range(4)))
     rows, counts = np.array([1, 2]), np.array([1, 3])
     before = table.usage.version
@@ -232,7 +232,7 @@ def test_who_came_and_went_again_has_changed_nothing() -> None:
     table.take(rows, counts, ONE)
     assert _rows(table.usage, before) == [1, 2]
     assert _rows(table.usage, between) == []
-    table.take(rows, np.array([9, 9]), ONE)  # more than there is: whoever counts looks again
+    table.take(rows, np.array([9, 9]), ONE)  # more than there is: counts are made again
     table.give_back(rows, counts, ONE)
     assert _rows(table.usage, before) == [1, 2]
     assert table.usage.moves_since(before, table.columns_of(ONE)) is None
@@ -256,7 +256,7 @@ def test_bookings_that_are_written_down_together_are_those_that_were_made() -> N
             sign = 1
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             plain[row, kind] += sign * count
-        if dice.random() < 0.02:  # somebody looks now and then
+        if dice.random() < 0.02:  # a look now and then
             for row in range(6):
                 taken = sum(dict(kind).get(GPU, 0) * plain[row, kind] for kind in kinds)
                 assert free(table, f"n{row}") == 8 - taken

@@ -68,7 +68,7 @@ def test_equal_tenants_are_two() -> None:
     assert len(occupancy.pod_index.groups) == 1
 
 
-def test_who_sits_on_a_node_that_is_not_there_is_counted_when_it_comes() -> None:
+def test_a_pod_on_a_missing_node_is_counted_when_the_node_comes() -> None:
     occupancy = tenancy_of(node("a"))
     gang = placed(a=1, late=2)
     occupancy.occupy(gang)
@@ -79,7 +79,7 @@ def test_who_sits_on_a_node_that_is_not_there_is_counted_when_it_comes() -> None
     assert free(occupancy) == {"a": 8, "late": 8}
 
 
-def test_before_the_first_node_nobody_is_lost() -> None:
+def test_before_the_first_node_no_pod_is_lost() -> None:
     occupancy = Occupancy(table_of(), PodIndex())
     occupancy.occupy(placed(a=1))
     occupancy.put_node(node("a"))
@@ -100,7 +100,7 @@ def test_a_node_that_returns_finds_its_tenants_again() -> None:
     assert free(occupancy) == {"b": 8, "c": 8, "a": 4}
 
 
-def test_who_left_meanwhile_is_not_counted_when_the_node_returns() -> None:
+def test_a_pod_that_left_meanwhile_is_not_counted_when_the_node_returns() -> None:
     occupancy = tenancy_of(node("a"))
     gang = placed(a=3)
     occupancy.occupy(gang)
@@ -120,7 +120,7 @@ def test_a_changed_node_keeps_its_tenants() -> None:
     assert free(occupancy) == {"a": 13}
 
 
-def test_nobody_is_remembered_of_whom_no_rule_could_speak() -> None:
+def test_pods_that_no_rule_could_select_are_not_remembered() -> None:
     occupancy = tenancy_of(node("a"))
     plain = PlacedPods(nodes=((NodeName("a"), 1),), requests=amounts({GPU: 1}))
     occupancy.occupy(plain)

@@ -32,8 +32,8 @@ def waiting(
     return PendingWorkload(workload, REQUESTS.take(workload))
 
 
-def head(queue: HeapQueue, everybody: list[PendingWorkload] | None = None) -> str | None:
-    preemptor = next((w for w in everybody or () if w.workload.key == queue.preemptor), None)
+def head(queue: HeapQueue, workloads: list[PendingWorkload] | None = None) -> str | None:
+    preemptor = next((w for w in workloads or () if w.workload.key == queue.preemptor), None)
     found = queue.head(preemptor)
     return found.workload.uid if found else None
 
@@ -45,14 +45,14 @@ def names(found: list[PendingWorkload]) -> list[str]:
 def test_priority_then_time_then_identity() -> None:
     """Scenario 74: p2 has the higher priority, p1 is older than p3; b and a came together."""
     queue = HeapQueue()
-    everybody = [
+    workloads = [
         waiting("p1", at=1),
         waiting("p2", priority=9, at=5),
         waiting("p3", 2, at=2),
         waiting("b", 2, at=7),
         waiting("a", 3, at=7),
     ]
-    for each in everybody:
+    for each in workloads:
         assert queue.push(each)
     assert names(queue.in_order()) == ["p2", "p1", "p3", "a", "b"]
     order = []
@@ -90,7 +90,7 @@ def test_an_older_one_of_an_inadmissible_class_is_evaluated() -> None:
     assert not queue.inadmissible
 
 
-def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
+def test_a_preempted_workload_has_a_verdict_of_its_own() -> None:
     plain, other = waiting("plain"), waiting("marked")
     workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
     marked = PendingWorkload(workload, other.request)
@@ -104,15 +104,15 @@ def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
 
 def test_a_preemptor_stays_first_until_it_leaves() -> None:
     queue = HeapQueue()
-    everybody = [waiting("preemptor", at=9), waiting("important", 2, priority=5)]
-    for each in everybody:
+    workloads = [waiting("preemptor", at=9), waiting("important", 2, priority=5)]
+    for each in workloads:
         queue.push(each)
-    queue.preemptor = everybody[0].workload.key
-    assert head(queue, everybody) == "preemptor"
+    queue.preemptor = workloads[0].workload.key
+    assert head(queue, workloads) == "preemptor"
     assert names(queue.in_order())[0] == "preemptor"
-    queue.drop(everybody[0])
+    queue.drop(workloads[0])
     assert not queue.preemptor
-    assert head(queue, everybody) == "important"
+    assert head(queue, workloads) == "important"
 
 
 def test_an_inadmissible_class_ends_with_its_last_member() -> None:

@@ -78,7 +78,7 @@ def test_names_of_one_job_have_one_pattern(name: str, pattern: str) -> None:
     assert pattern_of(name) == pattern
 
 
-def test_whoever_says_it_comes_first() -> None:
+def test_the_limit_of_the_queue_comes_before_history() -> None:
     history = learned(60, 60, 60)
     silent = job("w", "q", 4)
     found = with_limit(silent, owner="train-9", default_ms=None, history=history)

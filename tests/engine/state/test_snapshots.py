@@ -48,7 +48,7 @@ def test_a_snapshot_is_a_file() -> None:
 
 
 def test_room_stays_promised_across_a_restart() -> None:
-    """mid made low leave; hi, who came later, does not get the place (spec quota §18.2a)."""
+    """mid preempted low; hi, which came later, does not get the place (spec quota §18.2a)."""
     state = restore(
         world(
             queue("q", "4", preemption=WITHIN),
@@ -94,7 +94,7 @@ def test_consequences_are_drawn_before_anything_is_recorded() -> None:
 
 
 def test_the_order_of_events_is_not_recorded() -> None:
-    """Neither in who is not ready, nor in why a workload is stopped."""
+    """Neither in which workloads are not ready, nor in why one is stopped."""
     blocking = Policy(pods_ready=PodsReady(block_admission=True))
     a, b = queue("a", "4", "all"), queue("b", "4", "all")
     stop_a = QueueSet(msgspec.structs.replace(a, stop="HoldAndDrain"))
@@ -116,7 +116,7 @@ def test_the_order_of_events_is_not_recorded() -> None:
     assert len(encoded) == 1
 
 
-def test_everybody_who_waits_is_explained_once() -> None:
+def test_every_pending_workload_is_explained_once() -> None:
     jobs = (job("one", "q", 9), job("two", "q", 1), job("three", "nowhere", 1))
     state = at_rest(world(queue("q", "0"), waiting=jobs))
     found = [each.workload for each in explanations(state)]

@@ -28,7 +28,7 @@ def _anew(state: ClusterState) -> Timeline:
 
 
 def _turns(timeline: Timeline) -> list[list[tuple[WorkloadKey, int]]]:
-    """Return who stands in which group, groups by their first members."""
+    """Return the workloads of each group, groups by their first members."""
     for group in timeline.order:
         assert group.places == sorted(each.place for each in group.members)
         assert group.limits == sorted(each.limit for each in group.members)
@@ -44,11 +44,11 @@ def _ends(timeline: Timeline) -> list[tuple[Instant, WorkloadKey]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whoever_comes_and_goes_it_is_in_order(seed: int) -> None:
+def test_it_stays_in_order_as_workloads_come_and_go(seed: int) -> None:
     random_source = random.Random(seed)
     state = restore(world(queue("q", "9"), queue("r", "9"), policy=POLICY))
     for number in range(150):
-        someone = job(
+        one_job = job(
             f"job-{random_source.randrange(25)}",
             random_source.choice("qr"),
             random_source.randint(1, 2),
@@ -58,12 +58,12 @@ def test_whoever_comes_and_goes_it_is_in_order(seed: int) -> None:
         )
         match random_source.randrange(4):
             case 0:
-                state.apply(WorkloadGone(someone.key))
+                state.apply(WorkloadGone(one_job.key))
             case 1:
                 since = Instant(random_source.randrange(5) * 10)
-                state.apply(WorkloadHolds(running(someone, reserved_at=since)))
+                state.apply(WorkloadHolds(running(one_job, reserved_at=since)))
             case _:
-                state.apply(WorkloadWaits(someone))
+                state.apply(WorkloadWaits(one_job))
         kept, anew = state.timeline, _anew(state)
         assert _turns(kept) == _turns(anew)
         assert _ends(kept) == _ends(anew)
@@ -89,7 +89,7 @@ def test_kinds_that_never_come_back_are_forgotten() -> None:
     for number in range(RESTING_KEPT + 10):
         state.apply(WorkloadWaits(job("job", "q", priority=number)))
         state.apply(WorkloadGone(WorkloadKey("ns/job")))
-    apply_plan(state, plan(state, Instant(1)))  # who came and went is no news any more
+    apply_plan(state, plan(state, Instant(1)))  # what came and went is no change any more
     assert _groups() - before <= RESTING_KEPT
 
 

@@ -30,24 +30,24 @@ def admitted(dice: random.Random, *, labelled: bool) -> Starting:
 
 def crowded(dice: random.Random, *, labelled: bool) -> tuple[Occupancy, list[Starting]]:
     occupancy = Occupancy(table_of(*(node(name, 8) for name in NAMES)), PodIndex())
-    everybody = [admitted(dice, labelled=labelled) for _ in range(10)]
-    for one in everybody:
+    workloads = [admitted(dice, labelled=labelled) for _ in range(10)]
+    for one in workloads:
         for placed in one.placed_pods:
             occupancy.occupy(placed)
-    return occupancy, everybody
+    return occupancy, workloads
 
 
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("seed", range(10))
 def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: bool) -> None:
-    occupancy, everybody = crowded(random.Random(seed), labelled=labelled)
+    occupancy, workloads = crowded(random.Random(seed), labelled=labelled)
     plainly, those = crowded(random.Random(seed), labelled=labelled)
     transaction, other = Transaction(occupancy), Transaction(plainly)
-    for books, its in ((transaction, everybody), (other, those)):
+    for books, its in ((transaction, workloads), (other, those)):
         for placed in its[0].placed_pods:  # something was booked before
             books.vacate(placed)
     before, moves, version = bytes_of(occupancy), occupancy.moves, occupancy.table.usage.version
-    clearing = transaction.clear_nodes(everybody[1:7])
+    clearing = transaction.clear_nodes(workloads[1:7])
     for one in those[1:7]:
         other.let_go(one)
     assert occupancy.table.free.tobytes() == plainly.table.free.tobytes()
@@ -59,9 +59,9 @@ def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: 
     assert occupancy.moves > seen
     changed = occupancy.table.usage.since(version)
     assert changed is not None
-    assert not len(changed), "nobody has to look again"
+    assert not len(changed), "nothing has to be evaluated again"
     transaction.rollback()
-    for one in everybody:
+    for one in workloads:
         for placed in one.placed_pods:
             occupancy.vacate(placed)
     assert occupancy.table.free.tobytes() == occupancy.table.allocatable.tobytes()

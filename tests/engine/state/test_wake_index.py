@@ -1,4 +1,4 @@
-"""The wake index: nobody is woken before it can matter, nobody is forgotten."""
+"""The wake index: no workload is woken before it can matter, and none is forgotten."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def nothing_available(blocked_class: BlockedClass, flavor_resource: FlavorResour
 
 
 def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[BlockedClass]:
-    """Free something and return who should be looked at again."""
+    """Free something and return what should be evaluated again."""
     wakes.free(charges)
     return [*wakes.due(nothing_available)]
 
 
-def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
+def test_what_was_taken_again_wakes_no_workload_that_only_room_can_help() -> None:
     available_to = {ACCOUNT: 1}
     wakes = Wakes()
     wakes.file(
@@ -50,7 +50,7 @@ def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
     ]
 
 
-def test_who_may_be_displaced_matters_to_those_who_said_so() -> None:
+def test_preemptible_workloads_matter_to_those_that_said_so() -> None:
     wakes = Wakes()
     wakes.file(blocked_class(1), ((ACCOUNT, 4),), admitted_workloads=True)
     wakes.file(blocked_class(2), ((ACCOUNT, 4),))
@@ -105,7 +105,7 @@ def test_none_means_anything_and_no_shortage_means_nothing() -> None:
     assert freed(wakes, [(ACCOUNT, 10**6)]) == []
 
 
-def test_who_left_is_not_woken() -> None:
+def test_a_workload_that_left_is_not_woken() -> None:
     wakes = Wakes()
     for number, shortages in ((1, None), (2, ((ACCOUNT, 1),))):
         wakes.file(blocked_class(number), shortages)

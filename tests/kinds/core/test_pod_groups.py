@@ -188,7 +188,7 @@ def group(*pods: str) -> ReadJob:
     return job("---".join(pods))
 
 
-def test_who_belongs_to_which_workload() -> None:
+def test_which_pods_belong_to_which_workload() -> None:
     assert MEMBERS.workload(read(pod("a"))) == "ring"
     assert MEMBERS.workload(read(pod("a", group="", total=""))) == "pod-a"
     assert MEMBERS.workload(read(pod("a", group="", total="", queue=""))) == ""

@@ -126,9 +126,9 @@ def test_a_namespace_selector_is_looked_up() -> None:
     made = rule(away(namespaceSelector=chosen, namespaces=["z"]), "a", "b", "c")
     assert made.selector == PodSelector(APP, ("a", "c", "z"))
     # Without a label even the pod's own namespace is not meant; with its name it is.
-    nobody = rule(away(namespaceSelector=chosen), "b")
-    assert nobody.selector == PodSelector(NOTHING, ())
-    assert not selects(nobody.selector.labels, LABELS)
+    nothing = rule(away(namespaceSelector=chosen), "b")
+    assert nothing.selector == PodSelector(NOTHING, ())
+    assert not selects(nothing.selector.labels, LABELS)
 
 
 @pytest.mark.parametrize("name", ["own", "unknown"])

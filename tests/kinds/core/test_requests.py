@@ -227,8 +227,8 @@ def asked(one: dict[str, Any], resource: str) -> Fraction | None:
 
 def oracle(pod: dict[str, Any], resource: str) -> int | None:
     """Play the pod's life minute by minute and remember the worst minute."""
-    everybody = [*pod["containers"], *(one for one, _ in pod["initContainers"])]
-    known = [asked(one, resource) for one in everybody]
+    containers = [*pod["containers"], *(one for one, _ in pod["initContainers"])]
+    known = [asked(one, resource) for one in containers]
     worst, running = Fraction(0), Fraction(0)
     for one, is_sidecar in pod["initContainers"]:
         now = asked(one, resource) or Fraction(0)

@@ -165,7 +165,7 @@ def test_two_are_one_too_many() -> None:
     assert ["there is already a SchedulingPolicy" in one.message for one in problems] == [True]
 
 
-def test_whose_a_workload_is() -> None:
+def test_user_account_and_qos_of_a_workload() -> None:
     labels = "{unisono.dev/account: lab, unisono.dev/qos: high, unisono.dev/partition: p}"
     annotations = (
         '{unisono.dev/user: ann@example.com, unisono.dev/nice: "-5", unisono.dev/qos: low}'

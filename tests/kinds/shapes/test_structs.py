@@ -123,7 +123,7 @@ def _differences(info: inspect.Type, shape: Shape, path: str) -> Iterator[str]:
         case inspect.FloatType():
             yield from _plain("number", shape, path)
         case _:
-            raise AssertionError(f"{path}: nobody compares {info}")
+            raise AssertionError(f"{path}: no comparison for {info}")
 
 
 def _object(info: inspect.StructType, shape: Shape, path: str) -> Iterator[str]:

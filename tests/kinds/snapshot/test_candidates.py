@@ -188,7 +188,7 @@ def test_what_belongs_to_a_job_is_that_jobs_business() -> None:
     )
     owned = queued_job("lq", meta=OWNED % ("jobset.x-k8s.io/v1alpha2", "JobSet", "s"))
     assert list(queued(sound(queues("lq"), job_set, owned))) == ["team/jobset-s"]
-    # An owner that nobody showed us cannot speak for it.
+    # An owner that is not given cannot stand for it.
     assert list(queued(sound(queues("lq"), owned))) == ["team/job-j"]
     # A CronJob is an owner, but no job of ours.
     other = queued_job("lq", meta=OWNED % ("batch/v1", "CronJob", "c"))

@@ -72,7 +72,7 @@ def policy(*rules: str) -> str:
     ],
 )
 def test_the_policy_gives_a_namespace_its_queue(rules: tuple[str, ...], queue: str) -> None:
-    """Before the one that is named so; who is sent to one that is missing waits for it."""
+    """It comes before the one named `default`; a workload sent to a missing one waits for it."""
     space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {tier: gold}}\n"
     made = sound(queues("default", "lq"), space, policy(*rules), job(), job("lq", name="k"))
     assert queued(made) == {"team/job-j": f"team/{queue}", "team/job-k": "team/lq"}
@@ -143,7 +143,7 @@ def test_nothing_is_missed_while_a_file_cannot_be_read() -> None:
     assert [problem.file for problem in made.problems] == ["2.yaml"]
 
 
-# ---- queues that nobody wrote --------------------------------------------------------------------
+# ---- queues without an object --------------------------------------------------------------------
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n0}\n"
 UNLIMITED_LOCAL_QUEUE = "team/unisono.dev-unlimited"

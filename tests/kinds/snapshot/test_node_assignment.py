@@ -247,7 +247,7 @@ def test_a_workload_says_where_its_pods_go(assignment: str, version: str) -> Non
     assert places(found.admitted_workloads[0]) == {"main": {"n0": 2, "n1": 1}}
 
 
-def test_a_host_that_nobody_has_keeps_its_name() -> None:
+def test_an_unknown_host_keeps_its_name() -> None:
     found = read(workload(DOMAINS.replace("host1", "gone"), version="v1beta1"))
     assert places(found.admitted_workloads[0]) == {"main": {"gone": 1, "n0": 2}}
 

@@ -1,4 +1,4 @@
-"""Who waits and who holds quota: order, history, limits of the namespace."""
+"""Pending workloads and those with quota: order, history, limits of the namespace."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_both_spellings_and_their_paths() -> None:
         },
     }
     raw = {
-        "runtimePatches": [{"manager": "nobody"}, patch],
+        "runtimePatches": [{"manager": "another"}, patch],
         "podTemplateOverrides": [{"targetJobs": [{"name": "x"}, {"name": "node"}]}],
     }
     found = list(overrides_of(spec_of(raw)))

@@ -163,7 +163,7 @@ def test_nothing_asked() -> None:
     [(1, "1"), (2, "1"), (3, "3"), (9, "3")],
 )
 def test_hard_means_below_one_hypernode_of_the_tier(mode: str, allowed: int, level: str) -> None:
-    # There is no tier 2: whoever may cross it gets the next lower one that exists.
+    # There is no tier 2: a gang that may cross it gets the next lower one that exists.
     topology = NetworkTopology(mode="hard" if mode else "", highest_tier_allowed=allowed)
     assert asked(topology, 1, 3) == (TopologyRequest("required", TIER + level), [])
 

@@ -1,4 +1,4 @@
-"""Ranks and devices: who holds a gang up, and which GPU is broken."""
+"""Ranks and devices: which rank holds a gang up, and which GPU is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What broken nodes cost, and whom."""
+"""What broken nodes cost, by team."""
 
 from __future__ import annotations
 

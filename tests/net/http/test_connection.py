@@ -27,7 +27,7 @@ from unisono.net.http.messages import MAX_BODY_BYTES, MAX_HEAD_BYTES
 from unisono.net.http.server import serving
 from unisono.net.listener import Connections, listen
 
-SOMEBODY = User(name="somebody", groups=("system:masters",))
+ADMIN = User(name="admin", groups=("system:masters",))
 MAPS = "/api/v1/namespaces/default/configmaps"
 SECONDS = 10
 
@@ -64,7 +64,7 @@ async def cluster(folder: Path, most: int = 100) -> AsyncIterator[Cluster]:
         await bootstrap(api)
         sock = listen("127.0.0.1", 0)
         counted = Connections(most)
-        async with serving(HttpEntry(api, lambda *_: SOMEBODY), sock, None, counted=counted):
+        async with serving(HttpEntry(api, lambda *_: ADMIN), sock, None, counted=counted):
             yield Cluster(api, sock.getsockname()[1])
     finally:
         store.close()
@@ -272,7 +272,7 @@ class Pair:
         self.theirs.close()
 
 
-async def pair(there: Cluster, admit: Admit = lambda *_: SOMEBODY) -> Pair:
+async def pair(there: Cluster, admit: Admit = lambda *_: ADMIN) -> Pair:
     connections: set[Connection] = set()
     front = HttpEntry(there.api, admit)
     ours, theirs = socket.socketpair()
@@ -295,10 +295,10 @@ WHOLE = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 @pytest.mark.parametrize(
     ("admit", "sent", "not_after", "seconds"),
     [
-        (lambda *_: SOMEBODY, b"", 5, 20),
-        (lambda *_: SOMEBODY, b"GET /version HTTP/1.1\r\nHo", 5, 20),
-        (lambda *_: SOMEBODY, post("a", 100)[:-50], 50, 70),
-        (lambda *_: SOMEBODY, WHOLE, 100, 130),
+        (lambda *_: ADMIN, b"", 5, 20),
+        (lambda *_: ADMIN, b"GET /version HTTP/1.1\r\nHo", 5, 20),
+        (lambda *_: ADMIN, post("a", 100)[:-50], 50, 70),
+        (lambda *_: ADMIN, WHOLE, 100, 130),
         (_anonymous, WHOLE, 5, 20),
     ],
     ids=["silent", "half a head", "half a body", "idle", "idle and unknown"],

@@ -43,7 +43,7 @@ def at(path: Path, value: Json) -> Any:
 
 
 def is_refused(served: Served, new: Json, old: Json | None = None, *, has_rights: bool) -> bool:
-    """Say whether a user may not write an object: one who has, or has not, the rights to decide."""
+    """Say whether an object of a user with, or without, the right to decide is refused."""
     spec = POLICIES[f"unisono-tenancy-of-{served.resource}"]
     said = {one["name"]: one["expression"] for one in spec["variables"]}
     rights = {"binds": str(has_rights).lower(), "makes": "false"}

@@ -56,7 +56,7 @@ def test_a_rule_for_one_object_by_name_is_not_a_right_to_all() -> None:
     assert missing_rights([wanted], [narrow]) == [wanted._replace(verbs=["get"])]
 
 
-def test_who_only_queues_needs_no_rights_of_operators() -> None:
+def test_an_installation_that_only_queues_needs_no_rights_of_operators() -> None:
     class Api:
         """Answers with the rights of an installation that only queues."""
 
@@ -97,8 +97,8 @@ def test_strangers_and_those_scaled_to_zero_do_not_count() -> None:
     assert upstream_operators([asleep, deployment("web", "nginx:1.2")]) == []
 
 
-def test_who_runs_elsewhere_is_known_by_its_lease() -> None:
-    def lease(name: str, renewed: str, holder: str = "somebody") -> Json:
+def test_a_scheduler_elsewhere_is_known_by_its_lease() -> None:
+    def lease(name: str, renewed: str, holder: str = "another") -> Json:
         spec = {"holderIdentity": holder, "renewTime": renewed}
         return {"metadata": {"name": name, "namespace": "system"}, "spec": spec}
 

@@ -85,7 +85,7 @@ def test_a_gate_of_a_queue_is_asked_about_when_it_goes() -> None:
 
 def test_owners_are_asked_about_when_a_job_is_claimed() -> None:
     (condition,) = owner_conditions()
-    # The right of the author is the server's to look up; here nobody has it.
+    # The right of the author is the server's to look up; here no user has it.
     text = re.sub(r"!authorizer.*allowed\(\)", "true", condition["expression"])
     assert "authorizer" not in text
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}

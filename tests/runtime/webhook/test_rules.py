@@ -148,7 +148,7 @@ def test_what_is_wrong_with_a_decision_is_said() -> None:
     assert forbidden(asked(TENANCY, "pods", made())) == ""
 
 
-def test_whose_a_job_is_becomes_is_said() -> None:
+def test_a_user_may_not_claim_an_owner_without_rights() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "theirs", "uid": "1"}
     owned = made(ownerReferences=[{**owner, "controller": True}])
     assert "part of a Job (the verb update on jobs/finalizers)" in forbidden(
@@ -158,7 +158,7 @@ def test_whose_a_job_is_becomes_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "who"),
+    ("rule", "refusal"),
     [
         (PriorityClassRule(names=("urgent",), users=("ada",)), ""),
         (PriorityClassRule(names=("*",), groups=("staff",)), ""),
@@ -168,10 +168,10 @@ def test_whose_a_job_is_becomes_is_said() -> None:
         (PriorityClassRule(names=("urgent",)), "only administrators may"),
     ],
 )
-def test_classes_are_for_whom_the_rules_name(rule: PriorityClassRule, who: str) -> None:
+def test_classes_are_for_users_that_the_rules_name(rule: PriorityClassRule, refusal: str) -> None:
     urgent = made({"kueue.x-k8s.io/priority-class": "urgent"}, namespace="prod")
     why = forbidden(asked(TENANCY, "jobs.batch", urgent, rules=(rule,)))
-    assert (who in why) if who else why == ""
+    assert (refusal in why) if refusal else why == ""
     assert forbidden(asked(TENANCY, "jobs.batch", urgent, urgent, (rule,))) == "", "it was named"
 
 

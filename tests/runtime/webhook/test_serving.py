@@ -43,7 +43,7 @@ class Stored:
 
     async def update(self, new: Json) -> Json:
         if not self.is_first:
-            raise Conflict(Status(code=409, message="somebody else was first"))
+            raise Conflict(Status(code=409, message="another replica was first"))
         self.writes.append(new["kind"])
         self.objects[new["kind"], new["metadata"]["name"]] = copy.deepcopy(new)
         return new
@@ -59,7 +59,7 @@ class Stored:
 
 
 class Clock:
-    """Nobody waits in these tests."""
+    """Nothing waits in these tests."""
 
     def now(self) -> float:
         return START
@@ -111,7 +111,7 @@ def test_it_is_renewed_in_time_and_the_old_one_is_trusted_meanwhile() -> None:
     asyncio.run(work())
 
 
-def test_who_comes_second_shows_nothing_of_its_own() -> None:
+def test_the_second_replica_shows_nothing_of_its_own() -> None:
     async def work() -> None:
         stored = Stored()
         stored.is_first = False
@@ -142,7 +142,7 @@ def test_what_is_not_a_certificate_is_replaced(wrong: str | None) -> None:
     asyncio.run(work())
 
 
-def test_who_may_name_a_class_is_read_from_what_the_leader_wrote() -> None:
+def test_the_rules_of_priority_classes_are_read_from_what_the_leader_wrote() -> None:
     async def work() -> None:
         stored = Stored()
         one = webhook(stored)

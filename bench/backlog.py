@@ -1,7 +1,7 @@
 """A full pass over a backlog of gangs: quota and nodes decided together, through the real cycle.
 
 A hundred queues hold gangs of forty shapes, from one pod with one GPU to 32 pods with eight each;
-there is quota for all of them. Cycles run until nobody can start any more. Nodes have eight GPUs.
+there is quota for all of them. Cycles run until no more gang can start. Nodes have eight GPUs.
 
 room for all     two nodes a gang: the gangs ask for seven eighths of the GPUs
 more than fits   fewer nodes: they ask for a quarter more than there is

@@ -1,9 +1,9 @@
-"""Whose turn it is: everybody who waits is ordered anew, by all factors, over a thousand accounts.
+"""Multifactor priority: all pending workloads are ordered by all factors, over a thousand accounts.
 
 Accounts form a tree of five levels with a user in each; every user has used something, so that fair
 shares differ. Priorities move with every second, so an order holds for one instant: measured is
-what it costs once time has passed, to order everybody (a queue that drains) and to find only who is
-first (an ordinary cycle). Fair shares alone depend on accounts, not on who waits.
+what it costs once time has passed, to order all (a queue that drains) and to find only the first
+(an ordinary cycle). Fair shares alone depend on accounts, not on pending workloads.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
-ORDER_MS = 150  # 100,000 who wait
+ORDER_MS = 150  # 100,000 pending workloads
 LEVELS = 5
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many accounts, how many wait."""
+    """How many accounts and pending workloads."""
 
     accounts: int
     waiting: tuple[int, ...]
@@ -49,20 +49,20 @@ def measure(scale: Scale) -> Iterator[Finding]:
         state = _cluster(sizes.accounts, waiting)
         (book,) = state.queues.values()
         multifactor = multifactor_of(state)
-        assert multifactor is not None, "turns decide"
+        assert multifactor is not None, "the policy has multifactor priority"
         assert len(book.pending.in_order()) == waiting, "all are in the pending queue"
         gc.collect()
         instants = count(3_600_000, 1_000)
         asked: dict[str, Callable[[], object]] = {
-            "order everybody": book.pending.in_order,
-            "find who is first": partial(state.head_of, book),
+            "order all": book.pending.in_order,
+            "find the first": partial(state.head_of, book),
             "fair shares of all accounts": multifactor.fair_shares,
         }
         for what, question in asked.items():
             taken = repeated(partial(_later, state, instants, question), samples=10)
             measured = row(what, waiting, "waiting", taken, "ms")
             yield measured
-            if what == "order everybody" and waiting == max(sizes.waiting):
+            if what == "order all" and waiting == max(sizes.waiting):
                 yield target(what, measured, ORDER_MS, better="below")
 
 
