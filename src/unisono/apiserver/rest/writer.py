@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -114,16 +114,15 @@ class _Write:
     distinct_field: str | None = None
     unknown: Sequence[str] = ()
     causes: Sequence[Cause] = ()  # what breaks the schema
+    # Often asked for: the kind, in the version of the request, and whether our own code made the
+    # object.
+    resource: Resource = field(init=False)
+    is_direct: bool = field(init=False)
 
-    @property
-    def resource(self) -> Resource:
-        """The kind, in the version of the request."""
-        return self.route.resource
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether our own code made the object."""
-        return self.request.origin is Origin.DIRECT
+    def __post_init__(self) -> None:
+        """Read what is asked for often."""
+        self.resource = self.route.resource
+        self.is_direct = self.request.origin is Origin.DIRECT
 
 
 # Work on one object alone; between two of these a write may let other requests have their turns.
@@ -147,10 +146,13 @@ class Writer:
         self, request: Request, route: Route, obj: Json, options: WriteOptions
     ) -> WriteResult:
         """Create an object."""
-        write = self._new(request, route, obj, options)
-        for step in self._creation(write):
-            await apart_if_large(request, step)
-        record, data = self._finish_create(write)
+        if is_large(request):
+            write = self._new(request, route, obj, options)
+            for step in self._creation(write):
+                await asyncio.to_thread(step)
+            record, data = self._finish_create(write)
+        else:
+            record, data = self.stage_create(request, route, obj, options)
         if record is not None:
             await self._server.store.committed()
         return WriteResult(data, route.resource, 201)
@@ -176,8 +178,8 @@ class Writer:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion") not in (None, "", "0"):
             raise bad_request("resourceVersion should not be set on objects to be created")
-        for field in (*_KEPT, *(() if options.is_applied else ("managedFields",))):
-            metadata.pop(field, None)
+        for kept in (*_KEPT, *(() if options.is_applied else ("managedFields",))):
+            metadata.pop(kept, None)
         specs = self._direct_specs if write.is_direct else self._specs
         if not options.is_applied:
             write.spec_key, write.distinct_field = specs.key_without_distinct_field(resource, obj)
@@ -354,10 +356,10 @@ class Writer:
             yield partial(self._normalise, write)
         obj = write.obj = self._only_this_part(write.obj, old, route)
         metadata = obj["metadata"]
-        for field in _KEPT:
-            metadata.pop(field, None)
-            if field in old["metadata"]:
-                metadata[field] = old["metadata"][field]
+        for kept in _KEPT:
+            metadata.pop(kept, None)
+            if kept in old["metadata"]:
+                metadata[kept] = old["metadata"][kept]
         yield partial(self._default, write)
         if not write.options.is_applied:
             # As for new objects: the server's own additions have no owner.
