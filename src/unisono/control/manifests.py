@@ -154,8 +154,9 @@ def without_sets(workload: Json) -> Json:
 #
 # Those of Workloads are read once, as they cannot change without a new generation.
 #
-# Templates are most of a Workload, and a status of it is read at every step. What a LimitRange or a
-# RuntimeClass adds to a pod set is what it added when the Workload was first seen.
+# Templates are most of a Workload, and a status of it is read at every step. When a LimitRange or a
+# RuntimeClass changes, what waits is forgotten here (`scheduler.requests_by`); what runs is charged
+# what was written when it was admitted.
 
 
 class _Read(NamedTuple):

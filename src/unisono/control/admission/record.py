@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.admission import kueue_messages, purchases
+from unisono.control.admission.counts import written_count
 from unisono.control.admission.kueue_messages import Preemptor
 from unisono.control.admission.placement import (
     COMMITTED,
@@ -24,7 +25,7 @@ from unisono.control.admission.placement import (
     written_devices,
 )
 from unisono.control.conditions import find, seconds, timestamp, with_condition
-from unisono.engine.model.names import FlavorName, QueueName
+from unisono.engine.model.names import PODS, FlavorName, QueueName
 from unisono.engine.model.plan import Admit, Eviction, Stop
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 from unisono.kinds.digits import whole_number
@@ -109,8 +110,7 @@ def admitted(
     if admit.opportunistic_on:
         keys = " ".join(admit.opportunistic_on)
         conditions = with_condition(conditions, names.ON_LOAN, "True", "Borrows", keys, now=now)
-    sets = {one.name: one for one in asked.pod_sets}
-    assignments = [_assignment(one, sets[one.name], hosts) for one in admit.admission.pod_sets]
+    assignments = _assignments(workload, admit.admission, asked, hosts)
     return {
         "status": {
             "admission": {"clusterQueue": queue, "podSetAssignments": assignments},
@@ -137,14 +137,43 @@ def granted_ms(workload: Json) -> int | None:
     return None if seconds is None else seconds_ms(seconds)
 
 
-def _assignment(one: PodSetAssignment, asked: PodSet, hosts: Callable[[str], str]) -> Json:
+def _assignments(
+    workload: Json, admission: Admission, asked: Workload, hosts: Callable[[str], str]
+) -> list[Json]:
+    """Return an entry for every pod set, in the order of the Workload.
+
+    A set without pods takes the flavors of the others: it may get pods while the workload runs.
+    """
+    sets, done = {one.name: one for one in asked.pod_sets}, dict(asked.reclaimable)
+    made = {
+        one.name: _assignment(one, sets[one.name], done.get(one.name, 0), hosts)
+        for one in admission.pod_sets
+    }
+    flavors = {name: flavor for one in made.values() for name, flavor in one["flavors"].items()}
+    specified = (workload.get("spec") or {}).get("podSets") or ()
+    for one in specified:
+        name = one.get("name", "main")
+        if name not in made and not one.get("count", 1):
+            zeros = dict.fromkeys(flavors, "0")
+            made[name] = {"name": name, "count": 0, "flavors": flavors, "resourceUsage": zeros}
+    order = [one.get("name", "main") for one in specified]
+    return [made.pop(name) for name in order if name in made] + [*made.values()]
+
+
+def _assignment(
+    one: PodSetAssignment, asked: PodSet, done: int, hosts: Callable[[str], str]
+) -> Json:
+    count = written_count(one.count, asked, done)
+    each = {**dict(asked.requests), PODS: 1}
+    # What no group of the queue covers is not charged; without a quota all of it is shown.
+    charged = [name for name, _ in one.flavors] or [
+        name for name, amount in asked.requests if amount
+    ]
     written: Json = {
         "name": one.name,
-        "count": one.count,
+        "count": count,
         "flavors": {name: _written_flavor(flavor) for name, flavor in one.flavors},
-        "resourceUsage": {
-            name: format_amount(amount * one.count, name) for name, amount in asked.requests
-        },
+        "resourceUsage": {name: format_amount(each.get(name, 0) * count, name) for name in charged},
     }
     if one.nodes:
         written["topologyAssignment"] = _places(one, hosts)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from unisono.control import names
 from unisono.control.actions import Json, Note, Ref
+from unisono.control.admission.counts import whole_counts
 from unisono.control.admission.placement import (
     COMMITTED,
     COMMITTING,
@@ -139,12 +140,13 @@ def places_of(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[st
     """Return the nodes of each set, a place each; and how many pods that are done gave back."""
     found: dict[str, list[str]] = {}
     given_back: dict[str, int] = {}  # see below, pods that are done
+    counts = whole_counts(workload)
     for one in workload["status"]["admission"].get("podSetAssignments") or ():
         places: list[str] = []
         for host, count in pods_per_host(one.get("topologyAssignment")):
             places += [node_name(host, view)] * count
         found[one["name"]] = places
-        given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
+        given_back[one["name"]] = max(0, counts[one["name"]] - len(places))
     return found, given_back
 
 
@@ -237,22 +239,23 @@ def assignments_left(workload: Json, done: Mapping[str, int], view: View) -> lis
     metadata = workload["metadata"]
     pods = view.by(names.POD, names.BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}")
     before = status["admission"].get("podSetAssignments") or []
+    counts = whole_counts(workload)
     after = [
-        _left(one, [pod for pod in pods if set_of(pod) == one["name"]], done[one["name"]], view)
-        if done.get(one["name"])
+        _left(one, counts[name], [pod for pod in pods if set_of(pod) == name], done[name], view)
+        if done.get(name := one["name"])
         else one
         for one in before
     ]
     return after if after != before else None
 
 
-def _left(one: Json, pods: Sequence[Json], done: int, view: View) -> Json:
-    """Return the assignment of one set, with at least one place."""
+def _left(one: Json, of: int, pods: Sequence[Json], done: int, view: View) -> Json:
+    """Return the assignment of one set `of` so many pods, with at least one place."""
     on: Counter[str] = Counter()
     for host, count in pods_per_host(one.get("topologyAssignment")):
         on[host] += count
     there = sum(on.values())
-    free = min(done - (one.get("count", 0) - there), there - 1)
+    free = min(done - (of - there), there - 1)
     if free <= 0 or any(is_active(pod) and not pod["spec"].get("nodeName") for pod in pods):
         return one  # a pod is on its way to one of the places, and it is not known which
     nodes = {host: node_name(host, view) for host in on}

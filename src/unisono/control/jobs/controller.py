@@ -17,6 +17,7 @@ from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Read, Ref, Steps, and_again
 from unisono.control.admission import kueue_messages
 from unisono.control.admission.checks import additions, after_eviction
+from unisono.control.admission.counts import whole_counts
 from unisono.control.admission.elastic import pods_to_keep
 from unisono.control.admission.placement import COMMITTED, placement_of, without_placement
 from unisono.control.admission.record import granted_ms
@@ -425,6 +426,7 @@ def injections(
         one["name"]: one["template"]["spec"].get("schedulerName") or scheduler
         for one in workload["spec"].get("podSets") or ()
     }
+    counts = whole_counts(workload)
     for one in workload["status"]["admission"].get("podSetAssignments") or ():
         # Without nodes the gate would never be lifted.
         gates: Sequence[str] = ()
@@ -441,7 +443,7 @@ def injections(
             ]
         added = additions(workload, one["name"])
         found[one["name"]] = Injection(
-            count=one.get("count", 0),
+            count=counts[one["name"]],
             node_selector={**selector, **added.node_selector},
             tolerations=[*tolerations, *added.tolerations],
             labels={**added.labels, names.POD_SET_LABEL: one["name"]},

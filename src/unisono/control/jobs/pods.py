@@ -15,6 +15,7 @@ from typing import Any
 
 from unisono.control import names
 from unisono.control.actions import Again, Breathe, Create, Json, Note, Ref, Steps, Together
+from unisono.control.admission.counts import whole_counts
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.view import View
 from unisono.engine.model.names import PODS
@@ -307,5 +308,6 @@ def _admitted(template: Json, namespace: str, view: View) -> int:
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     name = annotations.get(names.WORKLOAD_ANNOTATION)
     workload = view.peek(names.WORKLOAD, name, namespace) if isinstance(name, str) else None
-    admission = ((workload or {}).get("status") or {}).get("admission") or {}
-    return sum(one.get("count", 0) for one in admission.get("podSetAssignments") or ())
+    if workload is None or not (workload.get("status") or {}).get("admission"):
+        return 0
+    return sum(whole_counts(workload).values())

@@ -29,6 +29,7 @@ from unisono.control.actions import (
     Together,
 )
 from unisono.control.admission import kueue_messages
+from unisono.control.admission.counts import whole_counts
 from unisono.control.admission.placement import PODS_CREATED_SECONDS, placement_of
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.gangs.slots import assignments_left, committed_event, with_commitment
@@ -264,10 +265,7 @@ class PodGangs:
         """Annotate pods with workload and pod set, lift their gate; surplus pods run alone."""
         name = workload["metadata"]["name"]
         sets = set_names(workload)
-        room = {
-            one["name"]: one.get("count", 0)
-            for one in workload["status"]["admission"].get("podSetAssignments") or ()
-        }
+        room = whole_counts(workload)
         newcomers = []
         for pod in living:
             if _is_told(pod, name):
@@ -395,7 +393,7 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
     conditions = status["conditions"]
     name = workload["metadata"]["name"]
     told = [pod for pod in pods if _is_told(pod, name)]
-    wanted = sum(one.get("count", 0) for one in status["admission"].get("podSetAssignments") or ())
+    wanted = sum(whole_counts(workload).values())
     done: dict[str, int] = {}
     for pod in told:
         if phase_of(pod) == "Succeeded":

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.admission.counts import whole_counts
 from unisono.control.admission.elastic import first_of_slice, holds
 from unisono.control.conditions import is_true
 from unisono.control.controller import own_key
@@ -162,8 +163,14 @@ def counted_of(workload: Json) -> object:
         workload["spec"].get("active"),
         status.get("admission"),
         status.get("reclaimablePods"),
+        status.get("reclaimablePods") and _counts_asked(workload),
         [(one["type"], one["status"]) for one in conditions if one["type"] in _COUNTED],
     )
+
+
+def _counts_asked(workload: Json) -> list[object]:
+    sets = workload["spec"].get("podSets") or ()
+    return [(one.get("name"), one.get("count"), one.get("minCount")) for one in sets]
 
 
 def part_of(workload: Json) -> Part | None:
@@ -181,17 +188,19 @@ def part_of(workload: Json) -> Part | None:
         local,
         "admitted" if is_true(conditions, "Admitted") else "reserving",
         admission["clusterQueue"],
-        _holds(admission, status.get("reclaimablePods") or ()),
+        _holds(workload),
     )
 
 
-def _holds(admission: Json, reclaimable: Iterable[Json]) -> dict[Use, int]:
+def _holds(workload: Json) -> dict[Use, int]:
     """Return what an admission holds; pods that are done have given their part back."""
-    done = {one["name"]: one["count"] for one in reclaimable}
+    status = workload["status"]
+    done = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
+    counts = whole_counts(workload) if done else {}
     found: dict[Use, int] = {}
-    for one in admission.get("podSetAssignments") or ():
+    for one in status["admission"].get("podSetAssignments") or ():
         usage, pods = one.get("resourceUsage") or {}, one.get("count") or 0
-        left = max(0, pods - done.get(one["name"], 0))
+        left = max(0, counts.get(one["name"], pods) - done.get(one["name"], 0))
         for resource, flavor in (one.get("flavors") or {}).items():
             if resource in usage:
                 whole = Quantity.from_raw(usage[resource]).amount(resource)

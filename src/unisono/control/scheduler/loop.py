@@ -42,6 +42,7 @@ from unisono.control.scheduler.missing_nodes import DelayedPlacement, Repairs
 from unisono.control.scheduler.plan_writes import Decided, PlanWriter, has_room, only_admits
 from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.relevant_changes import RelevantChanges
+from unisono.control.scheduler.requests_by import REQUESTS_BY
 from unisono.control.scheduler.root_causes import RootCauses
 from unisono.control.scheduler.start_estimates import Estimates, has_reservation
 from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
@@ -557,6 +558,9 @@ class Scheduler:
             self._unevaluated.configured()
             for other in self._with_other_limits(kind, key):
                 self._read_object(other, view)
+        if kind in REQUESTS_BY:
+            for other in self._with_other_requests(kind, key):
+                self._read_object(other, view)
 
     def _instead_of(self, name: Name, view: View) -> list[Change]:
         """Return the changes for an object that is left out.
@@ -658,6 +662,14 @@ class Scheduler:
                 is_it = leads is not None and leads.queue == key.name
             found += map(_name_of, lq.waiting) if is_it else ()
         return found
+
+    def _with_other_requests(self, kind: Kind, key: Key) -> list[Name]:
+        """Return what waits and may ask for something else, now that this object is different.
+
+        It keeps its place in its queue: it is read again, not submitted again.
+        """
+        waiting = map(_name_of, self.state.waiting)
+        return [name for name in waiting if self._translator.is_to_be_read(name, kind, key)]
 
     def can_replace(self, key: str, nodes: Sequence[str]) -> bool:
         """Say whether a workload would get other nodes for these, as things are."""

@@ -32,6 +32,7 @@ from unisono.control.conditions import find, is_true
 from unisono.control.manifests import LiveContext, Manifests, PodSetCache, claims_in, claims_of_sets
 from unisono.control.pod_gangs.membership import gang_of, is_bare_and_ours, is_solo
 from unisono.control.scheduler.quarantine import Name
+from unisono.control.scheduler.requests_by import RequestsBy
 from unisono.control.scheduler.time_limits import Limits
 from unisono.control.scheduler.writes_in_flight import BindsInFlight, InDoubt
 from unisono.control.view import View
@@ -86,6 +87,11 @@ Changes = Iterator[changes.Change]
 NeedsQueue = Callable[[Json, View], bool]
 
 
+def _nothing(_obj: Json) -> Changes:
+    """Yield no changes: the engine does not know such objects."""
+    return iter(())
+
+
 def is_free(_pod: Json, _view: View) -> bool:
     """Let every pod without a queue go where it fits."""
     return False
@@ -118,7 +124,9 @@ class Translator:
         self.manifests = Manifests(view)
         self._sets = PodSetCache()
         self.limits = Limits(view)
+        self._requests_by = RequestsBy(view)
         self._readers: dict[Kind, Callable[[Json], Changes]] = {
+            **dict.fromkeys((names.LIMIT_RANGE, names.RUNTIME_CLASS, names.DEVICE_CLASS), _nothing),
             names.NODE: self._node,
             names.POD: self._pod,
             names.NAMESPACE: self._namespace,
@@ -144,9 +152,23 @@ class Translator:
         """Read everything anew from now on."""
         self._sets = PodSetCache()
 
+    def is_to_be_read(self, name: Name, kind: Kind, key: Key) -> bool:
+        """Say whether what waits asks for something else since an object changed; forget its sets.
+
+        Of the kinds in `REQUESTS_BY`.
+        """
+        of, own = name
+        waiting = self._view.peek(of, own.name, own.namespace)
+        if waiting is None or not self._requests_by.concerns(waiting, kind, key):
+            return False
+        self._sets.forget(WorkloadKey(f"{own.namespace}/{own.name}"))
+        return True
+
     def translate(self, kind: Kind, key: Key) -> Changes:
         """Yield the changes of the engine's state for an object as it is now."""
         obj = self._view.get(kind, key.name, key.namespace)
+        if kind == names.NODE:
+            self._requests_by.node_changed(key.name, obj)
         if obj is None:
             self.manifests.forget(kind, key.namespace, key.name)
             yield from self._gone(kind, key)
@@ -182,6 +204,8 @@ class Translator:
                 yield from self._hypernodes()
             case names.CLAIM:
                 yield from self._mounting(key.namespace, key.name)
+            case names.LIMIT_RANGE | names.RUNTIME_CLASS | names.DEVICE_CLASS:
+                return  # what asks for something else without it is read again
             case names.VOLUME:
                 return  # what was on it is lost, and its claim says so
             case _:

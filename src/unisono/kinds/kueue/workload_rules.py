@@ -19,6 +19,7 @@ import msgspec
 
 from unisono.engine.model import workload as engine
 from unisono.engine.model.names import (
+    PODS,
     FlavorName,
     Instant,
     LocalQueueKey,
@@ -274,19 +275,31 @@ def recorded_admitted_workload(
 def _admission(admission: Admission, made: engine.Workload) -> engine.Admission:
     """Return what was assigned, for the pod sets that have pods at all."""
     given = {one.name: one for one in admission.pod_set_assignments}
+    done = dict(made.reclaimable)
     return engine.Admission(
         queue=QueueName(admission.cluster_queue),
         pod_sets=tuple(
-            _assignment(given.get(one.name, PodSetAssignment(name=one.name)), one.count)
+            _assignment(
+                given.get(one.name, PodSetAssignment(name=one.name)), one, done.get(one.name, 0)
+            )
             for one in made.pod_sets
         ),
     )
 
 
-def _assignment(assignment: PodSetAssignment, count: int) -> engine.PodSetAssignment:
+def _assignment(
+    assignment: PodSetAssignment, asked: engine.PodSet, done: int
+) -> engine.PodSetAssignment:
+    """Return what was assigned to a set; its count includes pods that are done.
+
+    Those that were done before it was admitted are not in what is written (spec quota §15).
+    """
+    count = asked.count if assignment.count is None else assignment.count
+    if asked.min_count is None:
+        count = max(count, min(count + done, asked.count))
     return engine.PodSetAssignment(
         name=assignment.name,
-        count=count if assignment.count is None else assignment.count,
+        count=count,
         flavors=tuple(
             sorted(
                 (ResourceName(resource), FlavorName(flavor))
@@ -297,23 +310,44 @@ def _assignment(assignment: PodSetAssignment, count: int) -> engine.PodSetAssign
 
 
 def _with_recorded_usage(made: engine.Workload, admission: Admission) -> engine.Workload:
-    """Fill in requests from the recorded usage where the template says nothing of them."""
+    """Let a workload be charged what was written when it was admitted.
+
+    Its template may mean something else by now: a LimitRange, a RuntimeClass or the operator's
+    rules about resources may have changed. What it takes of nodes is what its pods ask for.
+    """
     given = {one.name: one for one in admission.pod_set_assignments}
     filled = tuple(
-        one
-        if one.requests or one.name not in given
-        else msgspec.structs.replace(one, requests=_per_pod(given[one.name], one.count))
-        for one in made.pod_sets
+        one if one.name not in given else _charged(one, given[one.name]) for one in made.pod_sets
     )
+    if all(new is old for new, old in zip(filled, made.pod_sets, strict=True)):
+        return made
     return msgspec.structs.replace(made, pod_sets=filled)
 
 
+def _charged(one: engine.PodSet, assignment: PodSetAssignment) -> engine.PodSet:
+    recorded = _per_pod(assignment, one.count)
+    if not recorded:
+        return one
+    asked = dict(one.requests)
+    # Resources without quota are not recorded; what they are asked for decides nothing any more.
+    if all(asked.get(name) == amount for name, amount in recorded):
+        return one
+    on_nodes = one.requests if one.node_requests is None else one.node_requests
+    return msgspec.structs.replace(
+        one,
+        requests=amounts(asked | dict(recorded)),
+        node_requests=(on_nodes or None) if one.requests else one.node_requests,
+    )
+
+
 def _per_pod(assignment: PodSetAssignment, count: int) -> Amounts:
+    """Return the recorded usage of one pod; `pods` is no request of theirs."""
     pods = assignment.count or count
     return amounts(
         {
             name: bounded(name, -(-quantity.amount(name) // pods))
             for name, quantity in assignment.resource_usage.items()
+            if name != PODS
         }
     )
 
