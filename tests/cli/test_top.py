@@ -35,8 +35,8 @@ running (2)
 
 pending (2)
   POS  NAME               QUEUE  PRIO  PODS  STARTS  WHY
-    1  default/job/large  lq-cq   100     4  -       pod set main needs 32 nvidia.com/gpu in flavor
-    2  default/job/small  lq-cq     0     2  -       pod set main needs 16 nvidia.com/gpu in flavor
+    1  default/job/large  lq-cq   100     4  -       starts once default/job/runs has ended (16 nvid
+    2  default/job/small  lq-cq     0     2  -       starts once default/job/runs has ended (16 nvid
 """
 
 

@@ -14,13 +14,13 @@ from unisono.cli.why.text import text
 
 # What has to be said in each: the cause with its number, and the way out.
 SAID = {
-    "quota-exhausted": ("may use 4 nvidia.com/gpu more", "4 nvidia.com/gpu freed"),
+    "quota-exhausted": ("may use 4 nvidia.com/gpu more", "default/job/others has ended (12"),
     "preemption": ("2 pods of default/job/sweep are terminating", "when their pods are gone"),
-    "gang-does-not-fit": ("3 of 4 pods fit", "room for 1 more pod"),
+    "gang-does-not-fit": ("3 of 4 pods fit", "default/job/notebook has ended (2"),
     "two-flavors": ("default/job/notebook has ended (4 nvidia.com/gpu of a100", "4 nvidia.com"),
     "larger-than-every-node": ("never, unless there is a node with 16", "a node with 16 nvidia"),
     "topology": ("best rack r1 holds 3 of 4", "there is one more node like these"),
-    "turn": ("position 2 of 2: default/job-large", "a priority above 100"),
+    "turn": ("position 2 of 2: default/job/large", "a priority above 100"),
     "dependency": ("waits for default/prepare to succeed", "when default/prepare has succeeded"),
     "begin": ("must not start before 2023-11-15T04:13:", "if it fits then"),
     "too-large": ("can never use more than 16 nvidia.com/gpu", "estimate: never in this cluster"),

@@ -71,7 +71,7 @@ def overriding(**spec: Any) -> list[Json]:
             names.JOB,
             (
                 "the best node has 8 of 16 nvidia.com/gpu",
-                "add a node with 16 nvidia.com/gpu, or ask for less in one pod",
+                "never, unless there is a node with 16 nvidia.com/gpu; the largest node has 8",
             ),
             id="larger than any node",
         ),
@@ -80,7 +80,7 @@ def overriding(**spec: Any) -> list[Json]:
             names.JOB,
             (
                 "queue cq can never use more than 16 nvidia.com/gpu",
-                "ask for less, or raise nominalQuota or borrowingLimit",
+                "never, unless queue cq has 48 nvidia.com/gpu more of quota in flavor",
             ),
             id="larger than the quota",
         ),

@@ -264,7 +264,7 @@ LISTS = (
     ("nodes", "said"),
     [
         ("2", "Job 1 to start at 2026-11-15T18:00:00 using 2 processors on nodes gpu[1-2] in"),
-        ("3", "allocation failure: pod set batch: 2 of 3 pods fit"),
+        ("3", "allocation failure: never, unless there is one more node like these: 8 nvidia.com"),
     ],
 )
 def test_a_job_is_tried_without_being_stored(

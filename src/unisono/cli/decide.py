@@ -24,9 +24,9 @@ from unisono.engine.diagnosis import diagnose
 from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import MOST_CYCLES, dry_run, one_cycle
 from unisono.engine.estimates import estimates
-from unisono.engine.explain.diagnosis import causes, headline, way_sentence
+from unisono.engine.explain.diagnosis import causes, headline, message_with, way_sentences
 from unisono.engine.explain.formatting import format_instant
-from unisono.engine.explain.messages import message_of, reason_of, stage_of
+from unisono.engine.explain.messages import reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.diagnosis import Diagnosis
 from unisono.engine.model.errors import InvalidManifest
@@ -374,12 +374,12 @@ def _pending(
         queue=why.queue,
         stage=stage_of(why),
         reason=reason_of(why, workload),
-        message=message_of(why),
+        message=message_with(why, found),
         estimated_start=format_instant(fact.start) if fact is not None else None,
         verdict=found.verdict if found is not None else "unknown",
         root_cause=headline(found) if found is not None else "",
         in_the_way=causes(found) if found is not None else [],
-        ways=[way_sentence(way) for way in found.ways] if found is not None else [],
+        ways=way_sentences(found) if found is not None else [],
     )
 
 
@@ -506,11 +506,11 @@ def _pending_text(pending: list[Pending], now: Instant) -> str:
     for item in pending:
         queue = f" in {item.queue}" if item.queue else ""
         lines.append(f"  {item.workload}{queue}: {item.reason} ({item.stage})")
-        if item.root_cause:
+        if item.root_cause and len(item.ways) > 1:
             lines.append(told(item.root_cause, "      "))
-        lines.append(told(item.message, "      "))
-        if len(item.ways) > 1:
             lines += [told(way, "      - ") for way in item.ways]
+        else:
+            lines.append(told(item.message, "      "))
         if item.estimated_start is not None:
             lines.append(told(f"estimated start: {item.estimated_start}", "      "))
     return "\n".join(lines)

@@ -7,6 +7,7 @@ are annotations (spec backfill §1). What was learned from earlier runs is only 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -45,6 +46,22 @@ def root_cause_of(workload: Json) -> Json | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         return None  # of another version, or overwritten by a user
     return found if says and found is not None and isinstance(found.get("says"), str) else None
+
+
+_ASIDE = re.compile(r" \([^()]*\)")
+# As much of a sentence as a table has room for.
+_MOST_IN_A_CELL = 72
+
+
+def short_cause(says: str) -> str:
+    """Return a root cause as a cell of a table.
+
+    What is in brackets (amounts, nodes, limits) is left out: `unisono why` has it.
+    """
+    says = _ASIDE.sub("", says)
+    if len(says) <= _MOST_IN_A_CELL:
+        return says
+    return says[: _MOST_IN_A_CELL - 1].rstrip(" ,;") + "…"
 
 
 def start_of(facts: Iterable[Json]) -> Json | None:

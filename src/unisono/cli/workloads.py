@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from unisono.cli.connection import asked, verb_parser
+from unisono.cli.job_names import by_jobs, job_names
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.cli.workload_state import (
     NO_QUEUE,
@@ -109,7 +110,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
         await refuse_unknown_namespace(client, arguments.namespace)
     now = RealClock().now()
     headings = ["NAME", "QUEUE", "PRIO", "PODS", "STATE", "POS", "FOR", "DETAIL"]
-    rows = [_cells(one, age(one["since"], now)) for one in found]
+    rows = [_cells(one, age(one["since"], now), now) for one in found]
     if arguments.everywhere:
         headings.insert(0, "NAMESPACE")
         rows = [[one["namespace"], *row] for one, row in zip(found, rows, strict=True)]
@@ -122,10 +123,14 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     return [Sheet("workloads", headings, rows, found, more)]
 
 
-def _cells(one: Json, waits: str) -> list[object]:
+def _cells(one: Json, waits: str, now: float) -> list[object]:
+    from unisono.cli.start_times import short_cause
+    from unisono.cli.times import local_times
+
     position = one.get("position", "")
     queue = "" if one["queue"] == NO_QUEUE else one["queue"]
-    told = (one["priority"], one["pods"], one["state"], position, waits, one["detail"])
+    detail = short_cause(local_times(one["cause"], now)) or one["detail"]
+    told = (one["priority"], one["pods"], one["state"], position, waits, detail)
     return [one["name"], queue, *told]
 
 
@@ -140,7 +145,8 @@ def listed(
         for one in local_queues
     }
     places = positions(workloads, lambda one: _queue(one, behind), queues)
-    rows = [_row(one, _queue(one, behind), places) for one in workloads]
+    names = job_names(workloads)
+    rows = [_row(one, _queue(one, behind), places, names) for one in workloads]
     return sorted(
         rows,
         key=lambda row: (
@@ -160,8 +166,11 @@ def _queue(workload: Json, behind: dict[tuple[str, str], str]) -> str:
     return str(admission.get("clusterQueue") or behind.get(lq, ""))
 
 
-def _row(workload: Json, queue: str, places: dict[str, int]) -> Json:
+def _row(workload: Json, queue: str, places: dict[str, int], names: Mapping[str, str]) -> Json:
+    from unisono.cli.start_times import root_cause_of
+
     metadata = workload["metadata"]
+    root_cause = root_cause_of(workload) if state_of(workload) == "waiting" else None
     made: Json = {
         "namespace": metadata["namespace"],
         "name": job_of(workload),
@@ -173,6 +182,7 @@ def _row(workload: Json, queue: str, places: dict[str, int]) -> Json:
         "state": state_of(workload),
         "since": since(workload),
         "detail": _detail(workload),
+        "cause": by_jobs(root_cause["says"], names) if root_cause is not None else "",
         "gpus": gpus_of(workload),
         "message": str(
             (condition(workload, _TOLD.get(state_of(workload), "")) or _NOTHING)["message"]

@@ -34,10 +34,10 @@ from unisono.engine.diagnosis import diagnose
 from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import MOST_CYCLES, dry_run
 from unisono.engine.estimates import estimates, first_pending
-from unisono.engine.explain.diagnosis import causes, headline
+from unisono.engine.explain.diagnosis import causes, headline, way_sentences
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanation
-from unisono.engine.model.diagnosis import Ahead, Cause, Holder
+from unisono.engine.model.diagnosis import Ahead, Cause, Diagnosis, Holder
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.node import repaired
 from unisono.engine.model.plan import Plan, evictions
@@ -90,6 +90,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     constraint: Constraint | None = None  # the binding one
     root_cause: str = ""  # what would have to change, as a sentence; empty: it is not known
     in_the_way: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()  # every choice of flavors, and what refuses there
+    # Workloads in its way without a time limit: no run can tell when they end.
+    endless: tuple[WorkloadKey, ...] = ()
     # Why there are no simulated runs, where more of them would not help.
     without_runs: str = ""
     samples: int = 0  # how many runs were simulated ...
@@ -134,6 +137,8 @@ def what_if(
         constraint=constraint,
         root_cause=headline(found) if known and found is not None else "",
         in_the_way=tuple(causes(found)) if known and found is not None else (),
+        ways=tuple(way_sentences(found)) if known and found is not None else (),
+        endless=_endless(found, world) if known and found is not None else (),
     )
     replace = msgspec.structs.replace
     if known and found is not None and found.verdict == "never":
@@ -162,6 +167,16 @@ def what_if(
 def _ends_by_itself(cause: Cause) -> bool:
     """Say whether simulated runs of jobs can put a cause out of the way."""
     return isinstance(cause, Holder | Ahead)
+
+
+def _endless(found: Diagnosis, world: Snapshot) -> tuple[WorkloadKey, ...]:
+    """Return the workloads in the way that may run without end."""
+    if _default_ms(world.policy) is not None:
+        return ()
+    every = [one.workload for one in world.admitted_workloads] + [*world.waiting]
+    limited = {one.key for one in every if one.longest_ms is not None}
+    in_the_way = [one for one in found.in_the_way if isinstance(one, Holder | Ahead)]
+    return tuple(one.workload for one in in_the_way if one.workload not in limited)
 
 
 class _CutShort(Exception):

@@ -180,6 +180,17 @@ def test_names_the_jobs_that_hold_nodes(tmp_path: Path, capsys: pytest.CaptureFi
     assert "(run times drawn within the time limits)" in out
 
 
+def test_names_a_job_without_a_time_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No simulated run tells when it ends: "not within 60 days" would be a guess."""
+    endless = RUNNING.replace('  annotations: {unisono.dev/time-limit: "60"}\n', "")
+    monkeypatch.setitem(globals(), "RUNNING", endless)
+    _, out = ask(tmp_path, capsys, nodes=2, running=1, pods=2, form="text")
+    assert "starts once ml/w0 has ended (8 nvidia.com/gpu of gpus on n0; no time limit)" in out
+    assert "when    unknown: ml/w0 has no time limit" in out
+
+
 def test_it_makes_others_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     label = "kueue.x-k8s.io/priority-class: urgent"
     code, found = ask(tmp_path, capsys, nodes=2, running=2, pods=1, label=label)

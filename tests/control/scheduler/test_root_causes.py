@@ -14,7 +14,7 @@ from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.diagnosis import Holder
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.state.changes import WorkloadGone
+from unisono.engine.state.changes import QueueSet, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 
 NOW = Instant(1_000_000)
@@ -43,7 +43,7 @@ def test_waits_some_seconds_before_it_looks() -> None:
     assert causes.next_due() is None
 
 
-def test_looks_again_once_a_minute_after_a_change() -> None:
+def test_looks_again_soon_when_what_it_named_has_ended() -> None:
     state, causes = cluster(), RootCauses()
     causes.use(state)
     causes.refresh(NOW, told(state))
@@ -53,8 +53,25 @@ def test_looks_again_once_a_minute_after_a_change() -> None:
     dry_run(state, state.now)
     assert causes.refresh(Instant(at + 1_000), told(state)) == []
     assert causes.of(WorkloadKey("ns/late-0")) is None, "it runs now"
+    due = causes.next_due()
+    assert due is not None
+    assert at < due < at + PAUSE_MS
+    assert causes.refresh(due, told(state)) == ["ns/late-1"]
+    found = causes.of(WorkloadKey("ns/late-1"))
+    assert found is not None
+    assert [one.workload for one in found.in_the_way if isinstance(one, Holder)] == ["ns/late-0"]
+
+
+def test_looks_again_once_a_minute_after_another_change() -> None:
+    state, causes = cluster(), RootCauses()
+    causes.use(state)
+    causes.refresh(NOW, told(state))
+    at = Instant(NOW + PATIENCE_MS)
+    causes.refresh(at, told(state))
+    state.apply(QueueSet(queue("other")))
+    assert causes.refresh(Instant(at + 1_000), told(state)) == []
     assert causes.next_due() == at + PAUSE_MS
-    assert causes.refresh(Instant(at + PAUSE_MS), told(state)) == ["ns/late-1"]
+    assert causes.refresh(Instant(at + PAUSE_MS), told(state)) == [], "it is as it was"
 
 
 def test_a_step_makes_only_some_and_goes_on_later(monkeypatch: pytest.MonkeyPatch) -> None:

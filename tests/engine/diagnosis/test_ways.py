@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tests.support.quota_builders import group, job, pods, queue
 from unisono.engine.cluster import new_cluster
 from unisono.engine.diagnosis import diagnose
 from unisono.engine.dry_run import dry_run
-from unisono.engine.explain.diagnosis import headline, way_sentence
+from unisono.engine.explain.diagnosis import headline, message_with, way_sentences
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.diagnosis import Diagnosis, Holder, MissingNodes
 from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
@@ -70,9 +73,9 @@ def test_names_every_flavor_and_the_job_that_holds_nodes() -> None:
         "starts once ns/notebook has ended (4 gpu of a100 on a100-0; by 2026-01-01T13:00:00Z, "
         "its time limit)"
     )
-    assert [way_sentence(way).partition(";")[0] for way in found.ways] == [
-        "a100: pod set main needs 16 gpu in flavor a100",
-        "t4: pod set main needs 16 gpu in flavor t4",
+    assert [one.partition(";")[0] for one in way_sentences(found)] == [
+        "a100 (nearest): pod set main needs 16 gpu in flavor a100",
+        "t4: never: pod set main needs 16 gpu in flavor t4",
     ]
     assert found.nearest == 0
 
@@ -82,8 +85,9 @@ def test_names_holders_of_nodes_where_quota_is_free() -> None:
     submit(state, job("notebook", "q", 4), gang("train", 2, 8))
     found = diagnosis(state, "train")
     assert [one.workload for one in found.in_the_way if isinstance(one, Holder)] == ["ns/notebook"]
-    assert way_sentence(found.ways[0]).startswith(
-        "a100: 12 of 16 gpu are free on its nodes, 16 gpu asked for; pod set main: 1 of 2 pods fit"
+    assert way_sentences(found)[0].startswith(
+        "a100 (nearest): 12 of 16 gpu are free on its nodes, 16 gpu asked for; "
+        "pod set main: 1 of 2 pods fit"
     )
 
 
@@ -116,3 +120,43 @@ def test_nodes_beyond_all_measure_are_counted_and_not_made() -> None:
     missing = [one for one in found.in_the_way if isinstance(one, MissingNodes)]
     assert [(one.count, one.tried) for one in missing] == [(2**31 - 1 - 3, False)]
     assert f"at least {2**31 - 4} more nodes" in headline(found)
+
+
+def test_a_way_that_no_empty_node_opens_says_why_there() -> None:
+    """What is in use now does not matter for it."""
+    state = two_flavors("1000")
+    submit(state, gang("filler", 1, 8), job("small", "q", 8), gang("pair", 2, 8))
+    found = diagnosis(state, "pair")
+    assert found.verdict == "later"
+    a100, t4 = way_sentences(found)
+    assert a100.startswith("a100 (nearest): 0 of 16 gpu are free on its nodes, 16 gpu asked for")
+    assert t4.startswith("t4: never: pod set main needs 16 gpu in flavor t4; queue q can never")
+    assert [way.possible for way in found.ways] == [True, False]
+
+
+def test_the_line_of_a_workload_begins_with_the_root_cause_and_names_every_flavor() -> None:
+    state = two_flavors()
+    submit(state, job("notebook", "q", 4, time_limit_ms=HOUR), gang("train", 2, 8))
+    why = explanation(state, WorkloadKey("ns/train"))
+    assert why is not None
+    line = message_with(why, diagnosis(state, "train"))
+    assert line.startswith("starts once ns/notebook has ended (4 gpu of a100 on a100-0; by ")
+    assert ". a100 (nearest): " in line
+    assert ". t4: never: " in line
+    assert "To change that" not in line, "what was not tried may not be enough"
+
+
+def test_labels_that_no_flavor_has_are_never_met() -> None:
+    state = two_flavors()
+    pod_set = msgspec.structs.replace(pods(1, {"gpu": 1}), node_selector=(("type", "h100"),))
+    submit(state, job("picky", "q", pod_sets=(pod_set,)))
+    found = diagnosis(state, "picky")
+    assert headline(found) == (
+        "never as things are: pod set main asks for type=h100, unlike flavor a100 "
+        "(change the pods' nodeSelector or affinity, or the flavor's nodeLabels)"
+    )
+    why = explanation(state, WorkloadKey("ns/picky"))
+    assert why is not None
+    assert message_with(why, found).endswith(
+        ". t4: never: pod set main asks for type=h100, unlike flavor t4"
+    )

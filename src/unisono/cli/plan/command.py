@@ -31,7 +31,9 @@ examples:
   unisono plan -f job.yaml --on-cluster
 
 START is a reservation: the workload starts by then if running jobs keep their time limits; with ~,
-it is an estimate without a reservation. Times are local. Without -f, the running cluster is asked.
+it is an estimate without a reservation; with ≤, what is in its way is over by then at the latest.
+WHY is the root cause, or the reason while it is not known. Times are local. Without -f, the
+running cluster is asked.
 """
 
 
@@ -252,7 +254,8 @@ def _print(
 
 
 def _cells(row: Json, now: float) -> list[object]:
-    from unisono.cli.times import clock_time
+    from unisono.cli.start_times import short_cause
+    from unisono.cli.times import clock_time, local_times
     from unisono.cli.workload_state import NO_QUEUE
     from unisono.engine.explain.formatting import format_duration
     from unisono.kinds.scalar import instant_ms
@@ -263,7 +266,12 @@ def _cells(row: Json, now: float) -> list[object]:
         ahead = at - round(now * 1000)
         left = format_duration(ahead) if ahead > 0 else "overdue"
         start = ("" if row["promised"] else "~") + clock_time(at / 1000, now)
+    elif row["startsBy"] is not None:
+        start = "≤" + clock_time(instant_ms(row["startsBy"]) / 1000, now)
+    elif row["verdict"] == "never":
+        start = "never"
     limit = format_duration(row["limit"]["seconds"] * 1000) if row["limit"] else ""
     queue = "" if row["queue"] == NO_QUEUE else row["queue"]
-    told = (row["priority"], row["pods"], start, left, limit, row["reason"])
+    why = short_cause(local_times(row["cause"], now)) or row["reason"]
+    told = (row["priority"], row["pods"], start, left, limit, why)
     return [row["position"], row["name"], queue, *told]

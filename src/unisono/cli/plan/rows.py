@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from unisono.cli.decide import MOST_ESTIMATES
-from unisono.cli.start_times import facts_of, limit_of, start_of
+from unisono.cli.decide import DIAGNOSED_OBJECTS, MOST_ESTIMATES
+from unisono.cli.job_names import by_jobs, job_names
+from unisono.cli.start_times import facts_of, limit_of, root_cause_of, start_of
 from unisono.cli.tables import paragraph
 from unisono.cli.workload_state import condition, job_of, pods_of, state_of
+from unisono.engine.diagnosis import diagnose
+from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
+from unisono.engine.explain.diagnosis import headline, message_with, tells_more
 from unisono.engine.explain.formatting import format_duration, format_instant
-from unisono.engine.explain.messages import message_of, reason_of, stage_of
+from unisono.engine.explain.messages import reason_of, stage_of
 from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
@@ -21,6 +25,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.provisioning import MICRO, Purchase
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.snapshots import snapshot
 from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, positions
 from unisono.kube.form import Json
@@ -49,6 +54,7 @@ def living_rows(
         found = local_queue(workload)
         return str(found["spec"].get("clusterQueue", "")) if found is not None else ""
 
+    names = job_names(workloads)
     pending = [one for one in workloads if state_of(one) == "waiting"]
     places = positions(pending, queue_name, queues)
     pending.sort(
@@ -62,6 +68,7 @@ def living_rows(
                 queues.get(queue_name(one)),
                 queue_name(one),
                 places.get(one["metadata"]["uid"]),
+                names,
             )
             for one in pending
         ]
@@ -73,11 +80,17 @@ def _rank(workload: Json) -> tuple[OrderKey, str]:
 
 
 def _living_row(
-    workload: Json, local_queue: Json | None, queue: Json | None, behind: str, place: int | None
+    workload: Json,
+    local_queue: Json | None,
+    queue: Json | None,
+    behind: str,
+    place: int | None,
+    names: Mapping[str, str],
 ) -> Json:
     facts = facts_of(workload)
     start, limit = start_of(facts), limit_of(workload, facts, local_queue, queue)
     told = condition(workload, "QuotaReserved") or {}
+    root_cause = root_cause_of(workload) or {}
     return {
         "position": place,
         "namespace": workload["metadata"]["namespace"],
@@ -93,7 +106,10 @@ def _living_row(
         "behind": start.get("behind") if start is not None else None,
         "limit": limit,
         "reason": told.get("reason", ""),
-        "message": told.get("message", ""),
+        "message": by_jobs(told.get("message", ""), names),
+        "verdict": root_cause.get("verdict"),
+        "cause": by_jobs(root_cause.get("says", ""), names),
+        "startsBy": root_cause.get("startsBy"),
     }
 
 
@@ -102,9 +118,8 @@ def _living_row(
 
 def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[Plan]]:
     """Start what can start; return the workloads that wait then, and what was decided."""
-    from unisono.engine.explain.formatting import format_instant
-
     plans = dry_run(state, now)
+    recorded, budget = snapshot(state), Budget(objects=DIAGNOSED_OBJECTS)
     expected = estimates(state, now, most=MOST_ESTIMATES)
     places = {
         waiting.workload.key: place
@@ -114,6 +129,9 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
     rows = []
     for why in explanations(state):
         workload = state.waiting[why.workload].workload
+        found = diagnose(recorded, why.workload, now, budget=budget)
+        told = found if found is not None and tells_more(found) else None
+        by_limits = told is not None and told.verdict == "later" and told.basis == "limits"
         fact = _date_in(why) or expected.get(why.workload)
         limit = workload.longest_ms
         rows.append(
@@ -136,7 +154,12 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 if limit is None
                 else {"seconds": limit // 1000, "from": workload.longest_from},
                 "reason": reason_of(why),
-                "message": message_of(why),
+                "message": message_with(why, found),
+                "verdict": told.verdict if told is not None else None,
+                "cause": headline(told) if told is not None else "",
+                "startsBy": format_instant(told.starts_at)
+                if told is not None and told.starts_at is not None and by_limits
+                else None,
             }
         )
     return _by_start(rows), plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unisono.cli.connection import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
@@ -36,6 +36,7 @@ examples:
 
 Exit code 0: it starts, now or later; 2: never on this cluster (or the manifest is wrong)."""
 NEVER = 2
+_MOST_NAMED = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +117,7 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
                 budget_s=arguments.seconds,
             )
         )
-    _print(answers, arguments.output, now)
+    _print(answers, arguments.output, now, _names(cluster))
     return NEVER if any(answer.verdict == "never" for answer in answers) else 0
 
 
@@ -146,11 +147,20 @@ def _with_job(
     return world, keys
 
 
-def _print(answers: list[Answer], form: str, now: Instant) -> None:
+def _names(cluster: list[File]) -> dict[str, str]:
+    """Return the jobs behind the Workloads of a running cluster."""
+    from unisono.cli.job_names import job_names
+
+    listed = [json.loads(content) for name, content in cluster if name == _of_cluster("Workload")]
+    return job_names(one for each in listed for one in each["items"])
+
+
+def _print(answers: list[Answer], form: str, now: Instant, names: Mapping[str, str]) -> None:
+    from unisono.cli.job_names import by_jobs
     from unisono.cli.objects import dump
 
     if form == "text":
-        print("\n\n".join(text(answer, now) for answer in answers))
+        print("\n\n".join(by_jobs(text(answer, now), names) for answer in answers))
         return
     listed = [as_json(answer) for answer in answers]
     whole: Any = listed[0] if len(listed) == 1 else listed
@@ -193,7 +203,10 @@ def text(answer: Answer, now: Instant) -> str:
         lines = [f"{answer.workload} would wait"]
     if answer.root_cause:
         lines.append(f"  why     {local_times(answer.root_cause, now / 1000)}")
-    if answer.constraint is not None:
+    if len(answer.ways) > 1 or (answer.ways and answer.verdict == "never"):
+        labels = ("tried", *("" for _ in answer.ways))
+        lines += [f"  {label:8}{way}" for label, way in zip(labels, answer.ways, strict=False)]
+    elif answer.constraint is not None and not (answer.root_cause and answer.verdict == "never"):
         label = "now" if answer.root_cause else "why"
         lines.append(f"  {label:8}{answer.constraint.message}")
     if answer.preempts:
@@ -217,6 +230,9 @@ def _starts(answer: Answer, when: Callable[[Instant], str]) -> str:
     only = f", {counted} counts only" if counted else ""
     basis = f"(run times drawn within the time limits{only})"
     runs = f"{answer.samples} simulated run{'s'[: answer.samples != 1]}"
+    if not answer.started and answer.endless:
+        have = "has" if len(answer.endless) == 1 else "have"
+        return f"unknown: {', '.join(answer.endless[:_MOST_NAMED])} {have} no time limit"
     if not answer.started:
         return f"not within 60 days in any of {runs} {basis}"
     if answer.start_p50 is None:
@@ -266,8 +282,12 @@ async def _living_files(client: Client, *, with_policy: bool) -> list[tuple[str,
             continue
         items = [_whole(one, kind) for one in found if _matters(one, kind)]
         listed = {"apiVersion": "v1", "kind": "List", "items": items}
-        files.append((f"<{kind.kind} of the cluster>", json.dumps(listed).encode()))
+        files.append((_of_cluster(kind.kind), json.dumps(listed).encode()))
     return files
+
+
+def _of_cluster(kind: str) -> str:
+    return f"<{kind} of the cluster>"
 
 
 def _whole(obj: Json, kind: Kind) -> Json:

@@ -6,14 +6,13 @@ It has the same keys for everything that can be asked about; what does not apply
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
+from unisono.cli.job_names import by_jobs, job_names
 from unisono.cli.start_times import facts_of, limit_of, root_cause_of, start_of, until
 from unisono.cli.why.lookup import is_job_kind
 from unisono.cli.why.read import Found
-from unisono.cli.why.surroundings import around, key_of, position
+from unisono.cli.why.surroundings import around, position
 from unisono.cli.workload_state import (
     CAPACITY_PLANNED,
     PLACEMENT,
@@ -21,7 +20,6 @@ from unisono.cli.workload_state import (
     condition,
     evictions,
     holds,
-    job_of,
     since,
     state_of,
 )
@@ -104,15 +102,13 @@ def _of_workload(found: Found, workload: Json) -> Json:
         "asks": [_asked(one) for one in workload["spec"].get("podSets") or ()],
     }
     if state in ("waiting", "deactivated"):
-        made |= _reasons(workload)
-        if "rootCause" in made:
-            made["rootCause"] = _by_jobs(made["rootCause"], found)
+        made |= _by_jobs(_reasons(workload), found)
     facts = made.get("facts") or []
     made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
     if state == "waiting":
         place = position(found, workload)
         if place is not None:
-            made["position"] = place
+            made["position"] = _with_job(place, job_names(found.every))
         made["estimate"] = start_of(facts)
         made |= around(found, facts)
     elif state == "repairing":
@@ -217,29 +213,26 @@ def _reasons(workload: Json) -> Json:
     return made
 
 
-def _by_jobs(told: Any, found: Found) -> Any:
-    """Return what is told with jobs in the place of their Workloads, which users did not name."""
-    names = {key_of(one): _job_key(one) for one in found.every}
-    pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    if not pattern:
-        return told
-
-    def renamed(value: Any) -> Any:
-        match value:
-            case str():
-                return re.sub(f"(?<![\\w./-])({pattern})(?![\\w./-])", lambda m: names[m[0]], value)
-            case list():
-                return [renamed(one) for one in value]
-            case dict():
-                return {key: renamed(one) for key, one in value.items()}
-            case _:
-                return value
-
-    return renamed(told)
+_TEXTS = ("message", "rootCause")
 
 
-def _job_key(workload: Json) -> str:
-    return f"{workload['metadata']['namespace']}/{job_of(workload)}"
+def _by_jobs(reasons: Json, found: Found) -> Json:
+    """Return reasons whose texts name jobs; keys that programs read stay those of Workloads."""
+    names = job_names(found.every)
+    facts = [
+        one | {key: by_jobs(one[key], names) for key in ("says", "changes") if key in one}
+        for one in reasons.get("facts") or ()
+    ]
+    texts = {key: by_jobs(reasons[key], names) for key in _TEXTS if key in reasons}
+    return reasons | texts | ({"facts": facts} if facts else {})
+
+
+def _with_job(place: Json, names: Mapping[str, str]) -> Json:
+    """Return a position with the job that is at the head."""
+    if "behind" not in place:
+        return place
+    ahead = by_jobs(place["ahead"], names)
+    return place | {"behindJob": names.get(place["behind"], place["behind"]), "ahead": ahead}
 
 
 def _places(admission: Json) -> Iterator[Json]:

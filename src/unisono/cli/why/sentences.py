@@ -70,18 +70,51 @@ def guess_words(answer: Json, now: float) -> str:
     leaving = [one["until"] for one in answer.get("leaving") or () if one["pods"]]
     if leaving and all(leaving):
         return f"starts by {_ahead(max(leaving), now)}, when the pods of its victims are gone"
+    behind = (answer.get("position") or {}).get("behindJob")
+    root_cause = answer.get("rootCause")
+    if root_cause is not None:
+        return _by_root_cause(root_cause, behind, now)
     if answer.get("use"):  # it waits for the end of workloads without a time limit
         return "unknown: the jobs that hold the quota state no time limit (unisono.dev/time-limit)"
     for fact in answer.get("facts") or ():
         if fact["fact"] in _UNKNOWN:
             return f"unknown: {_UNKNOWN[fact['fact']]}"
-    behind = (answer.get("position") or {}).get("behind")
     return f"unknown: {behind} is ahead of it and has no start time either" if behind else "unknown"
+
+
+# Why the start of a workload is unknown, by what is in its way.
+_UNKNOWN_BY_CAUSE = {
+    "OtherPod": "a pod outside of all queues is in its way, and no time limit is known",
+    "NodeOut": "it depends on nodes that are out",
+    "Ahead": "another workload goes first, and has to start or leave",
+    "Condition": "it depends on a change of the configuration",
+}
+
+
+def _by_root_cause(root_cause: Json, behind: str | None, now: float) -> str:
+    """Say when what is in the way of a workload is gone at the latest, or why that is unknown."""
+    if root_cause.get("startsBy"):
+        when = _ahead(root_cause["startsBy"], now)
+        return f"starts by {when} at the latest, if no other workload goes first"
+    endless = [
+        one["workload"]
+        for one in root_cause["inTheWay"]
+        if one.get("workload") and not one.get("ends")
+    ]
+    if endless:
+        more = f" and {len(endless) - 1} more" if len(endless) > 1 else ""
+        have = "have" if more else "has"
+        return f"unknown: {endless[0]}{more} {have} no time limit (unisono.dev/time-limit)"
+    kinds = {one.get("cause") for one in root_cause["inTheWay"]}
+    if behind and kinds == {"Ahead"}:
+        return f"unknown: {behind} is ahead of it and has no start time either"
+    why = next((text for kind, text in _UNKNOWN_BY_CAUSE.items() if kind in kinds), "")
+    return f"unknown: {why}" if why else "unknown"
 
 
 def ahead_words(position: Json) -> Iterator[str]:
     """Say which workload is at the head of the queue, and why nothing passes it."""
-    first, ahead = position["behind"], position["ahead"]
+    first, ahead = position["behindJob"], position["ahead"]
     place = f"position {position['place']} of {position['of']}"
     told = f"{place}: {first} (priority {ahead['priority']}) is at the head"
     if ahead["strict"]:
@@ -94,7 +127,7 @@ def ahead_words(position: Json) -> Iterator[str]:
 
 def passing_words(position: Json) -> Iterator[str]:
     """Say what would let a workload pass the head of its queue."""
-    first, ahead = position["behind"], position["ahead"]
+    first, ahead = position["behindJob"], position["ahead"]
     ways = [f"{first} starts or is deleted", f"a priority above {ahead['priority']}"]
     if ahead["strict"]:
         ways.append("queueingStrategy BestEffortFIFO, which lets smaller workloads pass")

@@ -21,8 +21,14 @@ from unisono.cli.workload_state import MEANINGS, NO_QUEUE, UNREADABLE
 from unisono.kinds.scalar import instant_ms
 from unisono.kube.form import Json
 
-# Facts about what is asked for; others are about what is free now.
-_OF_THE_REQUEST = ("ExceedsMaximum", "FlavorMismatch", "ResourceNotCovered", "LimitReached")
+# Facts about quota and nodes; what would change one of them may not be enough to start.
+_OF_CAPACITY = (
+    "QuotaExhausted",
+    "GangDoesNotFit",
+    "ExceedsMaximum",
+    "FlavorMismatch",
+    "ResourceNotCovered",
+)
 _UIDS = re.compile(r" \(UID: [^)]*\)")  # -o json has them
 _MOST_PLACES = 12  # a thousand nodes would bury everything else
 
@@ -113,11 +119,13 @@ def _about(answer: Json, now: float) -> Iterator[str]:
 def _why(answer: Json, now: float) -> Iterator[str]:
     root_cause = answer.get("rootCause")
     if root_cause is not None:
-        yield local_times(root_cause["says"], now)
-        if len(root_cause["ways"]) > 1:  # every flavor by name; the facts are among them
-            for way in root_cause["ways"]:
-                yield local_times(way["says"], now)
-            yield from around_words(answer, now)
+        says = local_times(root_cause["says"], now)
+        yield says
+        is_never = root_cause["verdict"] == "never"
+        if is_never or len(root_cause["ways"]) > 1:  # every flavor by name; facts are among them
+            told = [local_times(way["says"], now) for way in root_cause["ways"]]
+            yield from (one for one in told if not _is_in(says, one))
+            yield from () if is_never else around_words(answer, now)
             return
     if _is_behind(answer):  # its place as it is now, and why the first one waits
         yield from ahead_words(answer["position"])
@@ -132,6 +140,11 @@ def _why(answer: Json, now: float) -> Iterator[str]:
         yield "not evaluated yet; if this does not change, check that the scheduler is running"
     elif answer["state"] == "unknown":
         yield "it has no Workload yet; its warnings or its status may say more"
+
+
+def _is_in(says: str, way: str) -> bool:
+    """Say whether a root cause says what a way says."""
+    return way in says or (": never: " in way and way.partition(": never: ")[2] in says)
 
 
 def _is_behind(answer: Json) -> bool:
@@ -161,18 +174,14 @@ def _fact(fact: Json) -> str:
 def _changes(answer: Json, now: float) -> Iterator[str]:
     facts = answer.get("facts") or ()
     root_cause = answer.get("rootCause") or {}
-    in_the_way = root_cause.get("inTheWay") or ()
-    is_never = root_cause.get("verdict") == "never"
-    if is_never or len(in_the_way) > 1:  # one alone is said already
-        for cause in in_the_way:
-            yield local_times(cause["says"], now)
-    if is_never:  # what else the facts say would not be enough
-        facts = [one for one in facts if _is_about_the_request(one)]
-        if not facts:
+    if root_cause:  # it was tried; what helps against a fact alone may not be enough
+        yield from (local_times(one["says"], now) for one in root_cause.get("inTheWay") or ())
+        if root_cause.get("orLess"):
             yield "or a smaller request"
+        facts = [one for one in facts if one.get("fact") not in _OF_CAPACITY]
     if _is_behind(answer):
         yield from passing_words(answer["position"])
-    else:
+    elif root_cause.get("verdict") != "never":
         yield from dict.fromkeys(_change(fact, answer) for fact in facts if fact.get("changes"))
     if answer["state"] == "repairing":
         yield repair_words(answer, now)
@@ -186,13 +195,6 @@ def _changes(answer: Json, now: float) -> Iterator[str]:
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):
         yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"
-
-
-def _is_about_the_request(fact: Json) -> bool:
-    """Say whether a fact holds on the empty cluster, too."""
-    if fact.get("fact") == "GangDoesNotFit":
-        return bool(fact.get("wanted_of_node", 0) > fact.get("largest_node_has", 0))
-    return fact.get("fact") in _OF_THE_REQUEST
 
 
 def _change(fact: Json, answer: Json) -> str:

@@ -18,14 +18,17 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.start_estimates import has_moved, start_of, without_times
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
-from unisono.engine.explain.diagnosis import clause, headline, tells_more, way_sentence
-from unisono.engine.explain.messages import message_of, outlook, reason_of, sentence, stage_of
-from unisono.engine.model.diagnosis import (
-    Diagnosis,
-    MissingNodes,
-    MissingQuota,
-    MissingToleration,
+from unisono.engine.explain.diagnosis import (
+    clause,
+    headline,
+    helps_to_ask_for_less,
+    message_with,
+    tells_more,
+    way_sentences,
 )
+from unisono.engine.explain.formatting import format_instant
+from unisono.engine.explain.messages import message_of, outlook, reason_of, sentence, stage_of
+from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED
@@ -259,22 +262,33 @@ def root_cause_of(found: Diagnosis) -> Json:
     made: Json = {
         "verdict": found.verdict,
         "says": headline(found),
-        "inTheWay": [
-            {"cause": type(one).__name__, "says": clause(one)}
-            for one in found.in_the_way[:_MOST_CAUSES]
-        ],
+        "inTheWay": [_written_cause(one) for one in found.in_the_way[:_MOST_CAUSES]],
         "ways": [
             {
                 "flavors": [*dict.fromkeys(flavor for _, _, flavor in way.flavors)],
-                "says": way_sentence(way)[:_MOST_OF_A_WAY],
+                "says": says[:_MOST_OF_A_WAY],
+                "possible": way.possible,
             }
-            for way in found.ways[:_MOST_WAYS]
+            for way, says in zip(found.ways[:_MOST_WAYS], way_sentences(found), strict=False)
         ],
     }
+    if found.starts_at is not None and found.basis == "limits" and found.verdict == "later":
+        made["startsBy"] = format_instant(found.starts_at)
+    if helps_to_ask_for_less(found):
+        made["orLess"] = True
     if len(found.in_the_way) > _MOST_CAUSES:
         made["more"] = len(found.in_the_way) - _MOST_CAUSES
     if found.nearest is not None and found.nearest < _MOST_WAYS:
         made["nearest"] = found.nearest
+    return made
+
+
+def _written_cause(cause: Cause) -> Json:
+    made: Json = {"cause": type(cause).__name__, "says": clause(cause)}
+    if isinstance(cause, Holder):
+        made["workload"] = cause.workload
+        if cause.ends is not None:
+            made["ends"] = format_instant(cause.ends)
     return made
 
 
@@ -314,19 +328,6 @@ def waiting_status(
     )
     return {"status": {"conditions": conditions}}
 
-
-def message_with(explanation: Explanation, found: Diagnosis | None) -> str:
-    """Return the line for people: what can never start as things are says that first."""
-    message = message_of(explanation)
-    if found is None or found.verdict != "never":
-        return message
-    if not any(isinstance(one, _LACKING) for one in found.in_the_way):
-        return message  # it names what is wrong by itself
-    return f"{headline(found)}. Now: {message}"
-
-
-# What a cluster has to get before the workload can ever start there.
-_LACKING = (MissingNodes, MissingQuota, MissingToleration)
 
 # The reason of a workload that has quota and fits on no nodes, unless it requests a topology:
 # Kueue's TopologyPlacementFailed means that request alone.

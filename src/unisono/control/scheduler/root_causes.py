@@ -2,9 +2,9 @@
 
 A diagnosis runs cycles on copies of the cluster (`engine/diagnosis`), which is too much for a
 scheduling cycle. It is made after the cycles of a step, for workloads that have been explained for
-some seconds: at first, when their facts change, and else once a minute if the cluster has changed.
-One step makes a few, and the next waits in proportion to what they cost. In a large cluster there
-are none; the facts of the cycles stay.
+some seconds: at first, when their facts change or what was named is gone, and else once a minute if
+the cluster has changed. One step makes a few, and the next waits in proportion to what they cost.
+In a large cluster there are none; the facts of the cycles stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unisono.control.scheduler.translate import STRAY
 from unisono.engine.cluster import new_cluster
 from unisono.engine.diagnosis import diagnose
 from unisono.engine.diagnosis.trial import Budget
-from unisono.engine.model.diagnosis import Diagnosis
+from unisono.engine.model.diagnosis import Ahead, Diagnosis, Holder, Until
 from unisono.engine.model.explanation import Blocker, Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
@@ -113,9 +113,24 @@ class RootCauses:
         """Return when a workload is to be diagnosed; None: it has its diagnosis."""
         if known.facts is None:
             return Instant(known.seen_at + PATIENCE_MS)
-        if known.facts != without_times(explanation.blockers):
+        if known.facts != without_times(explanation.blockers) or self._is_over(known.found):
             return Instant(known.at + PATIENCE_MS)
         return Instant(known.at + PAUSE_MS) if known.version != self._state.version else None
+
+    def _is_over(self, found: Diagnosis | None) -> bool:
+        """Say whether something that a diagnosis names is gone: it must not be told any more."""
+        state = self._state
+        for cause in found.in_the_way if found is not None else ():
+            match cause:
+                case Holder(workload=name) if name not in state.running:
+                    return True
+                case Ahead(workload=name) if name not in state.waiting:
+                    return True
+                case Until(instant=instant) if instant <= state.now:
+                    return True
+                case _:
+                    pass
+        return False
 
     def _diagnosed(
         self,

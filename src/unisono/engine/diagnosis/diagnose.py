@@ -121,8 +121,18 @@ class _Case:
         self._nodes = nodes_out(state)
         self._ahead = others_ahead(state, key)
         is_pending = state.waiting[key].slot is not None
-        self.ways = ways(state, key) if is_pending else ()  # else it is evaluated nowhere
+        # Else it is evaluated nowhere.
+        self.ways = ways(state, key, self._empty_cluster()) if is_pending else ()
         self._conditions = own_conditions(state, key)  # last: it changes the state
+
+    def _empty_cluster(self) -> ClusterState | None:
+        """Return the cluster as it is at its best; None if a later date could be better."""
+        if any(date.what in ("advance reservation", "stock") for date in self._dates):
+            return None
+        try:
+            return self._trials.emptied(())
+        except OutOfBudget:
+            return None
 
     def solved(self) -> tuple[Verdict, list[Cause]]:
         """Return the verdict, and a minimal sufficient set."""

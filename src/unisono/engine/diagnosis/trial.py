@@ -84,7 +84,11 @@ class Trials:
         return state
 
     def alone(self, conditions: Iterable[Cause]) -> Trials:
-        """Return trials on the empty, healthy cluster, with some conditions put right.
+        """Return trials on the empty, healthy cluster, with some conditions put right."""
+        return Trials(snapshot(self.emptied(conditions)), self.key, self.now, self.budget)
+
+    def emptied(self, conditions: Iterable[Cause]) -> ClusterState:
+        """Return the empty, healthy cluster with some conditions put right, before any cycle.
 
         Emptied as a value: while workloads leave, the state drops queues that are being deleted.
         """
@@ -103,8 +107,7 @@ class Trials:
             shared_verdicts=(),
             asleep=(),
         )
-        made = Trials(empty, self.key, self.now, self.budget)
-        return Trials(snapshot(made.without(conditions)), self.key, self.now, self.budget)
+        return Trials(empty, self.key, self.now, self.budget).without(conditions)
 
     def starts(self, causes: Iterable[Cause]) -> bool:
         """Say whether it starts in the next cycles without these causes."""

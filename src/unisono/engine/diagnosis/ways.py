@@ -2,13 +2,16 @@
 
 A scheduling cycle records the refusal of one flavor. Here each is nominated alone, as things are
 now, so that every one has its stage and its numbers: quota that is free and quota that there is,
-pods that fit, and how much of their GPUs is free on the flavor's nodes.
+pods that fit, and how much of their GPUs is free on the flavor's nodes. A way that is closed even
+on the empty cluster says why there: what is in use now does not matter for it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from unisono.engine.explain.messages import stage_of
 from unisono.engine.model import explanation as facts
@@ -25,12 +28,20 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.quota_tree import available, potential
 from unisono.engine.state.transaction import Transaction
 
+replace = msgspec.structs.replace
+
 # More combinations exist only for several pod sets with many flavors each.
 _MOST_WAYS = 12
 
 
-def ways(state: ClusterState, key: WorkloadKey) -> tuple[Way, ...]:
-    """Return every way to start a pending workload, in the order in which flavors are tried."""
+def ways(
+    state: ClusterState, key: WorkloadKey, empty: ClusterState | None = None
+) -> tuple[Way, ...]:
+    """Return every way to start a pending workload, in the order in which flavors are tried.
+
+    `empty` is the same cluster with healthy nodes and without other workloads. Without it, nothing
+    is called impossible for lack of nodes.
+    """
     state.refresh()
     waiting = state.waiting.get(key)
     cq = state.local_queue(waiting.workload.queue).cq if waiting is not None else None
@@ -49,11 +60,37 @@ def ways(state: ClusterState, key: WorkloadKey) -> tuple[Way, ...]:
             for choice, option in zip(choices, options, strict=True)
             for place in choice.resources
         }
-        transaction = Transaction(state.nodes.occupancy)
-        nominee = nominate(state, cq, waiting, transaction, state.now, allowed=allowed)
+        nominee = _nominee(state, key, allowed)
+        assert nominee is not None, "it is pending in its queue"
         pod_sets = waiting.workload.pod_sets
-        found.append(_way(state, nominee, pod_sets, choices, options))
+        way = _way(state, nominee, pod_sets, choices, options)
+        if empty is not None and way.stage is not None and way.possible:
+            way = _checked_on_the_empty_cluster(way, empty, key, allowed, options)
+        found.append(way)
     return tuple(found)
+
+
+def _nominee(state: ClusterState, key: WorkloadKey, allowed: Allowed) -> Nominee | None:
+    """Return what a workload could get of some flavors."""
+    state.refresh()
+    waiting = state.waiting.get(key)
+    cq = state.local_queue(waiting.workload.queue).cq if waiting is not None else None
+    if waiting is None or cq is None:
+        return None
+    transaction = Transaction(state.nodes.occupancy)
+    return nominate(state, cq, waiting, transaction, state.now, allowed=allowed)
+
+
+def _checked_on_the_empty_cluster(
+    way: Way, empty: ClusterState, key: WorkloadKey, allowed: Allowed, options: Sequence[Option]
+) -> Way:
+    """Return a way, or what closes it even there."""
+    nominee = _nominee(empty, key, allowed)
+    blockers = _blockers(nominee, options) if nominee is not None else ()
+    if nominee is None or not blockers or nominee.targets or nominee.purchase is not None:
+        return way
+    why = Explanation(workload=key, queue=None, blockers=blockers)
+    return replace(way, stage=stage_of(why), blockers=blockers, short=(), possible=False)
 
 
 def _way(
@@ -64,7 +101,7 @@ def _way(
     options: Sequence[Option],
 ) -> Way:
     """Describe one way: what refuses, and what it is short of."""
-    blockers = tuple(one for one in facts_of(nominee) if not _is_other_flavor(one))
+    blockers = _blockers(nominee, options)
     works = not blockers or bool(nominee.targets) or nominee.purchase is not None
     mode: Mode = "as-it-is"
     if nominee.targets:
@@ -92,8 +129,15 @@ def _way(
     )
 
 
-def _is_other_flavor(fact: Blocker) -> bool:
-    return isinstance(fact, facts.FlavorMismatch) and fact.why == "not-allowed"
+def _blockers(nominee: Nominee, options: Sequence[Option]) -> tuple[Blocker, ...]:
+    """Return the facts of one way, without those about flavors that it does not take."""
+    taken = {option.flavor for option in options}
+    return tuple(
+        one
+        for one in facts_of(nominee)
+        if not isinstance(one, facts.FlavorMismatch)
+        or (one.why != "not-allowed" and one.flavor in taken)
+    )
 
 
 def _of_quota(pod_sets: Sequence[PodSet], options: Sequence[Option]) -> Iterator[Shortage]:

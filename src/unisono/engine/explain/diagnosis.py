@@ -2,6 +2,7 @@
 
     never, unless there is a node with 16 nvidia.com/gpu (the largest has 8)
     starts once ml/big has ended (4 nvidia.com/gpu of a100 on a100-2; by 2026-01-01T12:00:00Z)
+    never as things are: pod set main asks for gpu=h100, unlike flavor a100
 
 Like `messages.py` this is the one place for its words.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unisono.engine.explain.formatting import format_amount, format_instant
-from unisono.engine.explain.messages import remedy, sentence
+from unisono.engine.explain.messages import message_of, remedy, sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import (
     Ahead,
@@ -30,6 +31,7 @@ from unisono.engine.model.diagnosis import (
     Until,
     Way,
 )
+from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import PODS, ResourceName
 from unisono.engine.model.resources import UNLIMITED, Amounts, is_gpu
 from unisono.engine.model.selection import Toleration
@@ -57,6 +59,8 @@ def headline(found: Diagnosis) -> str:
     match found.verdict:
         case "starts-now":
             return "starts in the next scheduling cycle"
+        case "never" if all(isinstance(one, Condition) for one in found.in_the_way):
+            return f"never as things are: {'; '.join(_closed(found.in_the_way))}"
         case "never":
             return f"never, unless {_together(found.in_the_way)}"
         case "later":
@@ -72,10 +76,10 @@ def headline(found: Diagnosis) -> str:
 def tells_more(found: Diagnosis) -> bool:
     """Say whether a diagnosis tells more than the facts of the cycles do.
 
-    What the workload itself or its queue has to change is a fact already.
+    No fact says "never". What the workload itself or its queue has to change is a fact already.
     """
-    if found.verdict not in ("later", "never"):
-        return False
+    if found.verdict != "later":
+        return found.verdict == "never"
     known = ("begin", "requeue", "dependency delay", "stock", "terminating pods")
     return not all(
         isinstance(one, Condition) or (isinstance(one, Until) and one.what in known)
@@ -83,9 +87,69 @@ def tells_more(found: Diagnosis) -> bool:
     )
 
 
+def message_with(explanation: Explanation, found: Diagnosis | None) -> str:
+    """Return the one line of a pending workload: its root cause, the ways, when it is expected.
+
+    Without a root cause these are the facts of the cycles, with what is known to help against the
+    first one. Beside a root cause that is not told: it was not tried, and may not be enough.
+    """
+    if found is None or not tells_more(found) or _is_told(explanation, found):
+        return message_of(explanation)
+    says = [headline(found), *details(explanation, found)]
+    if found.verdict == "later":
+        says += [sentence(one) for one in explanation.blockers if isinstance(one, _TIMES)]
+    return ". ".join(says)
+
+
+def _is_told(explanation: Explanation, found: Diagnosis) -> bool:
+    """Say whether the line of the facts names what is in the way, in words that programs know."""
+    if isinstance(explanation.blockers[0], facts.BehindInQueue):
+        return all(isinstance(one, Ahead) for one in found.in_the_way)
+    return all(
+        isinstance(one, Condition) and not isinstance(one.blocker, facts.FlavorMismatch)
+        for one in found.in_the_way
+    )
+
+
+def details(explanation: Explanation, found: Diagnosis) -> list[str]:
+    """Return what to say after a headline: every way, or the facts; nothing is told twice."""
+    says = way_sentences(found)
+    if len(found.ways) < 2 and (found.verdict != "never" or not says):
+        says = [sentence(one) for one in explanation.blockers if not isinstance(one, _TIMES)]
+    said = headline(found)
+    return [one for one in dict.fromkeys(says) if not _is_in(said, one)]
+
+
+def _is_in(said: str, way: str) -> bool:
+    return way in said or (": never: " in way and way.partition(": never: ")[2] in said)
+
+
+_TIMES = facts.Expected | facts.Planned
+
+
 def causes(found: Diagnosis) -> list[str]:
     """Return what is in the way, one clause each."""
     return [clause(one) for one in found.in_the_way]
+
+
+def helps_to_ask_for_less(found: Diagnosis) -> bool:
+    """Say whether a workload that never starts lacks an amount, and not a kind of node."""
+    return found.verdict == "never" and any(
+        isinstance(one, MissingQuota) or (isinstance(one, MissingNodes) and bool(one.short_of))
+        for one in found.in_the_way
+    )
+
+
+def _closed(marked: Iterable[Cause]) -> list[str]:
+    """Return what is wrong, with a remedy; the same remedy is told once, at the end."""
+    wrong: dict[str, list[str]] = {}
+    for one in marked:
+        if isinstance(one, Condition):
+            wrong.setdefault(remedy(one.blocker) or "", []).append(sentence(one.blocker))
+    return [
+        "; ".join(dict.fromkeys(sentences)) + (f" ({helps})" if helps else "")
+        for helps, sentences in wrong.items()
+    ]
 
 
 def _together(marked: Iterable[Cause]) -> str:
@@ -205,20 +269,35 @@ def _condition(fact: facts.Blocker) -> str:
     return f"this changes: {sentence(fact)}{way}"
 
 
-def way_sentence(way: Way) -> str:
+def way_sentences(found: Diagnosis) -> list[str]:
+    """Return a sentence for each way; several have their names, and one is the nearest."""
+    if len(found.ways) == 1:
+        return [_refusal(found.ways[0])]
+    return [
+        way_sentence(way, is_nearest=index == found.nearest) for index, way in enumerate(found.ways)
+    ]
+
+
+def way_sentence(way: Way, *, is_nearest: bool = False) -> str:
     """Say what refuses on one way, by the names of its flavors."""
     names = "+".join(dict.fromkeys(flavor for _, _, flavor in way.flavors))
+    if is_nearest:
+        names += " (nearest)"
+    return f"{names}: {_refusal(way)}" if way.possible else f"{names}: never: {_refusal(way)}"
+
+
+def _refusal(way: Way) -> str:
     if way.stage is None:
         how = {
             "as-it-is": "there is room now",
             "preemption": "there is room once victims have left",
             "machines": "machines can be bought",
         }[way.mode]
-        return f"{names}: {how}; others go first"
+        return f"{how}; other workloads go first"
     why = [sentence(one) for one in way.blockers]
     # The numbers are in the sentence already where quota alone refuses.
     counts = [_short(one) for one in way.short if one.of == "nodes"]
-    return f"{names}: {'; '.join(dict.fromkeys([*counts, *why]))}"
+    return "; ".join(dict.fromkeys([*counts, *why]))
 
 
 def _short(one: Shortage) -> str:

@@ -183,10 +183,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stage: Stage | None = None  # that refused; None: none did
     blockers: tuple[Blocker, ...] = ()
     short: tuple[Shortage, ...] = ()
-    # How near it is. False: not even on the empty cluster.
-    possible: bool = True
-    holders: int | None = None  # so many of those that hold what it needs have to end
-    earliest: Instant | None = None  # when these end at the latest; None: not known
+    possible: bool = True  # False: not even on the empty cluster; the blockers are of that one
 
 
 # reserved   a backfill reservation
