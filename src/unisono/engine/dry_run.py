@@ -94,8 +94,8 @@ def leave(state: ClusterState, key: WorkloadKey, now: Instant, stop: Stop | None
 
 
 def give_up(state: ClusterState, key: WorkloadKey) -> None:
-    """Let the pods be gone that a workload was told to give up: it goes on with the others."""
+    """Let the pods be gone that a workload has to give up: it goes on with the others."""
     admitted = state.running[key].admitted
-    assert admitted.keeps is not None, f"{key} was not told to give up anything"
+    assert admitted.keeps is not None, f"{key} has nothing to give up"
     smaller = msgspec.structs.replace(admitted, admission=admitted.keeps, keeps=None)
     state.apply(WorkloadHolds(smaller))

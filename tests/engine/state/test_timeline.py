@@ -80,7 +80,7 @@ def test_a_kind_that_comes_back_has_heard_nothing_yet() -> None:
     assert not state.timeline.groups
     state.apply(WorkloadWaits(job("comes-back", "q")))
     assert [*state.timeline.groups] == [group]
-    assert (group.blockers, group.told, group.is_delaying) == ((), 0, False)
+    assert (group.blockers, group.recorded_in, group.is_delaying) == ((), 0, False)
 
 
 def test_kinds_that_never_come_back_are_forgotten() -> None:

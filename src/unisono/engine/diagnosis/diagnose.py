@@ -13,7 +13,7 @@
 
 Beside that, every flavor is tried on its own (`ways.py`), so that each has its reason and numbers.
 Every step is a trial on a copy (`trial.py`); the state that is asked about is not changed. When the
-budget is out the verdict is `unknown` and nothing is marked: a guess is never told as a fact.
+budget is out the verdict is `unknown` and nothing is marked: a guess is never reported as a fact.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The cluster that is searched has no other workload, no pods of others and only healthy nodes. For
 every flavor (`_proposals`) it is asked what a workload would need there: quota that is missing, a
 taint to tolerate, nodes. What is enough is made small: needless causes are dropped, amounts are
-halved until one less is not enough. The flavor that needs least is told.
+halved until one less is not enough. The flavor that needs least is reported.
 
 A manifest may ask for any number of pods, and a trial makes every node that it adds. What needs
 more than `_MOST_NODES` of them is answered by arithmetic: a lower bound, and told as one.

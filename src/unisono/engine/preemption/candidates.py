@@ -120,7 +120,7 @@ def _counts(request: PreemptionRequest, running: Running) -> bool:
 
 
 def may_disturb(request: PreemptionRequest, running: Running) -> bool:
-    """Say whether a candidate may be evicted, or told to give up pods."""
+    """Say whether a candidate may be evicted or shrunk."""
     admitted = running.admitted
     if request.only_evicting or admitted.workload.key == request.workload.replaces:
         return False
@@ -132,17 +132,17 @@ def whole(request: PreemptionRequest, running: Running, reason: PreemptionReason
     """Return a candidate as a victim with all that it may be asked for."""
     if running.admitted.evicting or may_disturb(request, running):
         return Target(running, reason)
-    told = given_up_already(running.admitted)  # that much it gives up anyway, and not more
-    return Target(running, reason, what_stays(running, told))
+    given_up = given_up_already(running.admitted)  # that much it gives up anyway, and not more
+    return Target(running, reason, what_stays(running, given_up))
 
 
 def most_to_give(request: PreemptionRequest, running: Running) -> int:
     """Return how many pods a candidate can give up without being evicted."""
     admitted = running.admitted
-    told = given_up_already(admitted)
+    given_up = given_up_already(admitted)
     if admitted.evicting or not request.may_shrink or not may_disturb(request, running):
-        return told
-    return max(told, most_given_up(admitted))
+        return given_up
+    return max(given_up, most_given_up(admitted))
 
 
 def could_suffice(request: PreemptionRequest, candidates: Sequence[Running]) -> bool:

@@ -130,22 +130,22 @@ def _offers(request: PreemptionRequest, candidates: list[_Candidate]) -> list[_O
 
     Whole gangs come last, so that as few as possible are evicted.
     """
-    told, fewer, rest = [], [], []
+    leaving, fewer, rest = [], [], []
     for candidate in candidates:
         admitted, reason = candidate.running.admitted, candidate.reason
         if admitted.evicting:
-            told.append((candidate, Target(candidate.running, reason)))
+            leaving.append((candidate, Target(candidate.running, reason)))
             continue
         already = given_up_already(admitted)
         if already:
             stays = what_stays(candidate.running, already)
-            told.append((candidate, Target(candidate.running, reason, stays)))
+            leaving.append((candidate, Target(candidate.running, reason, stays)))
         if (most := most_to_give(request, candidate.running)) > already:
             stays = what_stays(candidate.running, most)
             fewer.append((candidate, Target(candidate.running, reason, stays)))
         if may_disturb(request, candidate.running):
             rest.append((candidate, Target(candidate.running, reason)))
-    return [*told, *fewer, *rest]
+    return [*leaving, *fewer, *rest]
 
 
 def _cohort_may_help(request: PreemptionRequest, own: list[Running]) -> bool:

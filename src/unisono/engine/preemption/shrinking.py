@@ -50,7 +50,7 @@ def most_given_up(admitted: AdmittedWorkload) -> int:
 
 
 def given_up_already(admitted: AdmittedWorkload) -> int:
-    """Return how many pods an earlier plan told it to give up."""
+    """Return how many pods an earlier plan made it give up."""
     if admitted.keeps is None:
         return 0
     before = sum(assigned.count for assigned in admitted.admission.pod_sets)

@@ -138,7 +138,7 @@ class VictimSearch:
 
 
 def named(target: Target) -> Victim:
-    """Return a victim as a plan names it: evicted or shrunk, and whether it was told before."""
+    """Return a victim as a plan names it: evicted or shrunk, and if an earlier plan did it."""
     admitted = target.running.admitted
     keeps = target.stays.admission if target.stays is not None else None
     return Victim(

@@ -25,7 +25,7 @@ from unisono.engine.provisioning.catalogue import (
 )
 from unisono.engine.provisioning.order import Order
 
-# How far a offering came, and so which reason of a pool is told.
+# How far an offering came, and so which reason of a pool is reported.
 _STEPS = (
     "NotReady",
     "TopologyUnsatisfiable",

@@ -43,7 +43,7 @@ def alternatives_to(order: Order, catalogue: Catalogue, chosen: Filled) -> tuple
     search = _Search(order, catalogue)
     for weight in search.weights:
         search.try_tier(weight)
-    return _told(search.found, besides=chosen)
+    return _alternatives(search.found, besides=chosen)
 
 
 @dataclass(slots=True)
@@ -144,8 +144,10 @@ class _Search:
         spent = self.catalogue.market.spent_micro
         if most is None or spent + best.price <= most:
             return best
-        told = _told(self.found, lacks=f"above the limit of ${most / 1e6:.2f} an hour")
-        return Refused("BudgetExceeded", self.demands[0].name, alternatives=told)
+        alternatives = _alternatives(
+            self.found, lacks=f"above the limit of ${most / 1e6:.2f} an hour"
+        )
+        return Refused("BudgetExceeded", self.demands[0].name, alternatives=alternatives)
 
     def _refused(self) -> Refused:
         demand, code, pools = self.candidates.reasons(self.demands)
@@ -154,8 +156,10 @@ class _Search:
         for weight in wishful.weights:
             wishful.try_tier(weight)
         lacks = {"StockOut": "out of stock", "LimitExceeded": "above the limit of the pool"}
-        told = _told(wishful.found, lacks=lacks.get(code, "not allowed"), spot=self._spot_lacks())
-        return Refused(code, demand, pools, told, self.candidates.retry_at())
+        alternatives = _alternatives(
+            wishful.found, lacks=lacks.get(code, "not allowed"), spot=self._spot_lacks()
+        )
+        return Refused(code, demand, pools, alternatives, self.candidates.retry_at())
 
     def _spot_lacks(self) -> str:
         """Say what stands between a gang and spot machines; empty: nothing but stock or limits."""
@@ -179,19 +183,19 @@ def _size(demand: Demand) -> tuple[int, int, str]:
     return -devices, -cores, demand.name
 
 
-def _told(
+def _alternatives(
     found: list[Filled], *, besides: Filled | None = None, lacks: str = "", spot: str = ""
 ) -> tuple[Alternative, ...]:
     """Return the cheapest ways, each choice of machines once; `spot`: what those on spot lack."""
     seen = {_machines(besides)} if besides is not None else set()
-    told: list[Alternative] = []
+    alternatives: list[Alternative] = []
     for filled in sorted(found, key=lambda one: one.key()):
         machines = _machines(filled)
-        if machines in seen or not filled.bought or len(told) == MOST_ALTERNATIVES:
+        if machines in seen or not filled.bought or len(alternatives) == MOST_ALTERNATIVES:
             continue
         seen.add(machines)
         first = next(box.offering for box in filled.bought if box.offering is not None)
-        told.append(
+        alternatives.append(
             Alternative(
                 machines=machines[0],
                 zone=first.offer.zone,
@@ -200,7 +204,7 @@ def _told(
                 lacks=spot if spot and "spot" in machines[1] else lacks,
             )
         )
-    return tuple(told)
+    return tuple(alternatives)
 
 
 def _machines(filled: Filled) -> tuple[tuple[tuple[str, int], ...], str]:

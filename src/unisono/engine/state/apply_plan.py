@@ -56,11 +56,11 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
     starting = [(admit, state.queues[admit.admission.queue]) for admit in admissions]
     for _, cq in starting:
         changed[cq.tree] = None
-    told: tuple[Eviction, ...] = ()
+    evicted: tuple[Eviction, ...] = ()
     smaller: tuple[Shrink, ...] = ()
     if leave:
-        told, smaller = evictions(plan), shrinks(plan)
-        for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
+        evicted, smaller = evictions(plan), shrinks(plan)
+        for key in (*(one.workload for one in evicted), *(one.workload for one in smaller)):
             changed[state.running[key].cq.tree] = None
     if changed and retried and state.nodes.has_nodes:
         # Nodes are shared by all trees: what lost its nodes this time may still find others.
@@ -69,7 +69,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
     _put_to_sleep(state, changed, plan)
     for admit, cq in starting:
         _start(state, admit, cq, plan.now)
-    for eviction in told:
+    for eviction in evicted:
         _evict(state, eviction.workload)
     for shrink in smaller:
         running = state.running[shrink.workload]
@@ -170,7 +170,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
         case "retry":
             cq.head_wait = (explanation.workload, explanation.blockers)
             if state.nodes.has_nodes:
-                # What came first may be of another tree, and only nodes tell when it is gone.
+                # What came first may be of another tree: only nodes show when it is gone.
                 state.active_queues.lost_nodes[cq] = None
             return False
 

@@ -94,7 +94,7 @@ class GangRequests:
         # rules between pods, and with nothing else to ask.
         self._plain: dict[int, GangRequest] = {}
         self._has_rules = False  # some pods have anti-affinity
-        self._read: frozenset[str] = frozenset()  # the labels by which they tell them
+        self._read: frozenset[str] = frozenset()  # the labels that they select by
         self._unused: dict[GangRequest, None] = {}  # those longest out of use first
         self._next = 0
         self.sociable = 0  # how many pending ones have rules about other pods

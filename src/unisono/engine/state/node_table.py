@@ -177,7 +177,7 @@ class NodeTable:
         move = Move(rows, columns, counts, -(pods or int(counts.sum())))
         self._book(move)
         if self.devices and share_in(requests) is not None:
-            self.usage.note(rows)  # which parts of devices they take, their number does not tell
+            self.usage.note(rows)  # which parts of devices they take, their number does not say
         elif fits or all(int(self.free_of(column)[rows].min()) >= 0 for column, _ in columns):
             self.usage.note(rows, move)
         else:

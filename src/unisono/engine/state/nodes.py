@@ -104,7 +104,7 @@ class NodeState:
 
     def _leaves_at(self, key: str) -> Instant:
         leaves_at = self.pods[key][0].leaves_at
-        assert leaves_at is not None, f"{key} was told to end"
+        assert leaves_at is not None, f"{key} is being deleted"
         return leaves_at
 
     def label(self, name: NodeName, key: str) -> str:

@@ -193,7 +193,7 @@ def reclaim_gap(cell: Cell, amount: int) -> int:
 
 
 def charge(cell: Cell, amount: int) -> None:
-    """Add usage (or take it back, when negative) and tell the ancestors what overflows."""
+    """Add usage (or take it back, when negative) and pass on to the ancestors what overflows."""
     current: Cell | None = cell
     while current is not None and amount:
         local, before = current.local, current.usage

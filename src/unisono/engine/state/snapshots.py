@@ -154,8 +154,8 @@ def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
         blockers = timeline.own(waiting)
         if blockers is not None:
             why = timeline.as_reserved_now(blockers, waiting)
-            told = Explanation(workload=key, queue=queue, blockers=why)
-            yield Wait(outcome="line", explanation=told)
+            explanation = Explanation(workload=key, queue=queue, blockers=why)
+            yield Wait(outcome="line", explanation=explanation)
 
 
 def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
@@ -207,7 +207,7 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
     for shared in recorded.shared_verdicts:
         group = state.timeline.group_of(state.waiting[shared.workload])
         assert group is not None, "a workload with a recorded verdict is pending"
-        group.tell(shared.blockers, group.told)
+        group.record(shared.blockers, group.recorded_in)
     for name in recorded.asleep:
         state.active_queues.let_sleep(state.queues[name])
     if recorded.reminders:

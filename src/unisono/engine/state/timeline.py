@@ -76,8 +76,8 @@ class Group:
         "limits",
         "members",
         "places",
+        "recorded_in",
         "stamp",
-        "told",
     )
 
     def __init__(self, cq: ClusterQueueState) -> None:
@@ -86,7 +86,7 @@ class Group:
         self.places: list[Place] = []  # of all of them
         self.limits: list[int] = []  # of all of them, the shortest first
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
-        self.told = 0  # and the cycle that found it
+        self.recorded_in = 0  # by the cycle with this number
         # They fit, but would delay a reservation: all alike, whatever their time limit.
         self.is_delaying = False
         # What one of them needs (a `backfill.counted_gang.CountedGang`, or None), and the edition
@@ -94,14 +94,14 @@ class Group:
         self.counted: object = None
         self.stamp = -1
 
-    def tell(self, blockers: tuple[Blocker, ...], told: int) -> None:
+    def record(self, blockers: tuple[Blocker, ...], recorded_in: int) -> None:
         """Take in a verdict on one of them, and which cycle found it."""
-        self.blockers, self.told = blockers, told
+        self.blockers, self.recorded_in = blockers, recorded_in
         self.is_delaying = len(blockers) == 1 and isinstance(blockers[0], WouldDelay)
 
     def rest(self) -> None:
         """Forget the verdict when the last of them leaves; what they need stays known."""
-        self.blockers, self.told, self.is_delaying = (), 0, False
+        self.blockers, self.recorded_in, self.is_delaying = (), 0, False
 
 
 class Timeline:
@@ -277,7 +277,7 @@ class Timeline:
         return self._entries.get(member.waiting.key) is member
 
     def record_wait(self, waiting: PendingWorkload, blockers: tuple[Blocker, ...]) -> None:
-        """Record why a workload waits; its group waits for the same until told otherwise."""
+        """Record why a workload waits; its group waits for the same until another verdict."""
         member = self._entries.get(waiting.key)
         if member is None:  # its queue is closed: that is why it waits
             return
@@ -286,15 +286,15 @@ class Timeline:
             self.promised[waiting.key] = None
         elif self.promised:
             self.promised.pop(waiting.key, None)
-        member.group.tell(blockers, self._cycles)
+        member.group.record(blockers, self._cycles)
 
     def lapsed(
-        self, given: Collection[WorkloadKey], told: Collection[WorkloadKey]
+        self, given: Collection[WorkloadKey], explained: Collection[WorkloadKey]
     ) -> list[Explanation]:
         """Return explanations for workloads whose reservation this cycle does not renew.
 
         Most of them are not evaluated again: they are too far behind for a reservation and cannot
-        start. `told` are the workloads that the cycle explains otherwise.
+        start. `explained` are the workloads that the cycle explains otherwise.
         """
         return [
             Explanation(
@@ -303,7 +303,7 @@ class Timeline:
                 blockers=_without_date(self.verdicts[key][1]),
             )
             for key in sorted(self.promised)
-            if key not in given and key not in told
+            if key not in given and key not in explained
         ]
 
     def group_of(self, waiting: PendingWorkload) -> Group | None:
@@ -342,7 +342,7 @@ class Timeline:
         known = self.verdicts.get(key)
         if known is None:
             return None
-        if group is None or not group.is_delaying or known[0] >= group.told:
+        if group is None or not group.is_delaying or known[0] >= group.recorded_in:
             return known[1]
         has_date = self.dated is not None and self.dated.workload == key
         return known[1] if has_date else None

@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
     blocked_class: BlockedClass
     flavor_resource: FlavorResource
     # What its queue must be able to use. Freed quota may have been taken by others meanwhile; None
-    # if something else than quota counts as well, so that only a real examination can tell.
+    # if something else than quota counts as well, so that only an evaluation can say.
     target: int | None
 
 
