@@ -500,7 +500,7 @@ class AllPending(Candidates):
     def withdrawn(self) -> list[Wait]:
         """Take back reservations that were recorded and are not made again."""
         made, table = self.cycle, self._table
-        if table.is_reused or not self._timeline.promised:
+        if table.is_reused or not self._timeline.reserved_for:
             return []
         explained = {wait.explanation.workload for wait in made.waits}
         explained.update(admit.workload for admit in made.admissions)

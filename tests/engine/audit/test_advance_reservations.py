@@ -26,7 +26,7 @@ def cluster(workload: Workload, reservation: AdvanceReservation = COOLING) -> Sn
     return replace(world(machine("n1"), waiting=(workload,)), policy=policy)
 
 
-def dated(start: int) -> Plan:
+def reserving(start: int) -> Plan:
     date = BackfillReservation(workload=JOB.key, start=Instant(start), end=Instant(start + 101))
     return Plan(based_on=0, now=Instant(0), reservations=(date,))
 
@@ -50,9 +50,9 @@ def test_one_that_comes_again_counts_every_time() -> None:
 
 
 def test_a_backfill_reservation_avoids_reserved_nodes() -> None:
-    breaks("reserved", cluster(JOB), dated(1))
-    breaks("reserved", cluster(JOB), dated(199))
-    passes(cluster(JOB), dated(200))
+    breaks("reserved", cluster(JOB), reserving(1))
+    breaks("reserved", cluster(JOB), reserving(199))
+    passes(cluster(JOB), reserving(200))
 
 
 def test_what_is_said_to_be_reserved_is() -> None:

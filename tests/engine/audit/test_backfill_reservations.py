@@ -33,20 +33,20 @@ def cluster(*waiting: Workload) -> Snapshot:
     )
 
 
-def dated(plan: Plan, start: int) -> Plan:
+def reserving(plan: Plan, start: int) -> Plan:
     date = BackfillReservation(workload=BIG.key, start=Instant(start), end=Instant(start + 100))
     return replace(plan, reservations=(date,))
 
 
 def test_a_reservation_starts_when_enough_has_ended() -> None:
-    passes(cluster(BIG), dated(Plan(based_on=0, now=Instant(0)), 50))
-    breaks("date", cluster(BIG), dated(Plan(based_on=0, now=Instant(0)), 49))
+    passes(cluster(BIG), reserving(Plan(based_on=0, now=Instant(0)), 50))
+    breaks("reservation", cluster(BIG), reserving(Plan(based_on=0, now=Instant(0)), 49))
 
 
 def test_backfilled_workloads_end_before_the_reservation() -> None:
-    passes(cluster(BIG, SHORT), dated(started(SHORT, {"n1": 1}), 50))
-    breaks("date", cluster(BIG, LONG), dated(started(LONG, {"n1": 1}), 50))
+    passes(cluster(BIG, SHORT), reserving(started(SHORT, {"n1": 1}), 50))
+    breaks("reservation", cluster(BIG, LONG), reserving(started(LONG, {"n1": 1}), 50))
 
 
 def test_a_reservation_is_in_the_future() -> None:
-    breaks("date", cluster(BIG), dated(Plan(based_on=0, now=Instant(60)), 60))
+    breaks("reservation", cluster(BIG), reserving(Plan(based_on=0, now=Instant(60)), 60))

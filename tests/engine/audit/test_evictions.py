@@ -34,7 +34,7 @@ def check(expected: bool, reason: StopReason, snapshot: Snapshot, now: int = 0) 
     if expected:
         passes(snapshot, made)
     else:
-        breaks("stop", snapshot, made)
+        breaks("eviction", snapshot, made)
 
 
 @pytest.mark.parametrize(

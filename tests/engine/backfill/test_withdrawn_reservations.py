@@ -83,6 +83,6 @@ def test_no_explanation_names_a_reservation_that_does_not_exist(rules: Backfill,
             "every reservation in an explanation exists"
         )
         if rules.dates == 1:
-            dated = here.state.timeline.dated
-            given = {dated.workload.removeprefix("ns/"): dated.start // SECOND} if dated else {}
+            first = here.state.timeline.first_reservation
+            given = {first.workload.removeprefix("ns/"): first.start // SECOND} if first else {}
             assert named == given, "and the one that exists is in an explanation"

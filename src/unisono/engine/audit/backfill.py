@@ -47,7 +47,7 @@ def check_backfill_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Vi
     for admit in plan.admissions:
         workload = index.waiting[admit.workload]
         if (fault := _granted_fault(workload, admit.limit_ms)) is not None:
-            yield Violation(rule="date", workload=workload.key, message=fault)
+            yield Violation(rule="reservation", workload=workload.key, message=fault)
         limit = _limit(index, workload) if admit.limit_ms is None else admit.limit_ms
         end = Instant(plan.now + limit)
         spans.append((plan.now, end, _requests_of(index, workload, admit.admission)))
@@ -60,14 +60,14 @@ def check_backfill_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Vi
     for each in reservations:
         if each.start <= plan.now:
             message = "its reservation is in the past"
-            yield Violation(rule="date", workload=each.workload, message=message)
+            yield Violation(rule="reservation", workload=each.workload, message=message)
         for resource, amount in needs[each.workload].items():
             used = sum(
                 span.get(resource, 0) for start, end, span in spans if start <= each.start < end
             )
             if amount and used > there.get(resource, 0):
                 message = f"at {each.start} {used} of {there.get(resource, 0)} {resource} are taken"
-                yield Violation(rule="date", workload=each.workload, message=message)
+                yield Violation(rule="reservation", workload=each.workload, message=message)
 
 
 def _granted_fault(workload: Workload, limit: int | None) -> str | None:

@@ -20,7 +20,7 @@ def check_evictions(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
             continue
         if why := _why_groundless(index, plan.now, stop, admitted):
             yield Violation(
-                rule="stop",
+                rule="eviction",
                 workload=stop.workload,
                 queue=admitted.admission.queue,
                 message=f"{stop.reason}: {why}",

@@ -59,13 +59,13 @@ Rule = Literal[
     "victim-part",  # it would release pods that it needs, or not its highest ranks
     "victim-needless",  # the preemptor could start with this victim still there
     # backfill reservations
-    "date",  # a backfill reservation that cannot be kept
+    "reservation",  # a backfill reservation that cannot be kept
     # waiting for terminating pods
     "await",  # they do not terminate, not soon enough, or need not
     # the rest
     "explanation",  # a "no" whose numbers do not say no
     "auditor",  # the auditor itself failed on it
-    "stop",  # an eviction without a reason
+    "eviction",  # an eviction without a reason
 ]
 
 

@@ -213,8 +213,8 @@ class _FastCycle:
     def withdraw(self) -> None:
         """Withdraw a reservation that was recorded and is not made again."""
         timeline, shadow = self.state.timeline, self.shadow
-        if not timeline.promised or (
-            shadow is not None and [*timeline.promised] == [shadow.workload]
+        if not timeline.reserved_for or (
+            shadow is not None and [*timeline.reserved_for] == [shadow.workload]
         ):
             return
         explained = {wait.explanation.workload for wait in self.waits}

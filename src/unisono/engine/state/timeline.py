@@ -117,16 +117,16 @@ class Timeline:
         "_lasts",
         "_number",
         "arrivals",
-        "dated",
         "ending",
         "ends",
+        "first_reservation",
         "groups",
         "is_easy",
         "is_on",
         "is_outdated",
         "kept",
         "order",
-        "promised",
+        "reserved_for",
         "rules",
         "verdicts",
     )
@@ -154,9 +154,9 @@ class Timeline:
         ] = {}  # those without members, too
         # The last verdict on a workload, and which cycle found it.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
-        self.dated: BackfillReservation | None = None  # the first reservation of the last cycle
+        self.first_reservation: BackfillReservation | None = None  # of the last cycle
         # Workloads whose explanation names a reservation.
-        self.promised: dict[WorkloadKey, None] = {}
+        self.reserved_for: dict[WorkloadKey, None] = {}
         self.arrivals: list[Member] = []
         self.is_outdated = True  # more happened than arrivals and starts
         self.kept: Kept | None = None  # reservations, as the last cycle left them
@@ -243,7 +243,7 @@ class Timeline:
         group.places.pop(at)
         if self.verdicts:
             self.verdicts.pop(waiting.key, None)
-            self.promised.pop(waiting.key, None)
+            self.reserved_for.pop(waiting.key, None)
         if at == 0:
             self._drop_head(member.place)
             if members:
@@ -283,9 +283,9 @@ class Timeline:
             return
         self.verdicts[waiting.key] = self._cycles, blockers
         if blockers and isinstance(blockers[0], Planned):
-            self.promised[waiting.key] = None
-        elif self.promised:
-            self.promised.pop(waiting.key, None)
+            self.reserved_for[waiting.key] = None
+        elif self.reserved_for:
+            self.reserved_for.pop(waiting.key, None)
         member.group.record(blockers, self._cycles)
 
     def lapsed(
@@ -300,9 +300,9 @@ class Timeline:
             Explanation(
                 workload=key,
                 queue=self._entries[key].group.cq.spec.name,
-                blockers=_without_date(self.verdicts[key][1]),
+                blockers=_without_reservation(self.verdicts[key][1]),
             )
-            for key in sorted(self.promised)
+            for key in sorted(self.reserved_for)
             if key not in given and key not in explained
         ]
 
@@ -316,7 +316,7 @@ class Timeline:
         group = self.group_of(waiting)
         known = self._own(waiting.workload.key, group)
         if known is None:  # the group's verdict; a reservation belongs to one workload only
-            known = _without_date(group.blockers) if group is not None else ()
+            known = _without_reservation(group.blockers) if group is not None else ()
         return self.as_reserved_now(known, waiting)
 
     def is_new(self, waiting: PendingWorkload, group: Group, blockers: tuple[Blocker, ...]) -> bool:
@@ -326,7 +326,7 @@ class Timeline:
         """
         known = self._own(waiting.workload.key, group)
         if known is None:
-            known = _without_date(group.blockers)
+            known = _without_reservation(group.blockers)
         if len(blockers) != 1 or not isinstance(blockers[0], WouldDelay):
             return known != blockers
         return not group.is_delaying or self.as_reserved_now(known, waiting) != blockers
@@ -344,14 +344,14 @@ class Timeline:
             return None
         if group is None or not group.is_delaying or known[0] >= group.recorded_in:
             return known[1]
-        has_date = self.dated is not None and self.dated.workload == key
-        return known[1] if has_date else None
+        first = self.first_reservation
+        return known[1] if first is not None and first.workload == key else None
 
     def as_reserved_now(
         self, blockers: tuple[Blocker, ...], waiting: PendingWorkload
     ) -> tuple[Blocker, ...]:
         """Return `WouldDelay` with the reservation that is first now."""
-        fact, first = blockers[0] if len(blockers) == 1 else None, self.dated
+        fact, first = blockers[0] if len(blockers) == 1 else None, self.first_reservation
         if not isinstance(fact, WouldDelay) or self.rules is None:
             return blockers
         limit = limit_of(waiting.workload, self.rules)
@@ -426,7 +426,7 @@ class Timeline:
         """Take over the reservations of the cycle whose plan is applied."""
         if self._drafted == version:
             kept = self.kept = self._draft
-            self.dated = kept.first if kept is not None else None
+            self.first_reservation = kept.first if kept is not None else None
             self._cycles += 1
             self.is_outdated = False
             self.arrivals.clear()
@@ -446,5 +446,5 @@ def place_of(member: Member) -> Place:
     return member.place
 
 
-def _without_date(blockers: tuple[Blocker, ...]) -> tuple[Blocker, ...]:
+def _without_reservation(blockers: tuple[Blocker, ...]) -> tuple[Blocker, ...]:
     return blockers[1:] if blockers and isinstance(blockers[0], Planned) else blockers
