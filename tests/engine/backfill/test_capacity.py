@@ -135,9 +135,9 @@ def test_resources_that_outlast_another_are_left_out() -> None:
         table.column(ResourceName("memory")),
     }
     assert free.shape[:2] == (1, 2)
-    assert units.knows(amounts({"gpu": 4, "cpu": 24, "memory": 65}))
-    assert not units.knows(amounts({"gpu": 1, "cpu": 7, "memory": 65}))  # more cores a GPU
-    assert not units.knows(amounts({"cpu": 8, "memory": 65}))  # cores without GPUs
+    assert units.can_count(amounts({"gpu": 4, "cpu": 24, "memory": 65}))
+    assert not units.can_count(amounts({"gpu": 1, "cpu": 7, "memory": 65}))  # more cores a GPU
+    assert not units.can_count(amounts({"cpu": 8, "memory": 65}))  # cores without GPUs
 
 
 # --- slots ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tests.support.placement_builders import (
     placer_of,
     refuse,
 )
-from unisono.engine.explain.messages import outlook, remedy, sentence
+from unisono.engine.explain.messages import remedy, sentence, what_would_help
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
@@ -109,7 +109,7 @@ def test_what_the_best_node_has_of_what_one_pod_wants() -> None:
     )
     assert no.largest_node_has == 8
     assert remedy(no) is None, "it has to wait for its neighbours, and no node need be added"
-    assert outlook(no) == (
+    assert what_would_help(no) == (
         "room for 1 more pod: nodes that join, or workloads that end; "
         "or ask for no more than 2 nvidia.com/gpu in one pod"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.placement_builders import GPU, RACK, demand, gang, node, placer_of, refuse
-from unisono.engine.explain.messages import outlook, sentence
+from unisono.engine.explain.messages import sentence, what_would_help
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.placement.demand import Demand, Mode
@@ -70,7 +70,7 @@ def test_the_best_gpu_is_named_when_no_gpu_holds_the_part() -> None:
     assert (no.resource, no.wanted_of_node, no.best_node_has) == (MILLI, 500, 400)
     assert no.refusals == ((MILLI, 1),)
     assert sentence(no).endswith("; the best GPU has 400 of 500 nvidia.com/gpu-milli")
-    assert "or ask for no more than 400 nvidia.com/gpu-milli in one pod" in outlook(no)
+    assert "or ask for no more than 400 nvidia.com/gpu-milli in one pod" in what_would_help(no)
 
 
 def test_a_gang_takes_as_many_parts_as_there_are() -> None:

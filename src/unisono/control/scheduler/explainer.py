@@ -27,7 +27,13 @@ from unisono.engine.explain.diagnosis import (
     way_sentences,
 )
 from unisono.engine.explain.formatting import format_instant
-from unisono.engine.explain.messages import message_of, outlook, reason_of, sentence, stage_of
+from unisono.engine.explain.messages import (
+    message_of,
+    reason_of,
+    sentence,
+    stage_of,
+    what_would_help,
+)
 from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -218,7 +224,11 @@ _MOST_OF_A_WAY = 400
 def facts_of(explanation: Explanation) -> list[Json]:
     """Return the facts, each with its sentence and what would change it."""
     return [
-        {**_counted(msgspec.to_builtins(fact)), "says": sentence(fact), "changes": outlook(fact)}
+        {
+            **_counted(msgspec.to_builtins(fact)),
+            "says": sentence(fact),
+            "changes": what_would_help(fact),
+        }
         for fact in explanation.blockers
     ]
 

@@ -76,21 +76,21 @@ class ConservativeTable(ReservationTable):
         capacity = self._capacity
         if isinstance(capacity, SlotCapacity):
             return all(
-                capacity.knows(counted_gang(self._state, group, one)) for one, group in arrivals
+                capacity.can_count(counted_gang(self._state, group, one)) for one, group in arrivals
             )
         return capacity is None or all(
-            capacity.knows(requests) for one, _ in arrivals for requests in _requests(one)
+            capacity.can_count(requests) for one, _ in arrivals for requests in _requests(one)
         )
 
     def resumed(self, view: CycleView) -> ConservativeTable:
         """Return a table that goes on in another cycle, with its arrivals as the candidates."""
-        twin = ConservativeTable(view, self._rules)
-        twin.is_reused = twin._is_shared = True
-        twin._intervals, twin._capacity = self._intervals, self._capacity
-        twin._reservations, twin._first = self._reservations, self._first
-        twin._bounds, twin._started = self._bounds, self._started
-        twin.reserved_nodes = self.reserved_nodes
-        return twin
+        other = ConservativeTable(view, self._rules)
+        other.is_reused = other._is_shared = True
+        other._intervals, other._capacity = self._intervals, self._capacity
+        other._reservations, other._first = self._reservations, self._first
+        other._bounds, other._started = self._bounds, self._started
+        other.reserved_nodes = self.reserved_nodes
+        return other
 
     def _own(self) -> None:
         """Copy what the last cycle left before changing it: this plan may never be applied.
@@ -421,9 +421,9 @@ class Bounds:
 
     def copy(self) -> Bounds:
         """Return the same bounds, for another cycle to raise."""
-        twin = Bounds()
-        twin._limits, twin._starts = [*self._limits], [*self._starts]
-        return twin
+        other = Bounds()
+        other._limits, other._starts = [*self._limits], [*self._starts]
+        return other
 
     def earliest(self, limit_ms: int) -> Instant:
         """Return the start before which no place can be found."""

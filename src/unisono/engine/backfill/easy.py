@@ -82,7 +82,7 @@ class EasyShadow:
         self, ended: Sequence[Booked], quota_left: dict[Cell, int], extra_pods: int | None
     ) -> EasyShadow:
         """Return the reservation after starts: more that ends before it, less beside it."""
-        twin = EasyShadow(
+        other = EasyShadow(
             workload=self.workload,
             start=self.start,
             end=self.end,
@@ -94,8 +94,8 @@ class EasyShadow:
             extra_pods=extra_pods,
             free=self.free,
         )
-        twin._reservation = self._reservation
-        return twin
+        other._reservation = self._reservation
+        return other
 
     @property
     def last(self) -> WorkloadKey:

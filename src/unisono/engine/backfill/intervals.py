@@ -73,12 +73,12 @@ class Intervals:
 
     def copy(self) -> Intervals:
         """Return the same intervals, for another cycle to cut and to charge."""
-        twin = copy.copy(self)
-        twin.cuts = [*self.cuts]
-        twin._numbers = self._numbers.copy()
-        twin._usage = {**self._usage}
-        twin._followers = []
-        return twin
+        other = copy.copy(self)
+        other.cuts = [*self.cuts]
+        other._numbers = self._numbers.copy()
+        other._usage = {**self._usage}
+        other._followers = []
+        return other
 
     # --- series ----------------------------------------------------------------------------------
 

@@ -99,13 +99,13 @@ class NodeCapacity:
 
     def copy(self, intervals: Intervals) -> NodeCapacity:
         """Return the same capacity, for another cycle to book on intervals of its own."""
-        twin = copy.copy(self)
-        twin._intervals = intervals
-        twin._free = self._free.copy()
-        twin._equal_pods = {**self._equal_pods}
-        twin._totals = {**self._totals}
-        intervals.follow(twin)
-        return twin
+        other = copy.copy(self)
+        other._intervals = intervals
+        other._free = self._free.copy()
+        other._equal_pods = {**self._equal_pods}
+        other._totals = {**self._totals}
+        intervals.follow(other)
+        return other
 
     # --- cuts ------------------------------------------------------------------------------------
 
@@ -127,9 +127,9 @@ class NodeCapacity:
 
     # --- when ------------------------------------------------------------------------------------
 
-    def knows(self, requests: Amounts) -> bool:
+    def can_count(self, requests: Amounts) -> bool:
         """Say whether pods that no gang asked for so far can be counted, too."""
-        return self._units.knows(requests)
+        return self._units.can_count(requests)
 
     def starts(self, counted: CountedGang, limit_ms: int, first: int) -> Iterator[int]:
         """Yield the intervals from `first` on with quota, and enough capacity in total.
@@ -448,7 +448,7 @@ class Units:
         self._scaled.clear()
         return free
 
-    def knows(self, requests: Amounts) -> bool:
+    def can_count(self, requests: Amounts) -> bool:
         """Say whether pods that no workload asked for so far can be counted, too."""
         columns = self._table.columns_of(requests)
         if bool(self._table.devices) != self.is_plain:

@@ -154,11 +154,11 @@ class SlotCapacity:
 
     def copy(self, intervals: Intervals) -> SlotCapacity:
         """Return the same capacity, for another cycle to book on intervals of its own."""
-        twin = copy.copy(self)
-        twin._intervals = intervals
-        return twin
+        other = copy.copy(self)
+        other._intervals = intervals
+        return other
 
-    def knows(self, counted: CountedGang | None) -> bool:
+    def can_count(self, counted: CountedGang | None) -> bool:
         """Say whether a gang's pods are of a kind that is counted here."""
         return self._pools.find(counted) is not None
 

@@ -68,7 +68,7 @@ def gang_remedy(fact: GangDoesNotFit) -> str | None:
     return None
 
 
-def gang_outlook(fact: GangDoesNotFit) -> str:
+def gang_help(fact: GangDoesNotFit) -> str:
     """Return what would change that, also if it is only freed nodes."""
     remedy = gang_remedy(fact)
     if remedy is not None:

@@ -80,7 +80,7 @@ def _amount(amount: int, fact: LimitReached) -> str:
             return f"{amount / 1000:g} {fact.tres} minutes"
 
 
-def limit_outlook(fact: LimitReached) -> str:
+def limit_help(fact: LimitReached) -> str:
     """Return what would change that."""
     if fact.per in ("job", "node"):
         return f"ask for less, or raise the limit of {describe(fact.owner)}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from unisono.engine.explain.formatting import format_amount, format_duration, format_instant
-from unisono.engine.explain.gangs import gang_outlook, gang_remedy, gang_sentence
-from unisono.engine.explain.limits import held_sentence, limit_outlook, limit_sentence
+from unisono.engine.explain.gangs import gang_help, gang_remedy, gang_sentence
+from unisono.engine.explain.limits import held_sentence, limit_help, limit_sentence
 from unisono.engine.explain.purchases import cannot_buy_remedy, cannot_buy_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
@@ -346,19 +346,19 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
         case facts.Held(by=by):
             return f"{_HOLDERS[by]} releases it: remove the annotation unisono.dev/hold"
         case facts.LimitReached(per="job" | "node" | "least") as fact:
-            return limit_outlook(fact)
+            return limit_help(fact)
         case _:
             return None
 
 
-def outlook(blocker: Blocker) -> str:  # one line a fact
+def what_would_help(blocker: Blocker) -> str:  # one line a fact
     """Return what would change a fact: a remedy, else what it waits for."""
     match blocker:
         case facts.QuotaExhausted() as fact:
             short = format_amount(fact.wanted - fact.available, fact.resource)
             return f"{short} freed in flavor {fact.flavor}, or that much more quota"
         case facts.GangDoesNotFit() as fact:
-            return gang_outlook(fact)
+            return gang_help(fact)
         case facts.WaitingForVictims():
             return "nothing to do: it starts when their pods are gone"
         case facts.WaitingForPods():
@@ -387,13 +387,13 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
         case facts.NotBefore():
             return "time, or an earlier begin"
         case facts.DependencyPending() as fact:
-            return _dependency_outlook(fact)
+            return _dependency_help(fact)
         case facts.ArrayLimit():
             return "nothing to do: it is next when one of them ends"
         case facts.NotEntitled():
             return "name another account, QOS or partition, or ask an administrator for access"
         case facts.LimitReached() as fact:
-            return limit_outlook(fact)
+            return limit_help(fact)
         case _:
             return remedy(blocker) or "free capacity in its flavor"
 
@@ -490,6 +490,6 @@ def _dependency_sentence(fact: facts.DependencyPending | facts.DependencyNeverSa
     return f"DependencyNeverSatisfied: {fact.on} {ended} ({fact.kind})"
 
 
-def _dependency_outlook(fact: facts.DependencyPending) -> str:
+def _dependency_help(fact: facts.DependencyPending) -> str:
     """Return how the job has to end, and what happens if it ends differently."""
     return f"nothing to do: {_AFTER_DEPENDENCY[fact.kind].format(on=fact.on)}"

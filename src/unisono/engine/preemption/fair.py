@@ -54,12 +54,12 @@ def fair_victims(
         return []
     mark = transaction.mark()
     transaction.add(request.charges.items())
-    targets, spared = _first_pass(request, transaction, pool, strategies[0])
+    targets, spared = _first_strategy(request, transaction, pool, strategies[0])
     fitting = _fits_booked(request)
     if not fitting and len(strategies) > 1:
         retry = _Candidates(request, usage_of)
         retry.fill(spared)
-        _second_pass(request, transaction, retry, targets)
+        _second_strategy(request, transaction, retry, targets)
         fitting = _fits_booked(request)
     if fitting and targets:
         transaction.remove(request.charges.items())
@@ -135,7 +135,7 @@ class _Candidates:
         return self._key(self.queues[queue][-1])
 
 
-def _first_pass(
+def _first_strategy(
     request: PreemptionRequest, transaction: Transaction, pool: _Candidates, strategy: FairStrategy
 ) -> tuple[list[Target], list[Running]]:
     """Take victims by the first strategy; return them and those it spared."""
@@ -175,7 +175,7 @@ def _first_pass(
     return targets, spared
 
 
-def _second_pass(
+def _second_strategy(
     request: PreemptionRequest, transaction: Transaction, pool: _Candidates, targets: list[Target]
 ) -> None:
     """Give each queue one more chance: its current share alone decides (S2-b)."""

@@ -60,7 +60,7 @@ class Candidates:
     order: Order
     catalogue: Catalogue
     demands: tuple[Demand, ...]
-    is_wishful: bool = False  # as if everything were in stock and allowed
+    ignores_stock: bool = False  # as if everything were in stock and allowed
     _known: dict[str, list[Candidate]] = field(default_factory=dict)
     _among: dict[tuple[str, str, str], list[Candidate]] = field(default_factory=dict)
     _why: dict[str, dict[str, Refusal]] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class Candidates:
                     )
                 refusal, stock = self._allowed(offering, demand, count)
                 if refusal is None:
-                    is_scarce = not self.is_wishful and stock < self._headroom(offering)
+                    is_scarce = not self.ignores_stock and stock < self._headroom(offering)
                     found.append(Candidate(offering, count, stock, is_scarce))
                     continue
             _note(why, offering.pool, refusal)
@@ -188,7 +188,7 @@ class Candidates:
         if slots < 1:
             return Refusal("NoInstanceFits", "no machine type is large enough for one pod"), 0
         stock = NO_END if offering.offer.stock is None else offering.offer.stock
-        if self.is_wishful:
+        if self.ignores_stock:
             return None, NO_END
         if not spot_is_fine(self.order, offering, demand):
             text = "its machines are spot; say unisono.dev/allow-spot to use them for a gang"

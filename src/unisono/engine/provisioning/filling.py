@@ -85,7 +85,7 @@ def _is_on_one(demand: Demand) -> bool:
     return demand.mode == "required" and demand.level in ("", HOSTNAME)
 
 
-def _may_sit(demand: Demand, box: Box, attempt: Attempt) -> bool:
+def _may_run_on(demand: Demand, box: Box, attempt: Attempt) -> bool:
     if box.node is not None:
         minds = has_gpus(demand) and attempt.model
         return demand.name in box.node.takes and (not minds or box.node.model == attempt.model)
@@ -103,7 +103,7 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
     done: list[Box] = []
     open_: list[Box] = []
     for box in boxes:
-        (open_ if _may_sit(demand, box, attempt) else done).append(box)
+        (open_ if _may_run_on(demand, box, attempt) else done).append(box)
 
     def tightest(box: Box) -> tuple[int, int, str]:
         # Nodes that hold many first: then fewer machines are needed beside them.
@@ -120,9 +120,9 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
 
 
 def _on_one(demand: Demand, boxes: list[Box], attempt: Attempt) -> tuple[list[Box], int]:
-    """Seat all pods on one machine that is there, or none of them."""
+    """Place all pods on one machine that is there, or none of them."""
     for index, box in enumerate(boxes):
-        if _may_sit(demand, box, attempt) and slots_in(box.free, demand) >= demand.needed:
+        if _may_run_on(demand, box, attempt) and slots_in(box.free, demand) >= demand.needed:
             made, _ = box.place(demand, demand.needed)
             return [*boxes[:index], *made, *boxes[index + 1 :]], 0
     return boxes, demand.needed

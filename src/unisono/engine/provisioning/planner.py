@@ -151,13 +151,13 @@ class _Search:
 
     def _refused(self) -> Refused:
         demand, code, pools = self.candidates.reasons(self.demands)
-        wishful = _Search(self.order, Catalogue(_without_bounds(self.catalogue.market)))
-        wishful.candidates.is_wishful = True
-        for weight in wishful.weights:
-            wishful.try_tier(weight)
+        unbounded = _Search(self.order, Catalogue(_without_bounds(self.catalogue.market)))
+        unbounded.candidates.ignores_stock = True
+        for weight in unbounded.weights:
+            unbounded.try_tier(weight)
         lacks = {"StockOut": "out of stock", "LimitExceeded": "above the limit of the pool"}
         alternatives = _alternatives(
-            wishful.found, lacks=lacks.get(code, "not allowed"), spot=self._spot_lacks()
+            unbounded.found, lacks=lacks.get(code, "not allowed"), spot=self._spot_lacks()
         )
         return Refused(code, demand, pools, alternatives, self.candidates.retry_at())
 

@@ -93,7 +93,7 @@ class Provisioner:
         placements = tuple(
             PodSetPlacement(
                 demand.name,
-                tuple(_seats(named, demand)),
+                tuple(_placed_on(named, demand)),
             )
             for demand in demands
         )
@@ -184,7 +184,7 @@ def could_buy(
     return answer
 
 
-def _seats(named: list[_Named], demand: Demand) -> Iterator[tuple[NodeName, int]]:
+def _placed_on(named: list[_Named], demand: Demand) -> Iterator[tuple[NodeName, int]]:
     for _, (node, pods) in named:
         if pods.get(demand.name):
             yield node, pods[demand.name]

@@ -61,7 +61,7 @@ class AdvanceReservations:
         self.remind(now)
 
     def remind(self, now: Instant) -> None:
-        """Have nodes looked at again when the next reservation is over."""
+        """Have nodes evaluated again when the next reservation is over."""
         ends = [times[1] for each in self.all if (times := each.times_from(now)) is not None]
         if ends and self._reminded != min(ends):
             self._reminded = min(ends)

@@ -108,7 +108,7 @@ class NodeGone(_Change, frozen=True):
 
 
 class PodOnNode(_Change, frozen=True):
-    """A pod that is not ours to give away sits on a node."""
+    """A pod that is not ours to give away runs on a node."""
 
     pod: NodePod
 

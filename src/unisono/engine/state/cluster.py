@@ -155,7 +155,7 @@ class ClusterState:
         elif waiting is not None:
             self._reevaluate(waiting)
         elif running is not None:
-            self.eviction_triggers.look(running, self.now)
+            self.eviction_triggers.check(running, self.now)
             self.active_queues.admitted_changed(running.cq.tree)
 
     def submit(self, workload: Workload) -> None:
@@ -666,7 +666,7 @@ def _open_or_shut(state: ClusterState, lq: LocalQueueState) -> None:
 
 
 def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
-    """Look at a queue again as if for the first time."""
+    """Evaluate a queue again as if for the first time."""
     state.timeline.invalidate()
     state.timeline.reopened(cq)
     state.timeline.forget_counts(cq)

@@ -27,7 +27,7 @@ class CohortTrees:
         self._config = config
         self._cohorts: dict[CohortName, Node] = {}
         self._queue_of: dict[Node, ClusterQueueState] = {}
-        self.stale: dict[Node, None] = {}  # what `relink` has to look at
+        self.stale: dict[Node, None] = {}  # what `relink` has to check
 
     def queue_at(self, node: Node) -> ClusterQueueState:
         """Return the ClusterQueue of a node."""
@@ -78,11 +78,11 @@ class CohortTrees:
         self.set_cohort(Cohort(name=name))
 
     def mark_everything(self) -> None:
-        """Look at every queue again at the next `relink`."""
+        """Check every queue again at the next `relink`."""
         self.stale.update(dict.fromkeys(self._queue_of))
 
     def relink(self) -> Iterator[ClusterQueueState]:
-        """Move nodes to where the configuration wants them; yield queues to look at again."""
+        """Move nodes to where the configuration wants them; yield queues to evaluate again."""
         if not self.stale:
             return
         cyclic = self._config.cyclic_cohorts()

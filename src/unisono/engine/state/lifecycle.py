@@ -77,7 +77,7 @@ def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
 
 
 def reminders(workload: Workload) -> tuple[Instant, ...]:
-    """Return the instants at which a waiting workload has to be looked at again."""
+    """Return the instants at which a waiting workload has to be evaluated again."""
     if (
         workload.requeue_at is None
         and workload.may_preempt_at is None
@@ -120,7 +120,7 @@ def stop_for(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> Stop |
 
 
 def next_deadline(admitted: AdmittedWorkload, policy: Policy) -> Instant | None:
-    """Return the first instant at which the admitted workload has to be looked at again."""
+    """Return the first instant at which the admitted workload has to be evaluated again."""
     ends, ready = _execution_ends(admitted), _must_be_ready(admitted, policy.pods_ready)
     if ends is None or ready is None:
         return ready if ends is None else ends
@@ -200,7 +200,7 @@ def _executed(admitted: AdmittedWorkload, now: Instant) -> int:
 
 
 class EvictionTriggers:
-    """Admitted workloads that have to be looked at, now or at an instant to come."""
+    """Admitted workloads that have to be checked, now or at an instant to come."""
 
     __slots__ = ("_config", "_timers", "not_ready", "suspects")
 
@@ -225,9 +225,9 @@ class EvictionTriggers:
         for instant in (next_deadline(admitted, policy), protected_until):
             if instant is not None and instant > now:
                 self._timers.remind(instant, key)
-        self.look(running, now)
+        self.check(running, now)
 
-    def look(self, running: Running, now: Instant) -> None:
+    def check(self, running: Running, now: Instant) -> None:
         """Suspect an admitted workload if something about it may require it to stop."""
         if is_suspect(running.admitted, self._config.policy, now):
             self.suspects[running.admitted.workload.key] = None

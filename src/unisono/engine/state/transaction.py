@@ -161,7 +161,7 @@ class Transaction:
                 self._occupancy.table.usage.put_back(self._before)
 
     def lift(self) -> Lifted:
-        """Take everything off, to look at the picture as it is; `put_back` makes it good."""
+        """Take everything off, to see the picture as it is; `put_back` makes it good."""
         self.settle()
         lifted = Lifted(tuple(self._log), tuple(self._moves))
         self.rollback()
