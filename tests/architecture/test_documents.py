@@ -18,6 +18,7 @@ DOCUMENTS = sorted(
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _MAKE = re.compile(r"`make ([a-z][a-z-]*)[^`]*`|^\s*\$?\s*make ([a-z][a-z-]*)", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z][a-z-]*):.*?## (.+)$", re.MULTILINE)
+_MODULE = re.compile(r"`((?:\w+/)+\w+\.py)`")
 _HEADING = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
 
 
@@ -55,6 +56,14 @@ def test_make_targets_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     named = {first or second for first, second in _MAKE.findall(text)}
     assert named <= set(_targets()), f"{_name_of(path)} names targets that are not in the Makefile"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=_name_of)
+def test_records_of_decisions_name_modules_that_exist(path: Path) -> None:
+    roots = (ROOT, ROOT / "src" / "unisono", *(ROOT / "src" / "unisono").glob("*/"))
+    for module in _MODULE.findall(path.read_text(encoding="utf-8")):
+        there = any((root / module).exists() for root in roots)
+        assert there, f"{_name_of(path)} names {module}, which does not exist"
 
 
 def test_plain_make_lists_every_target() -> None:
