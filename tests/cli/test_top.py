@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -16,8 +17,9 @@ from tests.cli.conftest import Cluster, Shell
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
-from unisono.cli.top import read
-from unisono.cli.top_frame import Picture, frame
+from unisono.cli.top.frame import frame, sections
+from unisono.cli.top.picture import Picture, read
+from unisono.cli.top.view import Key, View, keys_of
 
 SCREEN = """\
 unisono top  here  2023-11-14 22:14:29 UTC
@@ -65,8 +67,179 @@ def test_a_screen_shows_gpus_queues_running_and_pending() -> None:
     assert max(map(len, small)) <= 60
     painted = frame(found, now=now, width=100, height=40, colour=True)
     assert "\x1b[32mrunning\x1b[0m" in painted
-    busy = Picture("here", found.nodes, found.queues, list(found.workloads) * 30, found.plan)
+    busy = replace(found, workloads=list(found.workloads) * 30)
     assert "and " in frame(busy, now=now, width=100, height=30)
+
+
+KEYS: tuple[tuple[Key, ...], ...] = ((), ("open",), ("help",), ("previous", "sort"))
+
+
+# ---- choosing ------------------------------------------------------------------------------------
+
+
+class Chosen:
+    """A screen on which keys are pressed."""
+
+    def __init__(self, found: Picture, now: float, height: int = 40) -> None:
+        self.found, self.now, self.height = found, now, height
+        self.view = View()
+
+    def press(self, *keys: Key) -> str:
+        for key in keys:
+            assert self.view.press(key, sections(self.found, self.now)), key
+        return self.seen()
+
+    def seen(self) -> str:
+        return frame(
+            self.found, now=self.now, width=100, height=self.height, colour=False, view=self.view
+        )
+
+    @property
+    def selected(self) -> str:
+        return next(line for line in self.seen().split("\n") if line.startswith(">"))
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Picture, float]:
+    return picture()
+
+
+def many(found: Picture, count: int) -> Picture:
+    """Return a picture with more rows than a screen has lines."""
+    (one, *_) = [each for each in found.workloads if each["state"] == "running"]
+    rows = [{**one, "name": f"job/r{at:03}", "gpus": at % 7, "pods": at} for at in range(count)]
+    return replace(found, workloads=rows)
+
+
+def test_the_whole_reason_of_the_selected_row_is_shown(small: tuple[Picture, float]) -> None:
+    screen = Chosen(*small)
+    text = screen.seen()
+    assert "default/job/large" in screen.selected  # the first of what is pending
+    assert "Job default/large waits in queue lq-cq" in text
+    assert "pod set main needs 32 nvidia.com/gpu in flavor" in text
+    whole = screen.press("open")  # all of it, as `unisono why` says it
+    assert "why:" in whole
+    assert "what would change it:" in whole
+    assert "estimate: " in whole
+    assert "NAME" not in whole
+    assert "NAME" in screen.press("open")
+    assert "default/job/small" in Chosen(*small).press("down").split("\n>")[1]
+
+
+def test_every_line_fits_and_so_does_the_screen(small: tuple[Picture, float]) -> None:
+    for height in (10, 16, 24, 60):
+        for keys in KEYS:
+            view = View()
+            for key in keys:
+                view.press(key, sections(*small))
+            text = frame(small[0], now=small[1], width=60, height=height, view=view)
+            lines = text.split("\n")
+            assert len(lines) <= height
+            assert max(map(len, lines)) <= 60
+
+
+def test_rows_are_selected_and_scrolled(small: tuple[Picture, float]) -> None:
+    screen = Chosen(many(small[0], 100), small[1])
+    screen.press("previous")  # from what is pending to what runs
+    screen.press("home")
+    first = screen.selected
+    screen.press("down", "up")
+    assert screen.selected == first
+    screen.press("end")
+    assert "100 of 100" in screen.seen()
+    assert screen.selected != first
+    screen.press("page-up", "page-up")
+    assert "100 of 100" not in screen.seen()
+    screen.press("home", "up")
+    assert screen.selected == first
+    # In the queues, and around.
+    assert "> cq" in screen.press("previous")
+    screen.press("next")
+    assert screen.selected == first
+
+
+def test_columns_are_sorted_both_ways(small: tuple[Picture, float]) -> None:
+    screen = Chosen(many(small[0], 30), small[1])
+    screen.press("previous", "sort", "sort", "sort", "sort")  # name, queue, GPUs, pods
+    assert "PODS^" in screen.press("home")
+    assert "job/r000" in screen.selected
+    assert "PODSv" in screen.press("reverse", "home")
+    assert "job/r029" in screen.selected
+    screen.press("left", "home")
+    assert "GPUS^" in screen.seen()
+    for _ in range(5):
+        screen.press("sort")
+    assert "^" not in screen.seen()  # its own order again
+
+
+def test_a_row_stays_selected_while_others_come_and_go(small: tuple[Picture, float]) -> None:
+    screen = Chosen(many(small[0], 20), small[1])
+    screen.press("previous", "home", "down", "down", "down")
+    name = screen.selected.split()[1]
+    rows = [one for one in screen.found.workloads if f"default/{one['name']}" != name]
+    kept = next(one for one in screen.found.workloads if f"default/{one['name']}" == name)
+    more = [{**kept, "name": f"job/a{at}", "gpus": 99} for at in range(5)]
+    screen.found = replace(screen.found, workloads=[*more, kept, *rows])
+    assert name in screen.selected
+    screen.found = replace(screen.found, workloads=[*more, *rows])
+    assert name not in screen.selected  # the one in its place
+    screen.found = replace(screen.found, workloads=[], plan=[])
+    assert "cq" in screen.selected  # what is left
+    screen.found = replace(screen.found, queues=[])
+    assert not [line for line in screen.seen().split("\n") if line.startswith(">")]
+    screen.press("down", "sort", "reverse", "next", "open", "end", "page-down")  # of nothing
+
+
+def test_help_lists_the_keys_and_escape_closes_it(small: tuple[Picture, float]) -> None:
+    screen = Chosen(*small)
+    assert "everything about the selected row" in screen.press("help")
+    assert "running (2)" in screen.press("close")
+    assert not screen.view.press("close", sections(*small))
+    assert not screen.view.press("leave", sections(*small))
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys", "rest"),
+    [
+        (b"\x1b[A\x1b[B", ["up", "down"], b""),
+        (b"\x1bOA", ["up"], b""),
+        (b"\x1b[5~\x1b[6~", ["page-up", "page-down"], b""),
+        (b"\x1b", [], b"\x1b"),
+        (b"\x1b[", [], b"\x1b["),
+        (b"\x1b[2~j", ["down"], b""),  # Insert means nothing
+        (b"\x1b[1;5Cj", ["down"], b""),  # nor does Ctrl-Right
+        (b"\x1b\x00", ["close"], b""),
+        ("한q".encode(), ["leave"], b""),
+        (b"zx", [], b""),
+    ],
+)
+def test_keys_are_read_as_terminals_send_them(typed: bytes, keys: list[Key], rest: bytes) -> None:
+    assert keys_of(typed) == (keys, rest)
+
+
+@pytest.mark.slow
+def test_at_a_terminal_keys_are_answered(cluster: Cluster) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ |= {"KUBECONFIG": str(cluster.kubeconfig), "TERM": "xterm", "COLUMNS": "100"}
+        os.execv(sys.executable, [sys.executable, "-m", "unisono", "top", "--every", "60"])
+    steps = [(b"pending (", b"?"), (b"keys of unisono top", b"\x1b"), (b"pending (", b"q")]
+    seen, deadline = b"", time.monotonic() + 120
+    while steps and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.5)[0]:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                break
+        while steps and steps[0][0] in seen:
+            os.write(terminal, steps.pop(0)[1])
+            seen = b""
+    if steps:
+        os.kill(pid, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, (steps, seen)
+
+
+# ---- the program ---------------------------------------------------------------------------------
 
 
 def test_in_a_pipe_it_is_one_screen(shell: Shell) -> None:

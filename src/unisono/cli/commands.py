@@ -55,7 +55,7 @@ COMMANDS = (
     Command("queues", "unisono.cli.queues", "list queues: pending, running, quota in use"),
     Command("workloads", "unisono.cli.workloads", "list running and pending workloads, in order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and how much of them is requested"),
-    Command("top", "unisono.cli.top", "watch GPUs, queues and workloads on one screen"),
+    Command("top", "unisono.cli.top.command", "watch GPUs, queues and workloads on one screen"),
     Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break and repair them"),
     Command("alerts", "unisono.cli.alerts", "list firing alerts of the embedded cluster"),
     Command("report", "unisono.cli.report", "report GPU usage by team, user and job, with costs"),

@@ -142,7 +142,7 @@ def cell_text(cell: Any) -> str:
 # ---- colours -------------------------------------------------------------------------------------
 # Never in a pipe, never with NO_COLOR, never the only sign.
 
-BOLD, FAINT, RED, GREEN, YELLOW, BLUE = "1", "2", "31", "32", "33", "34"
+BOLD, FAINT, REVERSE, RED, GREEN, YELLOW, BLUE = "1", "2", "7", "31", "32", "33", "34"
 _END = "\x1b[0m"
 
 # Words of tables that say how something stands, and nothing else.

@@ -1,0 +1,1 @@
+"""`unisono top`: what is read, the screen made of it, keys, and the terminal."""
