@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.admission import checks, purchases
+from unisono.control.admission.elastic import BY_REPLACED, replaced_by
 from unisono.control.controller import Controller
 from unisono.control.gangs import controller as gangs
 from unisono.control.gangs.controller import GangController
@@ -179,6 +180,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
     names.WORKLOAD: {
         BY_JOB: job_uids,
+        BY_REPLACED: replaced_by,
         ON_HOLD: queue_on_hold,
         ON_ITS_WAY: on_its_way,
         checks.BY_QUEUE: checks.reserved_in,

@@ -7,7 +7,9 @@
                               evicted, they are deleted.
     by hand, without a job    it stays until its author deletes it, and need not have any pods. Once
                               evicted, it gives its quota back as soon as none of them is left.
-    for a job of a kind that  left to the controller of that kind, as in Kueue
+                              When a slice that replaces it gets quota, it ends: Finished with
+                              reason WorkloadSliceReplaced, as in Kueue.
+    for a job of a kind that  left to the controller of that kind, as in Kueue, but for slices
     we do not know
 
 A job is the same job only by its uid: one of that name that came later has a Workload of its own.
@@ -34,7 +36,14 @@ from unisono.control.actions import (
     Together,
 )
 from unisono.control.admission import kueue_messages
-from unisono.control.admission.elastic import SLICE, first_of_slice
+from unisono.control.admission.elastic import (
+    SLICE_OF_JOB,
+    first_of_slice,
+    holds,
+    is_absorbed,
+    replaced_by,
+    slices_of,
+)
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.slots import is_active, is_over
@@ -42,11 +51,11 @@ from unisono.control.jobs.controller import released, remove_finalizer
 from unisono.control.jobs.workload import workload_name
 from unisono.control.pod_gangs.membership import Gang
 from unisono.control.view import View
-from unisono.kinds.kueue.workload_rules import REPLACES
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 OWNER_NOT_FOUND = "OwnerNotFound"
+REPLACED = "WorkloadSliceReplaced"
 # The index of Workloads by the uid of the job in their label.
 BY_JOB = "job"
 # How long the garbage collector may take over a Workload that still names a job that is gone. It is
@@ -99,7 +108,7 @@ class Owners:
         if references:
             return "foreign"
         if not uid:
-            return "lost" if annotations.get(REPLACES) else "none"
+            return "lost" if SLICE_OF_JOB in annotations else "none"
         return next(self._named(metadata["name"], uid), "lost")
 
     def _named(self, workload: str, uid: str) -> Iterator[Owner]:
@@ -166,9 +175,9 @@ class OrphanedWorkloads:
         metadata = obj["metadata"]
         if kind == names.WORKLOAD:
             yield own_key(obj)
-            beside = Key(metadata["namespace"], metadata["name"] + SLICE)
-            if view.get(kind, beside.name, beside.namespace) is not None:
-                yield beside
+            yield from map(own_key, slices_of(obj, view))
+            for replaced in replaced_by(obj):
+                yield Key(*replaced.split("/", 1))
         elif kind == names.POD:
             name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION, "")
             if f"{metadata['namespace']}/{name}" in self._outlived:
@@ -188,7 +197,11 @@ class OrphanedWorkloads:
         conditions = (workload.get("status") or {}).get("conditions")
         if is_true(conditions, "Finished"):
             return
-        match self._owners.of(workload):
+        owner_of = self._owners.of(workload)
+        if owner_of in ("foreign", "none") and (other := _replacement(workload, view)) is not None:
+            yield from _replace(workload, other, now)
+            return
+        match owner_of:
             case "foreign" | "pods":
                 return
             case "none":
@@ -249,6 +262,26 @@ class OrphanedWorkloads:
         if left:
             self._outlived.add(full)
         return left
+
+
+def _replacement(workload: Json, view: View) -> Json | None:
+    """Return the slice with quota that replaces a Workload which holds quota, too."""
+    if not holds(workload):
+        return None
+    every = (one for one in slices_of(workload, view) if holds(one) and not is_absorbed(one))
+    return min(every, key=lambda one: str(one["metadata"]["name"]), default=None)
+
+
+def _replace(workload: Json, by: Json, now: float) -> Steps:
+    """End a Workload whose slice has taken over what it held."""
+    message = kueue_messages.replaced(by)
+    conditions = with_condition(
+        workload["status"].get("conditions"), "Finished", "True", REPLACED, message, now=now
+    )
+    ref = Ref.to(workload)
+    workload = yield Patch(ref, {"status": {"conditions": conditions}}, "status")
+    yield Note(ref, REPLACED, message)
+    yield from remove_finalizer(workload)
 
 
 def _is_it(job: Json | None, owner: Owner) -> bool:

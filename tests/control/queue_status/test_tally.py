@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from unisono.control import names
+from unisono.control.assembly import INDEXES
 from unisono.control.queue_status.tally import Sums, Tally
 from unisono.control.view import KindStore, View
 from unisono.kube.form import Key
@@ -25,7 +26,10 @@ class Cluster:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.view = View(
-            {kind: KindStore.of(kind, {}) for kind in (names.WORKLOAD, names.LOCAL_QUEUE)}
+            {
+                kind: KindStore.of(kind, INDEXES.get(kind, {}))
+                for kind in (names.WORKLOAD, names.LOCAL_QUEUE)
+            }
         )
         self.version = 0
 

@@ -23,13 +23,15 @@ def whole_counts(workload: Json) -> dict[str, int]:
     """Return how many pods of each set an admitted Workload has, with those that are done."""
     status = workload["status"]
     done = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
-    sets = (workload.get("spec") or {}).get("podSets") or () if done else ()
+    sets = (workload.get("spec") or {}).get("podSets") or ()
     asked: Mapping[str, Json] = {one.get("name", "main"): one for one in sets}
     found: dict[str, int] = {}
     for one in status["admission"].get("podSetAssignments") or ():
         name, count = one["name"], one.get("count", 0)
         of = asked.get(name)
-        if of is not None and of.get("minCount") is None:
-            count = max(count, min(count + done.get(name, 0), of.get("count", 1)))
+        if of is not None:
+            count = min(count, of.get("count", 1))  # it may have been made smaller in place
+            if of.get("minCount") is None:
+                count = max(count, min(count + done.get(name, 0), of.get("count", 1)))
         found[name] = count
     return found

@@ -8,7 +8,9 @@ once the pods are gone; what the Workload asks for stays as it was (placement §
 
 A job that grows has two Workloads for a while: what it has, and a slice that asks for all of it. As
 long as both hold something, the slice counts for what is new only: the first keeps holding the
-rest, also while machines for the new pods are on their way (quota §15).
+rest, also while machines for the new pods are on their way (quota §15). A slice that
+`jobs/scaling.py` made is absorbed by the first. Of Workloads that another controller made, the
+first ends, as in Kueue (`orphaned_workloads.py`).
 """
 
 from __future__ import annotations
@@ -62,23 +64,36 @@ def _with(
 # ---- slices ------------------------------------------------------------------------------------
 
 SLICE = "-slice"  # after the name of the Workload that it grows out of
+SLICE_OF_JOB = "unisono.dev/slice-of-job"  # on slices that `jobs/scaling.py` made
+BY_REPLACED = "replaced"  # the index of slices by what they replace
 
 
 def first_of_slice(workload: Json, view: View) -> Json | None:
     """Return the Workload that a slice grows out of, if there is one."""
-    replaced = (workload["metadata"].get("annotations") or {}).get(REPLACES, "")
-    if not replaced:
-        return None
-    own, _, name = replaced.rpartition("/")
-    return view.peek(names.WORKLOAD, name, own or workload["metadata"]["namespace"])
+    for replaced in replaced_by(workload):
+        namespace, _, name = replaced.partition("/")
+        return view.peek(names.WORKLOAD, name, namespace)
+    return None
 
 
-def slice_of(workload: Json, view: View) -> Json | None:
-    """Return the slice that grows out of a Workload that holds something, if there is one."""
+def replaced_by(workload: Json) -> tuple[str, ...]:
+    """Return the Workload that a slice replaces, as `namespace/name`: the index `BY_REPLACED`."""
     metadata = workload["metadata"]
-    if not holds(workload):
-        return None
-    return view.peek(names.WORKLOAD, metadata["name"] + SLICE, metadata["namespace"])
+    replaced = (metadata.get("annotations") or {}).get(REPLACES, "")
+    own, _, name = replaced.rpartition("/")
+    return (f"{own or metadata['namespace']}/{name}",) if name else ()
+
+
+def slices_of(workload: Json, view: View) -> list[Json]:
+    """Return the slices that grow out of a Workload."""
+    metadata = workload["metadata"]
+    full = f"{metadata['namespace']}/{metadata['name']}"
+    return view.by(names.WORKLOAD, BY_REPLACED, full)
+
+
+def is_absorbed(slice_: Json) -> bool:
+    """Say whether a slice was made for a job of ours, whose first Workload goes on."""
+    return SLICE_OF_JOB in (slice_["metadata"].get("annotations") or {})
 
 
 def holds(workload: Json | None) -> bool:

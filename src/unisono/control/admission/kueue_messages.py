@@ -87,6 +87,16 @@ def stopped(workload: Json, reason: str, stop: Stop | None) -> str:
     return _STOPPED.get(reason, reason)
 
 
+def replaced(by: Json) -> str:
+    """Return the message of Finished of a Workload that a slice replaces."""
+    metadata = by["metadata"]
+    job = (metadata.get("labels") or {}).get(names.JOB_UID_LABEL, "")
+    return (
+        f"Replaced to accommodate a workload (UID: {metadata.get('uid', '')}, JobUID: {job}) "
+        "due to workload slice aggregation"
+    )
+
+
 def not_replaced(node: str) -> str:
     """Return the message of Evicted of a gang that found no other node in time."""
     return f"Workload was evicted as there was no replacement for unhealthy node(s): {node}"

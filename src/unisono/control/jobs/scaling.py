@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
-from unisono.control.admission.elastic import SLICE, pods_to_keep, shrink_done
+from unisono.control.admission.elastic import SLICE, SLICE_OF_JOB, pods_to_keep, shrink_done
 from unisono.control.admission.placement import (
     COMMITTED,
     number_of,
@@ -126,7 +126,10 @@ def _new_slice(workload: Json, sets: Sequence[PodSetOfJob]) -> Json:
             "name": metadata["name"] + SLICE,
             "namespace": metadata["namespace"],
             "labels": labels,
-            "annotations": {REPLACES: f"{metadata['namespace']}/{metadata['name']}"},
+            "annotations": {
+                REPLACES: f"{metadata['namespace']}/{metadata['name']}",
+                SLICE_OF_JOB: "true",
+            },
             "finalizers": [names.RESOURCE_IN_USE],
             "ownerReferences": metadata.get("ownerReferences") or [],
         },

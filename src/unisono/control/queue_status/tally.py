@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.control.admission.counts import whole_counts
-from unisono.control.admission.elastic import first_of_slice, holds
+from unisono.control.admission.elastic import BY_REPLACED, first_of_slice, holds
 from unisono.control.conditions import is_true
 from unisono.control.controller import own_key
 from unisono.control.view import View
@@ -116,6 +116,9 @@ class Tally:
             obj = self._view.peek(kind, key.name, key.namespace)
             if kind == names.WORKLOAD:
                 self._count(key, self._part(obj) if obj is not None else None)
+                full = f"{key.namespace}/{key.name}"
+                for beside in self._view.by(names.WORKLOAD, BY_REPLACED, full):
+                    self._count(own_key(beside), self._part(beside))
             else:
                 self._lead(key, obj["spec"]["clusterQueue"] if obj is not None else "")
 
@@ -163,7 +166,7 @@ def counted_of(workload: Json) -> object:
         workload["spec"].get("active"),
         status.get("admission"),
         status.get("reclaimablePods"),
-        status.get("reclaimablePods") and _counts_asked(workload),
+        status.get("admission") and _counts_asked(workload),
         [(one["type"], one["status"]) for one in conditions if one["type"] in _COUNTED],
     )
 
@@ -196,11 +199,11 @@ def _holds(workload: Json) -> dict[Use, int]:
     """Return what an admission holds; pods that are done have given their part back."""
     status = workload["status"]
     done = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
-    counts = whole_counts(workload) if done else {}
+    counts = whole_counts(workload)
     found: dict[Use, int] = {}
     for one in status["admission"].get("podSetAssignments") or ():
         usage, pods = one.get("resourceUsage") or {}, one.get("count") or 0
-        left = max(0, counts.get(one["name"], pods) - done.get(one["name"], 0))
+        left = max(0, counts[one["name"]] - done.get(one["name"], 0))
         for resource, flavor in (one.get("flavors") or {}).items():
             if resource in usage:
                 whole = Quantity.from_raw(usage[resource]).amount(resource)

@@ -18,7 +18,7 @@ from unisono.control.admission.elastic import (
     holds,
     only_new,
     pods_to_keep,
-    slice_of,
+    slices_of,
 )
 from unisono.control.admission.placement import hosts_of, number_of, placement_of, read_devices
 from unisono.control.admission.purchases import machines_due
@@ -49,7 +49,13 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import NodePod, Topology
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.snapshot import Namespace
-from unisono.engine.model.workload import AdmittedWorkload, PodSetAssignment, Workload, first_of
+from unisono.engine.model.workload import (
+    AdmittedWorkload,
+    PodSetAssignment,
+    Workload,
+    first_of,
+    first_pods,
+)
 from unisono.engine.state import changes
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.nodes import node_of
@@ -408,10 +414,10 @@ class Translator:
     # ---- workloads ---------------------------------------------------------------------------
 
     def _workload(self, obj: Json) -> Changes:
-        first, slice_ = first_of_slice(obj, self._view), slice_of(obj, self._view)
-        for one in (first, obj, slice_):  # what is decided for a slice ends the first, or is void
-            if one is not None:
-                yield from self._own(one)
+        first = first_of_slice(obj, self._view)
+        # What is decided for a slice ends the first, or is void.
+        for one in (*((first,) if first is not None else ()), obj, *slices_of(obj, self._view)):
+            yield from self._own(one)
 
     def _own(self, obj: Json) -> Changes:
         obj = self.in_doubt.as_if(obj)
@@ -555,6 +561,7 @@ class Translator:
         if devices:
             placed = tuple(_with_devices(one, devices.get(one.name, ())) for one in placed)
         queue = read_queue(admitted.admission.queue, written.spec.queue_name)
+        placed = tuple(_trimmed(one) for one in placed)
         admission = msgspec.structs.replace(admitted.admission, queue=queue, pod_sets=placed)
         return msgspec.structs.replace(admitted, admission=admission)
 
@@ -577,6 +584,14 @@ class Translator:
     def context(self, namespace: str) -> LiveContext:
         """Return what may be looked at while an object of a namespace is read."""
         return LiveContext(self.manifests, namespace, self._settings.rules)
+
+
+def _trimmed(one: PodSetAssignment) -> PodSetAssignment:
+    """Leave out places of a set that was made smaller in place; it loses its highest ranks."""
+    if sum(pods for _, pods in one.nodes) <= one.count:
+        return one
+    nodes, devices = first_pods(one.nodes, one.count), one.devices[: one.count]
+    return msgspec.structs.replace(one, nodes=nodes, devices=devices)
 
 
 def _with_devices(one: PodSetAssignment, devices: tuple[int, ...]) -> PodSetAssignment:

@@ -292,9 +292,10 @@ def _assignment(
 ) -> engine.PodSetAssignment:
     """Return what was assigned to a set; its count includes pods that are done.
 
-    Those that were done before it was admitted are not in what is written (spec quota §15).
+    Those that were done before it was admitted are not in what is written. A set that was made
+    smaller since has no more pods than it asks for (spec quota §15).
     """
-    count = asked.count if assignment.count is None else assignment.count
+    count = asked.count if assignment.count is None else min(assignment.count, asked.count)
     if asked.min_count is None:
         count = max(count, min(count + done, asked.count))
     return engine.PodSetAssignment(
