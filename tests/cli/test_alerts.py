@@ -41,10 +41,10 @@ def test_many_of_a_name_are_counted(told: list[Json], capsys: pytest.CaptureFixt
 
 def test_peace_is_told_too(told: list[Json], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["alerts"]) == 0
-    assert capsys.readouterr().out == "nothing fires\n"
+    assert capsys.readouterr().out == "no alert is firing\n"
     told.append(alert("GPULost", "pending", node="n"))
     main(["alerts"])
-    assert capsys.readouterr().out == "nothing fires; 1 pending (--pending)\n"
+    assert capsys.readouterr().out == "no alert is firing; 1 pending (--pending lists them)\n"
 
 
 def test_where_nothing_runs_there_are_no_alerts(

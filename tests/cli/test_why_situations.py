@@ -22,7 +22,7 @@ SAID = {
     "topology": ("best rack r1 holds 3 of 4", "there is one more node like these"),
     "turn": ("position 2 of 2: default/job/large", "a priority above 100"),
     "dependency": ("waits for default/prepare to succeed", "when default/prepare has succeeded"),
-    "begin": ("must not start before 2023-11-15T04:13:", "if it fits then"),
+    "begin": ("must not start before 04:13, in 5 h 59 min", "if it fits then"),
     "too-large": ("can never use more than 16 nvidia.com/gpu", "estimate: never in this cluster"),
     "hold": ("held by an administrator", "kubectl annotate -n default job train"),
     "provisioning": ("2 × g6e.48xlarge on-demand", "when the last machine is ready"),

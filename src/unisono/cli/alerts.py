@@ -37,10 +37,20 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    made.add_argument("--pending", action="store_true", help="also what has not lasted long enough")
-    made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
     made.add_argument(
-        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+        "--pending",
+        action="store_true",
+        help="also list alerts that have not lasted long enough to fire",
+    )
+    made.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="a cluster of `unisono up`, by its folder"
+    )
+    made.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json"),
+        default="table",
+        help="output format (default: table)",
     )
     return made
 
@@ -56,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if not shown:
         waiting = sum(1 for one in alerts if one["state"] == "pending")
-        print("nothing fires" + (f"; {waiting} pending (--pending)" if waiting else ""))
+        more = f"; {waiting} pending (--pending lists them)" if waiting else ""
+        print(f"no alert is firing{more}")
         return 0
     from unisono.cli.tables import table
 

@@ -1,4 +1,4 @@
-"""`unisono apply`: make objects be as manifests say (server-side apply)."""
+"""`unisono apply`: create or update objects as manifests describe them (server-side apply)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,26 @@ Objects with generateName instead of a name are created, each time anew.
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("Make objects be as manifests say.", EXAMPLES)
+    made = verb_parser("Create or update objects as manifests describe them.", EXAMPLES)
     add_filenames(made)
-    made.add_argument("--force-conflicts", action="store_true", help="take fields from others")
     made.add_argument(
-        "--dry-run", action="store_true", help="let the cluster check, change nothing"
+        "--force-conflicts", action="store_true", help="take over fields of other managers"
+    )
+    made.add_argument(
+        "--dry-run", action="store_true", help="have the API check the objects, and change nothing"
     )
     made.add_argument(
         "--validate",
         choices=("strict", "warn", "ignore"),
         default="strict",
-        help="what an unknown field is (default: strict)",
+        help="how to treat unknown fields (default: strict)",
     )
     made.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="output format (default: text)",
     )
     return made
 

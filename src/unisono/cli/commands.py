@@ -150,6 +150,6 @@ def top_level_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
         "--version",
         action="version",
         version=f"unisono {__version__} (engine: {engine_kind()})",
-        help="print the version, and whether the engine is compiled, and exit",
+        help="print the version and whether the engine is compiled, and exit",
     )
     return parser

@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
         "--offer",
         nargs=argparse.REMAINDER,
         metavar="WORD",
-        help="what the shells ask: the words of a line so far; prints what the last may become",
+        help="used by the shells: the words of a line so far; prints completions of the last one",
     )
     return made
 

@@ -1,7 +1,7 @@
 """How the commands for objects reach a cluster, and what they say when it says no.
 
 Which cluster: --kubeconfig, else the instance of --data-dir or $UNISONO_DATA_DIR, else what
-KUBECONFIG names, else the default instance if it runs, else what kubectl would take.
+KUBECONFIG names, else the default instance if it runs, else the one that kubectl would use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Work = Callable[["Client", argparse.Namespace], Awaitable[int]]
 
 CLUSTER_OPTIONS = """
 The cluster is the one of --kubeconfig, else of --data-dir or $UNISONO_DATA_DIR, else of KUBECONFIG,
-else the default instance of `unisono up` if it runs, else what kubectl would take.
+else the default instance of `unisono up` if it runs, else the one that kubectl would use.
 """
 
 
@@ -53,10 +53,16 @@ def verb_parser(
         formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    made.add_argument("-n", "--namespace", default="", metavar="NS", help="default: the context's")
+    made.add_argument(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NS",
+        help="a namespace (default: that of the context)",
+    )
     if has_everywhere:
         made.add_argument(
-            "-A", "--all-namespaces", action="store_true", dest="everywhere", help="all of them"
+            "-A", "--all-namespaces", action="store_true", dest="everywhere", help="all namespaces"
         )
     add_cluster_options(made)
     return made
@@ -84,9 +90,13 @@ def add_filenames(
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which cluster is meant."""
     group = parser.add_argument_group("cluster")
-    group.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    group.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
-    group.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    group.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="a cluster of `unisono up`, by its folder"
+    )
+    group.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="a cluster, by its kubeconfig"
+    )
+    group.add_argument("--context", default="", metavar="NAME", help="a context of the kubeconfig")
 
 
 def asked(arguments: argparse.Namespace, work: Work) -> int:

@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     records = made.add_argument_group("records and logs")
     cluster.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
     cluster.add_argument(
-        "--context", default="", metavar="NAME", help="which one in the kubeconfig"
+        "--context", default="", metavar="NAME", help="a context of the kubeconfig"
     )
     cluster.add_argument(
         "--namespace",

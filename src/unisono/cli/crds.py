@@ -39,7 +39,11 @@ def parser() -> argparse.ArgumentParser:
         "groups", metavar="GROUP", nargs="*", help=f"all by default: {', '.join(custom_groups())}"
     )
     made.add_argument(
-        "-o", "--output", choices=("yaml", "json"), default="yaml", help="default: yaml"
+        "-o",
+        "--output",
+        choices=("yaml", "json"),
+        default="yaml",
+        help="output format (default: yaml)",
     )
     return made
 

@@ -73,13 +73,17 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--policy", metavar="FILE", help="a Policy or a Kueue Configuration")
     made.add_argument(
-        "--now", metavar="TIME", help="decide as of this instant, like 2026-01-01T12:00:00Z"
+        "--now", metavar="TIME", help="the time to decide at, such as 2026-01-01T12:00:00Z"
     )
     made.add_argument(
         "--record", type=Path, metavar="DIR", help="record the decisions for `unisono replay`"
     )
     made.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="output format (default: text)",
     )
     return made
 

@@ -48,19 +48,27 @@ def parser() -> argparse.ArgumentParser:
     add_filenames(
         made, "what these manifests name: files, folders, or - for stdin", is_required=False
     )
-    made.add_argument("-l", "--selector", default="", metavar="LABELS", help="such as team=a,!old")
-    made.add_argument("--all", action="store_true", help="every object of the kind in a namespace")
+    made.add_argument(
+        "-l",
+        "--selector",
+        default="",
+        metavar="LABELS",
+        help="only objects with these labels, such as team=a,!old",
+    )
+    made.add_argument("--all", action="store_true", help="all objects of the kind in the namespace")
     made.add_argument(
         "--cascade",
         choices=("background", "foreground", "orphan"),
         default="background",
-        help="what becomes of what belongs to it (default: it goes in the background)",
+        help="how to delete its dependents (default: background)",
+    )
+    made.add_argument("--grace-period", type=int, metavar="S", help="seconds that pods get to stop")
+    made.add_argument(
+        "--ignore-not-found", action="store_true", help="do not fail if an object is gone already"
     )
     made.add_argument(
-        "--grace-period", type=int, metavar="S", help="seconds that pods have to stop"
+        "--no-wait", action="store_true", help="do not wait until the objects are gone"
     )
-    made.add_argument("--ignore-not-found", action="store_true", help="what is gone is fine")
-    made.add_argument("--no-wait", action="store_true", help="do not wait until they are gone")
     return made
 
 

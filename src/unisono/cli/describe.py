@@ -30,9 +30,15 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("Tell all about objects, with their events.", EXAMPLES, has_everywhere=True)
+    made = verb_parser("Describe objects, with their events.", EXAMPLES, has_everywhere=True)
     made.add_argument("what", nargs="+", metavar="KIND", help=WORDS)
-    made.add_argument("-l", "--selector", default="", metavar="LABELS", help="such as team=a,!old")
+    made.add_argument(
+        "-l",
+        "--selector",
+        default="",
+        metavar="LABELS",
+        help="only objects with these labels, such as team=a,!old",
+    )
     return made
 
 

@@ -22,7 +22,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    found.add_argument("--data-dir", type=Path, default=None, metavar="DIR", help="its folder")
+    found.add_argument(
+        "--data-dir", type=Path, default=None, metavar="DIR", help="the folder of the cluster"
+    )
     return found
 
 

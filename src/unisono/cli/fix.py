@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormat,
     )
     add_filenames(made)
-    made.add_argument("--write", action="store_true", help="change the files")
+    made.add_argument("--write", action="store_true", help="write the changes to the files")
     return made
 
 

@@ -28,18 +28,27 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser("List objects of a cluster.", EXAMPLES, has_everywhere=True)
     made.add_argument("what", nargs="+", metavar="KIND", help=WORDS)
-    made.add_argument("-l", "--selector", default="", metavar="LABELS", help="such as team=a,!old")
     made.add_argument(
-        "--field-selector", default="", metavar="FIELDS", help="such as spec.nodeName=n1"
+        "-l",
+        "--selector",
+        default="",
+        metavar="LABELS",
+        help="only objects with these labels, such as team=a,!old",
+    )
+    made.add_argument(
+        "--field-selector",
+        default="",
+        metavar="FIELDS",
+        help="only objects with these fields, such as spec.nodeName=n1",
     )
     made.add_argument(
         "-o",
         "--output",
         choices=("table", "wide", "json", "yaml", "name"),
         default="table",
-        help="default: table; wide has more columns",
+        help="output format (default: table); wide adds columns",
     )
-    made.add_argument("-w", "--watch", action="store_true", help="go on with what changes")
+    made.add_argument("-w", "--watch", action="store_true", help="keep printing what changes")
     return made
 
 

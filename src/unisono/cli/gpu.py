@@ -1,4 +1,4 @@
-"""`unisono gpu`: the simulated GPUs of an embedded cluster; break one, and mend it."""
+"""`unisono gpu`: the simulated GPUs of an embedded cluster; break and repair them."""
 
 from __future__ import annotations
 
@@ -31,36 +31,46 @@ _MOST_DEGREES = 100.0
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("List simulated GPUs; break one, and mend it.", EXAMPLES)
+    made = verb_parser("List simulated GPUs; break and repair them.", EXAMPLES)
     add_form(made)
     made.add_argument(
-        "verb", nargs="?", choices=("list", "inject", "heal"), default="list", help="default: list"
+        "verb",
+        nargs="?",
+        choices=("list", "inject", "heal"),
+        default="list",
+        help="what to do (default: list)",
     )
+    made.add_argument("node", nargs="?", metavar="NODE", help="the node; with list: only its GPUs")
     made.add_argument(
-        "node", nargs="?", metavar="NODE", help="the node that has it; with list: only this one"
+        "gpu", nargs="?", metavar="GPU", help="the GPU's index, or '*' for all of the node"
     )
-    made.add_argument("gpu", nargs="?", metavar="GPU", help="its index, or '*' for all of the node")
-    faults = made.add_argument_group("faults", "what `inject` breaks; several may be given")
+    faults = made.add_argument_group("faults", "what `inject` breaks; options may be combined")
     faults.add_argument("--xid", type=int, default=0, metavar="N", help="the driver reports XID N")
     faults.add_argument(
         "--ecc", type=int, default=0, metavar="N", help="N uncorrectable memory errors"
     )
     faults.add_argument(
-        "--hot", type=float, default=0.0, metavar="C", help="so many degrees hotter than it should"
+        "--hot", type=float, default=0.0, metavar="C", help="C degrees hotter than normal"
     )
     faults.add_argument(
-        "--slow", type=float, default=1.0, metavar="F", help="only this part of its clock, as 0.6"
+        "--slow",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="its clock runs at this fraction, such as 0.6",
     )
     faults.add_argument(
-        "--memory", type=float, default=0.0, metavar="F", help="this part of its memory is in use"
+        "--memory",
+        type=float,
+        default=0.0,
+        metavar="F",
+        help="this fraction of its memory is in use",
     )
     faults.add_argument(
-        "--row-remap-failed", action="store_true", help="it could not remap a broken row"
+        "--row-remap-failed", action="store_true", help="a broken memory row could not be remapped"
     )
-    faults.add_argument("--fall-off", action="store_true", help="it falls off the bus: it is gone")
-    faults.add_argument(
-        "--silent", action="store_true", help="its metrics are not exported any more"
-    )
+    faults.add_argument("--fall-off", action="store_true", help="it falls off the bus")
+    faults.add_argument("--silent", action="store_true", help="its metrics are no longer exported")
     return made
 
 
@@ -73,9 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
         return await _change(client, given)
 
     if arguments.verb != "list" and not arguments.node:
-        raise InvalidManifest("NODE", f"say which: unisono gpu {arguments.verb} NODE GPU")
+        raise InvalidManifest("NODE", f"name the node: unisono gpu {arguments.verb} NODE GPU")
     if arguments.verb == "inject" and arguments.gpu is None:
-        raise InvalidManifest("GPU", "say which one of the node: its index, or '*' for all")
+        raise InvalidManifest("GPU", "name the GPU: its index, or '*' for all of the node")
     return asked(arguments, work)
 
 
@@ -86,7 +96,7 @@ async def _change(client: Client, given: argparse.Namespace) -> int:
     node = await client.get(NODE, given.node)
     if not (node["spec"].get("providerID") or _OURS).startswith(_OURS):
         raise InvalidManifest(
-            "NODE", f"{given.node} is a real node; its GPUs cannot be played with"
+            "NODE", f"{given.node} is a real node; only simulated GPUs can be broken"
         )
     count = _count(node)
     gpu = given.gpu
@@ -95,14 +105,15 @@ async def _change(client: Client, given: argparse.Namespace) -> int:
     faults = faults_of(node["metadata"].get("annotations"))
     if given.verb == "heal":
         faults = {} if gpu in (None, EVERY) else {k: v for k, v in faults.items() if k != gpu}
-        told = "healed"
+        told = "repaired"
     else:
         faults[gpu] = _fault(given)
-        told = "injected"
+        told = "fault injected"
     await client.patch(
         NODE, given.node, "", {"metadata": {"annotations": {ANNOTATION: text_of(faults)}}}
     )
-    print(f"node/{given.node} gpu {gpu if gpu is not None else EVERY} {told}")
+    which = "all GPUs" if gpu in (None, EVERY) else f"GPU {gpu}"
+    print(f"{which} of node {given.node}: {told}")
     return 0
 
 

@@ -54,9 +54,9 @@ def add_form(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=("table", "wide", "json", "yaml"),
         default="table",
-        help="default: table; wide has more columns",
+        help="output format (default: table); wide adds columns",
     )
-    parser.add_argument("-w", "--watch", action="store_true", help="go on with what changes")
+    parser.add_argument("-w", "--watch", action="store_true", help="keep printing what changes")
 
 
 async def show(client: Client, arguments: argparse.Namespace, reads: Reads) -> int:

@@ -44,15 +44,23 @@ class Source:
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("Print what containers wrote.", EXAMPLES)
-    made.add_argument("what", nargs="?", metavar="POD|KIND/NAME", help="a pod, or an owner of pods")
-    made.add_argument("-l", "--selector", default="", metavar="LABELS", help="pods with these")
-    made.add_argument("-c", "--container", default="", metavar="NAME", help="default: all of them")
-    made.add_argument("-f", "--follow", action="store_true", help="go on until they end")
-    made.add_argument("-p", "--previous", action="store_true", help="of the run before")
-    made.add_argument("--tail", type=int, metavar="N", help="only so many of the last lines")
-    made.add_argument("--since", type=int, metavar="S", help="only what is so many seconds old")
-    made.add_argument("--timestamps", action="store_true", help="the time before every line")
+    made = verb_parser("Print the logs of containers.", EXAMPLES)
+    made.add_argument(
+        "what", nargs="?", metavar="POD|KIND/NAME", help="a pod, or an owner of pods, such as a job"
+    )
+    made.add_argument(
+        "-l", "--selector", default="", metavar="LABELS", help="pods with these labels"
+    )
+    made.add_argument(
+        "-c", "--container", default="", metavar="NAME", help="a container (default: all)"
+    )
+    made.add_argument(
+        "-f", "--follow", action="store_true", help="keep printing until the containers end"
+    )
+    made.add_argument("-p", "--previous", action="store_true", help="logs of the previous run")
+    made.add_argument("--tail", type=int, metavar="N", help="only the last N lines")
+    made.add_argument("--since", type=int, metavar="S", help="only lines of the last S seconds")
+    made.add_argument("--timestamps", action="store_true", help="print the time before every line")
     return made
 
 

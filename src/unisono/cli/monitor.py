@@ -35,28 +35,39 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     made.add_argument("what", choices=_WHAT)
-    made.add_argument("--out", type=Path, metavar="DIR", help="write files there instead")
-    made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    made.add_argument("--out", type=Path, metavar="DIR", help="write files to this folder instead")
+    made.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="a cluster of `unisono up`, by its folder"
+    )
     made.add_argument(
         "--operator",
         action="store_true",
-        help="as objects for the Prometheus operator and Grafana's sidecar",
+        help="print objects for the Prometheus operator and Grafana's sidecar",
     )
     made.add_argument(
-        "--namespace", "-n", default="monitoring", metavar="NS", help="of the objects"
+        "--namespace",
+        "-n",
+        default="monitoring",
+        metavar="NS",
+        help="the namespace of these objects (default: monitoring)",
     )
     made.add_argument(
         "--release",
         default="prometheus",
         metavar="NAME",
-        help="the label that the operator selects by (default: prometheus)",
+        help="the release label that the operator selects (default: prometheus)",
     )
-    made.add_argument("--runbooks", default=None, metavar="URL", help="where alerts are explained")
+    made.add_argument(
+        "--runbooks",
+        default=None,
+        metavar="URL",
+        help="the address of the explanations that alerts link to",
+    )
     made.add_argument(
         "--webhook",
         default="http://127.0.0.1:9999/alerts",
         metavar="URL",
-        help="where Alertmanager sends to (default: %(default)s)",
+        help="the receiver of Alertmanager's notifications (default: %(default)s)",
     )
     return made
 

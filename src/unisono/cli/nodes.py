@@ -31,7 +31,7 @@ _ZONE = "topology.kubernetes.io/zone"
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("List nodes and what is used of them.", EXAMPLES)
+    made = verb_parser("List nodes and how much of them is requested.", EXAMPLES)
     add_form(made)
     made.add_argument(
         "--add",

@@ -41,10 +41,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("file", type=Path, metavar="FILE", help="a recording, or a folder of them")
     made.add_argument(
-        "--at", type=int, metavar="N", help="tell decision number N (default: the last one)"
+        "--at", type=int, metavar="N", help="explain decision number N (default: the last one)"
     )
     made.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="output format (default: text)",
     )
     return made
 

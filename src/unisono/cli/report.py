@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         choices=("daily", "weekly", "monthly"),
         default="weekly",
-        help="the last day, week (default) or thirty days",
+        help="the last day, the last week (default) or the last thirty days",
     )
     period.add_argument(
         "--whole",
@@ -59,9 +59,9 @@ def parser() -> argparse.ArgumentParser:
         help="the last whole day, week (Monday to Monday) or month instead, in UTC",
     )
     period.add_argument(
-        "--since", metavar="WHEN", help="from 7d or 12h ago, or from a date; instead of a length"
+        "--since", metavar="WHEN", help="the start, as 7d, 12h or a date, instead of a length"
     )
-    period.add_argument("--until", metavar="WHEN", help="until then (default: now)")
+    period.add_argument("--until", metavar="WHEN", help="the end (default: now)")
     usage.add_argument("--queue", default="", metavar="NAME", help="only this ClusterQueue")
     usage.add_argument("--team", default="", metavar="NAME", help="only this team")
     usage.add_argument("--user", default="", metavar="NAME", help="only this user")
@@ -72,18 +72,22 @@ def parser() -> argparse.ArgumentParser:
         help=f"{', '.join(_FORMATS)} (default: text)",
     )
     output.add_argument("-o", dest="form", choices=("text", "json"), help="the same as --format")
-    output.add_argument("--out", type=Path, metavar="DIR", help="write files there")
+    output.add_argument("--out", type=Path, metavar="DIR", help="write files to this folder")
     output.add_argument(
         "--sreport",
         choices=_SREPORTS,
         default=_SREPORTS[0],
-        help="which of sreport's reports (default: utilization)",
+        help="the report of sreport to print (default: utilization)",
     )
     output.add_argument(
-        "-P", dest="is_parsable", action="store_true", help="with sreport: columns divided by |"
+        "-P", dest="is_parsable", action="store_true", help="with sreport: separate columns with |"
     )
-    usage.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    usage.add_argument("--ledger", type=Path, metavar="FILE", help="a ledger file instead")
+    usage.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="a cluster of `unisono up`, by its folder"
+    )
+    usage.add_argument(
+        "--ledger", type=Path, metavar="FILE", help="a ledger file instead of a cluster's"
+    )
     output.add_argument(
         "--mail-from",
         default="unisono@localhost",

@@ -86,7 +86,7 @@ def limit_of(workload: Json, facts: Iterable[Json], *queues: Json | None) -> Jso
             return _limit(fact["limit_ms"], fact["limit_from"])
     own = _annotations(workload)
     said = [(_read(own.get(TIME_LIMIT)), "request"), (_seconds(own.get(ACTIVE_DEADLINE)), "job")]
-    longest = workload["spec"].get("maximumExecutionTimeSeconds")
+    longest = (workload.get("spec") or {}).get("maximumExecutionTimeSeconds")
     if longest:
         past = (workload.get("status") or {}).get("accumulatedPastExecutionTimeSeconds") or 0
         said.append((max(0, longest - past) * 1000, "execution"))

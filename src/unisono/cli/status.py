@@ -18,9 +18,15 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormat,
         allow_abbrev=False,
     )
-    found.add_argument("--data-dir", type=Path, default=None, metavar="DIR", help="its folder")
     found.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="default: text"
+        "--data-dir", type=Path, default=None, metavar="DIR", help="the folder of the cluster"
+    )
+    found.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="output format (default: text)",
     )
     return found
 

@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
         type=_port,
         default=None,
         metavar="P",
-        help="the port of the API (default: the one of last time, else any free one)",
+        help="the port of the API (default: that of the last start, else any free one)",
     )
     cluster.add_argument(
         "--nodes",
@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=None,
         metavar="FILE",
-        help="buy simulated machines from these NodePools; without --nodes there are no others",
+        help="buy simulated machines from these NodePools; without --nodes, only these",
     )
     pods.add_argument(
         "--pods",

@@ -51,9 +51,11 @@ _LAST = 1 << 30  # behind every workload that has a position
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
-    made = verb_parser("List what runs and what waits.", EXAMPLES, has_everywhere=True)
+    made = verb_parser(
+        "List running and pending workloads, in order.", EXAMPLES, has_everywhere=True
+    )
     made.add_argument(
-        "-q", "--queue", default="", metavar="QUEUE", help="only of this LocalQueue or ClusterQueue"
+        "-q", "--queue", default="", metavar="QUEUE", help="only this LocalQueue or ClusterQueue"
     )
     add_form(made)
     return made

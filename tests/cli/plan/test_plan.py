@@ -58,6 +58,14 @@ def batch_job(name: str, cpus: int, limit: str = "") -> str:
     )
 
 
+def test_workloads_that_start_at_once_are_said_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + batch_job("a", 3, "1:00:00"))
+    assert main(["plan", "-f", str(tmp_path / "cluster.yaml")]) == 0
+    assert capsys.readouterr() == ("", "unisono: all of these workloads start now\n")
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     jobs = batch_job("a", 3, "1:00:00") + batch_job("b", 4) + batch_job("c", 2, "10")

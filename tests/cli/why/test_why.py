@@ -98,7 +98,7 @@ def test_a_broken_gpu_under_a_running_pod_is_named() -> None:
         found, words = await why(world, "train")
         assert found["state"] == "running"
         assert found["nodeTrouble"][0]["state"] == "quarantined"
-        assert "trouble:\n  - node n1 is quarantined since 22:13: GPU 0 reports Xid79" in words
+        assert "problems:\n  - node n1 is quarantined since 22:13: GPU 0 reports Xid79" in words
 
     play(story)
 
@@ -138,6 +138,29 @@ def test_what_waits_for_quota_stands_in_line() -> None:
         assert (await why(world, "urgent"))[0]["priority"] == 10
 
     play(story)
+
+
+def test_times_in_facts_are_local_and_limits_of_holders_count() -> None:
+    fact = {
+        "fact": "PreemptionBackoff",
+        "says": "may not preempt others before 2026-01-01T12:10:00Z",
+    }
+    use: Json = {"of": "ClusterQueue cq", "resource": GPU, "used": "8", "nominal": "8"}
+    use |= {"holders": [{"job": "default/job/a", "amount": "8"}], "more": 0}
+    about: Json = {
+        "kind": "Job",
+        "namespace": "default",
+        "name": "train",
+        "state": "waiting",
+        "queue": "lq",
+        "facts": [fact],
+    }
+    noon = 1_767_268_800.0
+    limited = text({**about, "use": {**use, "areLimited": True}}, noon)
+    assert "12:10, in 10 min" in limited
+    assert "T12:10" not in limited
+    assert limited.endswith("estimate: not made yet; starts are estimated once a minute\n")
+    assert "no time limit" in text({**about, "use": {**use, "areLimited": False}}, noon)
 
 
 def test_a_held_workload_has_no_position() -> None:

@@ -71,7 +71,10 @@ def test_people_read_the_name_of_the_preemptor() -> None:
     def condition(kind: str, message: str) -> dict[str, str]:
         return {"type": kind, "status": "True", "reason": "Preempted", "message": message}
 
-    own = condition(names.EVICTION, "Preempted to accommodate default/high due to InClusterQueue")
+    own = condition(
+        names.EVICTION,
+        "Preempted to accommodate default/high due to prioritization in the ClusterQueue",
+    )
     kueues = condition("Evicted", "Previously: Preempted to accommodate a workload (UID: u1)")
     assert eviction_message([kueues, own]) == own["message"]
     assert eviction_message([condition("Evicted", "The ClusterQueue is stopped"), own]) == (

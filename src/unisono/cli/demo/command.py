@@ -67,14 +67,14 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         choices=(*TITLES, "all", LOOK),
         metavar="STORY",
-        help="one of the stories below, all, or look",
+        help="one of the stories below, or all, or look",
     )
     made.add_argument(
         "--speed",
         type=up.speed,
         default=None,
         metavar="X",
-        help="of look: jobs live so many times faster (default: 20)",
+        help="with look: time passes X times as fast (default: 20)",
     )
     return made
 

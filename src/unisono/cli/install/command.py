@@ -24,8 +24,8 @@ examples:
   unisono install --print --without-crds | less
   unisono install --print | kubectl apply --server-side -f -
 
-Definitions (CRDs) of others are never touched; ours are brought where there are none. Applying
-again changes nothing but what differs. Nothing is ever deleted.
+CRDs of other projects are never changed; missing ones are installed. Applying again changes only
+what differs. Nothing is ever deleted.
 """
 
 
@@ -59,22 +59,26 @@ def parser() -> argparse.ArgumentParser:
         "--kubeconfig", type=Path, metavar="FILE", help="the kubeconfig of the cluster"
     )
     cluster.add_argument(
-        "--context", default="", metavar="NAME", help="which one in the kubeconfig"
+        "--context", default="", metavar="NAME", help="a context of the kubeconfig"
     )
     cluster.add_argument(
         "--namespace",
         default="unisono-system",
         metavar="NS",
-        help="install there (default: unisono-system)",
+        help="the namespace to install into (default: unisono-system)",
     )
     controllers.add_argument(
         "--image",
         default="",
         metavar="IMAGE",
-        help="of the controller (default: unisono, this version)",
+        help="the controllers' image (default: unisono, this version)",
     )
     controllers.add_argument(
-        "--replicas", type=int, default=2, metavar="N", help="how many; one leads (default: 2)"
+        "--replicas",
+        type=int,
+        default=2,
+        metavar="N",
+        help="the number of replicas; one leads (default: 2)",
     )
     controllers.add_argument(
         "--admission",
@@ -102,33 +106,33 @@ def parser() -> argparse.ArgumentParser:
         "--visibility",
         action="store_true",
         help="have the API server answer for visibility.kueue.x-k8s.io, where kueuectl reads the "
-        "pending workloads of a queue; what Kueue left behind of that name leads to us then",
+        "pending workloads of a queue; what Kueue left of that name is replaced",
     )
     network.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name of the web page, or of the metrics; may be repeated",
+        help="a host name of the web page or the metrics; may be repeated",
     )
     network.add_argument(
         "--web-from",
         default="",
         metavar="NS",
-        help="have the web page reached by a proxy with TLS in that namespace "
-        "(default: by a forwarded port only)",
+        help="let a TLS proxy in that namespace reach the web page "
+        "(default: only a forwarded port reaches it)",
     )
     network.add_argument(
         "--web-tls-secret",
         default="",
         metavar="NAME",
-        help="have the web page speak TLS itself, with the certificate of that Secret",
+        help="let the web page speak TLS itself, with the certificate of that Secret",
     )
     network.add_argument(
         "--prometheus-namespace",
         default="monitoring",
         metavar="NS",
-        help="from where metrics may be asked for (default: monitoring)",
+        help="the namespace that may scrape metrics (default: monitoring)",
     )
     network.add_argument(
         "--api-server",
@@ -136,7 +140,7 @@ def parser() -> argparse.ArgumentParser:
         type=_network,
         default=[],
         metavar="CIDR",
-        help="where API servers are; may be repeated (default: anywhere, on their ports)",
+        help="addresses of API servers; may be repeated (default: anywhere, on their ports)",
     )
     cluster.add_argument(
         "--without-crds", action="store_true", help="do not install CustomResourceDefinitions"

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         "List the pending workloads in order, and when each starts.", EXAMPLES, has_everywhere=True
     )
     made.add_argument(
-        "-q", "--queue", default="", metavar="QUEUE", help="only of this LocalQueue or ClusterQueue"
+        "-q", "--queue", default="", metavar="QUEUE", help="only this LocalQueue or ClusterQueue"
     )
     add_filenames(
         made,
@@ -53,19 +53,19 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--on-cluster",
         action="store_true",
-        help="with -f: plan these manifests on the running cluster, as it is now",
+        help="with -f: plan these manifests on the running cluster",
     )
     made.add_argument("--policy", metavar="FILE", help="with -f: a Policy or a Kueue Configuration")
-    made.add_argument("--now", metavar="TIME", help="with -f: plan as of this instant")
+    made.add_argument("--now", metavar="TIME", help="with -f: the time to plan at")
     made.add_argument(
         "-o",
         "--output",
         choices=("table", "wide", "json", "yaml"),
         default="table",
-        help="default: table",
+        help="output format (default: table)",
     )
     made.add_argument(
-        "-w", "--watch", action="store_true", help="print it again whenever it changes"
+        "-w", "--watch", action="store_true", help="print the list again whenever it changes"
     )
     return made
 
@@ -125,14 +125,13 @@ def _print_rehearsed(
         [one.name for one in snapshot.queues],
     )
     rows, plans = rehearsed_rows(restore(snapshot), now)
-    shown = [
-        row
-        for row in rows
-        if (everywhere or row["namespace"] == arguments.namespace)
-        and f"{row['namespace']}/{row['workload']}" not in known
-    ]
+    new = [row for row in rows if f"{row['namespace']}/{row['workload']}" not in known]
+    shown = [row for row in new if everywhere or row["namespace"] == arguments.namespace]
     bought = [one for one in bought_by(plans) if one.workload not in known]
-    _print(shown, arguments, now / 1000, bought)
+    if new:
+        _print(shown, arguments, now / 1000, bought)
+    else:
+        _print(shown, arguments, now / 1000, bought, nothing="all of these workloads start now")
 
 
 def _namespaced(key: str) -> tuple[str, str]:
@@ -220,6 +219,8 @@ def _print(
     arguments: argparse.Namespace,
     now: float,
     bought: Sequence[Purchase] = (),
+    *,
+    nothing: str = "no pending workloads",
 ) -> None:
     from unisono.cli.objects import dump
     from unisono.cli.plan.rows import purchase_json, purchases_text
@@ -236,7 +237,7 @@ def _print(
     if not found and bought:
         return
     if not found:
-        print("unisono: no pending workloads", file=sys.stderr)
+        print(f"unisono: {nothing}", file=sys.stderr)
         return
     headings = ["POS", "NAME", "QUEUE", "PRIO", "PODS", "START", "IN", "LIMIT", "WHY"]
     cells = [_cells(row, now) for row in found]

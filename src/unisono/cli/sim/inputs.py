@@ -43,12 +43,16 @@ def add_reading(parser: Options) -> None:
     )
     parser.add_argument("--map", default="", metavar="FIELD=COLUMN,…", help="columns of a CSV")
     parser.add_argument(
-        "--procs", type=int, default=0, metavar="N", help="how many processors it ran on"
+        "--procs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the number of processors of the traced machine",
     )
     parser.add_argument(
         "--skip-bad",
         action="store_true",
-        help="leave out lines that cannot be read, and count them",
+        help="skip lines that cannot be read, and count them",
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="the seed of a generator, or of --fill"
@@ -208,7 +212,7 @@ def add_renting(parser: Options) -> None:
         action="append",
         default=[],
         metavar="WHERE",
-        help="with --pools: nodes that are always there beside those that are bought",
+        help="with --pools: nodes that are always there, beside the bought ones",
     )
 
 

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy",
         default="easy",
         metavar="POLICY,…",
-        help="the policies, of which the first is what others are compared with; list shows all "
+        help="the policies; the first is what the others are compared with; list prints all "
         "(default: easy)",
     )
     add_replaying(parser, seeds=1)
@@ -77,14 +77,14 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     cluster.add_argument(
         "--faults",
         metavar="HOW",
-        help="let nodes fail: mtbf=20h,repair=30m (of every node, by chance), or a CSV file of "
+        help="let nodes fail: mtbf=20h,repair=30m (of every node, at random), or a CSV file of "
         "TIME,NODE,down and TIME,NODE,up",
     )
     cluster.add_argument(
         "--scoring",
         default="",
         metavar="NAME,…",
-        help="how nodes are scored, whatever the policies say: spare, fgd, binpack, …",
+        help="node scorings instead of those of the policies: spare, fgd, binpack, …",
     )
     _add_jobs(parser.add_argument_group("jobs"))
     output = parser.add_argument_group("output")
@@ -95,13 +95,13 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
 def _add_trace(parser: argparse.ArgumentParser, *, seeds: int) -> Options:
     trace = parser.add_argument_group("trace")
     trace.add_argument("--trace", metavar="TRACE", help="a file or a generator, as above")
-    trace.add_argument("--jobs", type=int, metavar="N", help="only its first N jobs")
+    trace.add_argument("--jobs", type=int, metavar="N", help="only the first N jobs")
     trace.add_argument(
         "--seeds",
         type=int,
         default=seeds,
         metavar="N",
-        help="replay N traces and say which differences are more than chance: a generator's with "
+        help="replay N traces and mark significant differences: a generator's with "
         f"N seeds, a file's with arrivals moved by up to 30 s (default: {seeds})",
     )
     return trace
@@ -128,7 +128,7 @@ def _add_jobs(jobs: Options) -> None:
         type=float,
         default=0.0,
         metavar="S",
-        help="how long resuming takes (default: 0)",
+        help="seconds that resuming takes (default: 0)",
     )
     jobs.add_argument(
         "--suspend", action="store_true", help="preempted jobs are suspended and keep their work"
@@ -149,9 +149,7 @@ def _add_files(output: Options) -> None:
         metavar="FILE",
         help="write a usage ledger, as if the run ended now, for `unisono report --ledger FILE`",
     )
-    output.add_argument(
-        "--audit", action="store_true", help="have every plan checked by the auditor"
-    )
+    output.add_argument("--audit", action="store_true", help="have the auditor check every plan")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -35,7 +35,11 @@ def add_showing(parser: Options) -> None:
     """Add the options of everything that shows outcomes."""
     parser.add_argument("--html", metavar="FILE", help="write one page with charts, for a browser")
     parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="default: table"
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
     )
 
 

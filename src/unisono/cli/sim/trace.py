@@ -39,11 +39,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SHAPE|FILE",
-        help="say how much of this cluster the trace wants",
+        help="print how much of this cluster the trace asks for",
     )
-    parser.add_argument("--write", metavar="FILE", help="write the jobs as JSON lines (.gz packs)")
     parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="default: table"
+        "--write", metavar="FILE", help="write the jobs as JSON lines; .gz is compressed"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
     )
 
 

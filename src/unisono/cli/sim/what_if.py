@@ -55,12 +55,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--samples", type=int, default=20, metavar="N", help="simulated runs (default: 20)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=1.0, metavar="S", help="for all runs (default: 1)"
+        "--seconds",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="time limit for all simulated runs, in seconds (default: 1)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the random run times (default: 1)")
-    parser.add_argument("--now", metavar="TIME", help="with --on: as of this instant")
     parser.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+        "--seed", type=int, default=1, help="the seed of the random run times (default: 1)"
+    )
+    parser.add_argument("--now", metavar="TIME", help="with --on: the time to decide at")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="output format (default: text)",
     )
     add_cluster_options(parser)
 

@@ -57,50 +57,52 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         type=float,
         default=60.0,
         metavar="S",
-        help="a job that has nodes must have its pods within so many seconds (default: 60)",
+        help="seconds until a job with nodes must have its pods (default: 60)",
     )
     slurm.add_argument(
         "--start-timeout",
         type=float,
         default=60.0,
         metavar="S",
-        help="a released job must have its nodes within so many seconds (default: 60)",
+        help="seconds until a released job must have its nodes (default: 60)",
     )
     slurm.add_argument(
         "--check-timeout",
         type=float,
         default=10.0,
         metavar="S",
-        help="how long PrologSlurmctld waits for nodes that Slurm chose by itself (default: 10)",
+        help="seconds that PrologSlurmctld waits for nodes that Slurm chose (default: 10)",
     )
     slurm.add_argument(
         "--no-node-sync",
         action="store_true",
-        help="do not drain and resume nodes of Slurm as Kubernetes' come and go",
+        help="do not drain and resume Slurm's nodes as the nodes of Kubernetes come and go",
     )
     slurm.add_argument(
-        "--features", action="store_true", help="keep a feature gpu_avail:N on every node of Slurm"
+        "--features", action="store_true", help="keep a feature gpu_avail:N on every Slurm node"
     )
     slurm.add_argument(
         "--placeholders",
         action="store_true",
-        help="occupy GPUs in Slurm that pods of others have (when Slurm orders jobs itself)",
+        help="occupy GPUs in Slurm that other pods use (where Slurm orders the jobs)",
     )
     addresses.add_argument(
         "--listen",
         type=address,
         default=("127.0.0.1", 0),
         metavar="HOST:PORT",
-        help="serve /healthz and /metrics there (default: 127.0.0.1 and any free port)",
+        help="the address of /healthz and /metrics (default: 127.0.0.1 and any free port)",
     )
     addresses.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name under which Prometheus reaches that, if not by address; may be repeated",
+        help="a host name that Prometheus uses for it; may be repeated",
     )
-    addresses.add_argument("--log", choices=("json", "text"), default="json", help="how to log")
+    addresses.add_argument(
+        "--log", choices=("json", "text"), default="json", help="log format (default: json)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -47,7 +47,11 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         help="how long a job may have nodes without its pods (default: 60)",
     )
     one.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="default: text"
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="output format (default: text)",
     )
 
 

@@ -29,20 +29,28 @@ examples:
 def add_arguments(one: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     one.add_argument("conf", type=Path, metavar="SLURM.CONF")
-    one.add_argument("--assoc", type=Path, metavar="FILE", help="what sacctmgr dump wrote")
-    one.add_argument("--qos", type=Path, metavar="FILE", help="what sacctmgr show qos printed")
+    one.add_argument("--assoc", type=Path, metavar="FILE", help="the output of sacctmgr dump")
+    one.add_argument("--qos", type=Path, metavar="FILE", help="the output of sacctmgr show qos")
     one.add_argument(
-        "-n", "--namespace", default="default", metavar="NS", help="of LocalQueues (default)"
+        "-n",
+        "--namespace",
+        default="default",
+        metavar="NS",
+        help="the namespace of LocalQueues (default: default)",
     )
     one.add_argument(
         "--dir",
         type=Path,
         metavar="DIR",
-        help="write queues.yaml, policy.yaml, nodes.yaml there instead",
+        help="write queues.yaml, policy.yaml and nodes.yaml to this folder instead",
     )
-    one.add_argument("--nodes", action="store_true", help="print its nodes, too")
+    one.add_argument("--nodes", action="store_true", help="also print nodes")
     one.add_argument(
-        "-o", "--output", choices=("yaml", "json"), default="yaml", help="default: yaml"
+        "-o",
+        "--output",
+        choices=("yaml", "json"),
+        default="yaml",
+        help="output format (default: yaml)",
     )
 
 

@@ -42,7 +42,10 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     one.add_argument("--conf", type=Path, metavar="FILE", help=f"slurm.conf (default: {CONF})")
     one.add_argument(
-        "--mode", choices=("gate", "stage", "check"), default="gate", help="default: gate"
+        "--mode",
+        choices=("gate", "stage", "check"),
+        default="gate",
+        help="the kind of hook, see above (default: gate)",
     )
     one.add_argument(
         "--socket",
@@ -56,16 +59,18 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         dest="place",
         choices=("prolog-slurmctld", "prolog"),
         default="prolog-slurmctld",
-        help="where the check goes; prolog is refused",
+        help="the place of the check; prolog is refused",
     )
     one.add_argument(
         "--bind-timeout",
         type=int,
         default=60,
         metavar="S",
-        help="that of the bridge; hooks are ended after twice as long (default: 60)",
+        help="as for the bridge; hooks are ended after twice as long (default: 60)",
     )
-    one.add_argument("--check", action="store_true", help="change nothing; exit with 1 if needed")
+    one.add_argument(
+        "--check", action="store_true", help="change nothing; exit with 1 if something would change"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

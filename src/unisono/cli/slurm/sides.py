@@ -18,23 +18,37 @@ def add_sides(one: argparse.ArgumentParser) -> None:
     """Describe the options."""
     sides = one.add_argument_group("both sides")
     sides.add_argument(
-        "--conf", type=Path, metavar="FILE", help="slurm.conf (default: SLURM_CONF, else Slurm's)"
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="slurm.conf (default: $SLURM_CONF, else Slurm's own)",
     )
     sides.add_argument(
-        "--cluster", default="", metavar="NAME", help="the name of the Slurm (default: it is asked)"
+        "--cluster",
+        default="",
+        metavar="NAME",
+        help="the name of the Slurm cluster (default: slurmctld says it)",
     )
     sides.add_argument(
-        "-n", "--namespace", default="slurm", metavar="NS", help="of gangs (default: slurm)"
+        "-n",
+        "--namespace",
+        default="slurm",
+        metavar="NS",
+        help="the namespace of gangs (default: slurm)",
     )
     sides.add_argument(
         "--gpu",
         default="nvidia.com/gpu",
         metavar="RESOURCE",
-        help="what Kubernetes calls Slurm's gres/gpu (default: nvidia.com/gpu)",
+        help="the resource for Slurm's gres/gpu (default: nvidia.com/gpu)",
     )
-    sides.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    sides.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
-    sides.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    sides.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="a cluster of `unisono up`, by its folder"
+    )
+    sides.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="a cluster, by its kubeconfig"
+    )
+    sides.add_argument("--context", default="", metavar="NAME", help="a context of the kubeconfig")
 
 
 def programs_of(arguments: argparse.Namespace) -> SlurmCommands:

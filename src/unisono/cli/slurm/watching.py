@@ -43,9 +43,9 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     add_sides(one)
     one.add_argument(
-        "--every", type=float, default=2.0, metavar="S", help="look so often (default: 2 s)"
+        "--every", type=float, default=2.0, metavar="S", help="seconds between screens (default: 2)"
     )
-    one.add_argument("--once", action="store_true", help="print one screen and end")
+    one.add_argument("--once", action="store_true", help="print one screen and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -33,13 +33,17 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser(
         "Watch GPUs, queues, running and pending workloads, and the reason of a selected one; "
-        "? lists the keys, q leaves.",
+        "? lists the keys, q quits.",
         EXAMPLES,
     )
     made.add_argument(
-        "--every", type=_seconds, default=2.0, metavar="S", help="look so often (default: 2 s)"
+        "--every",
+        type=_seconds,
+        default=2.0,
+        metavar="S",
+        help="seconds between screens (default: 2)",
     )
-    made.add_argument("--once", action="store_true", help="print one screen and end")
+    made.add_argument("--once", action="store_true", help="print one screen and exit")
     return made
 
 

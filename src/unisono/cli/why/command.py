@@ -30,10 +30,14 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="+",
         metavar="KIND/NAME",
-        help="a job of any kind, a pod or a Workload; without a kind all of them are searched",
+        help="a job of any kind, a pod or a Workload; without a kind, all kinds are searched",
     )
     made.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="output format (default: text)",
     )
     return made
 

@@ -74,8 +74,10 @@ def guess_words(answer: Json, now: float) -> str:
     root_cause = answer.get("rootCause")
     if root_cause is not None:
         return _by_root_cause(root_cause, behind, now)
-    if answer.get("use"):  # it waits for the end of workloads without a time limit
-        return "unknown: the jobs that hold the quota state no time limit (unisono.dev/time-limit)"
+    if answer.get("use", {}).get("areLimited"):
+        return "not made yet; starts are estimated once a minute"
+    if answer.get("use"):
+        return "unknown: a job that holds the quota has no time limit (unisono.dev/time-limit)"
     for fact in answer.get("facts") or ():
         if fact["fact"] in _UNKNOWN:
             return f"unknown: {_UNKNOWN[fact['fact']]}"

@@ -6,10 +6,11 @@ answered from the same objects; what may not be read is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unisono.cli.queues import cohort_of
+from unisono.cli.start_times import limit_of
 from unisono.cli.why.read import Found
 from unisono.cli.workload_state import condition, job_of, since, state_of
 from unisono.control.names import WORKLOAD_ANNOTATION
@@ -101,7 +102,17 @@ def _use(found: Found, resource: str) -> Json:
             for name, amount in holders[:_MOST_HOLDERS]
         ],
         "more": max(0, len(holders) - _MOST_HOLDERS),
+        "areLimited": all(
+            limit_of(one, (), None, _queue_of(one, queues)) is not None
+            for one in found.every
+            if _admitted_by(one) in names and _held(one, resource)
+        ),
     }
+
+
+def _queue_of(workload: Json, queues: Sequence[Json]) -> Json | None:
+    name = _admitted_by(workload)
+    return next((one for one in queues if one["metadata"]["name"] == name), None)
 
 
 def _admitted_by(workload: Json) -> str:

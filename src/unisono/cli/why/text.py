@@ -40,12 +40,12 @@ def text(answer: Json, now: float) -> str:
         ("why", list(_why(answer, now))),
         ("what would change it", list(_changes(answer, now))),
         ("where", list(_where(answer))),
-        ("trouble", list(_trouble(answer, now))),
+        ("problems", list(_problems(answer, now))),
         ("history", list(_history(answer, now))),
         ("warnings", answer.get("warnings") or []),
     ):
         if items:
-            lines += ["", f"{title}:", *(_item(one) for one in items)]
+            lines += ["", f"{title}:", *(_item(local_times(one, now)) for one in items)]
     if answer["state"] in ("waiting", "unknown", "buying"):
         lines += ["", f"estimate: {_estimate(answer, now)}"]
     return "\n".join(lines) + "\n"
@@ -157,7 +157,7 @@ def _is_behind(answer: Json) -> bool:
     return not answer.get("message")
 
 
-def _trouble(answer: Json, now: float) -> Iterator[str]:
+def _problems(answer: Json, now: float) -> Iterator[str]:
     """Say which of its nodes are broken, away or closed."""
     for one in answer.get("nodeTrouble") or ():
         since = f" since {clock_time(instant_ms(one['since']) / 1000, now)}" if one["since"] else ""

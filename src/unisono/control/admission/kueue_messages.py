@@ -63,12 +63,21 @@ class Preemptor(NamedTuple):
 
 def preempted(eviction: Eviction, by: Preemptor, path: str) -> str:
     """Return the message of Preempted and Evicted; `path` leads to the victim's ClusterQueue."""
-    due = _PREEMPTED.get(eviction.reason, eviction.reason)
     return (
         f"Preempted to accommodate a workload (UID: {by.uid or UNKNOWN}, "
-        f"JobUID: {by.job_uid or UNKNOWN}) due to {due}; "
+        f"JobUID: {by.job_uid or UNKNOWN}) due to {cause_of_preemption(eviction.reason)}; "
         f"preemptor path: {by.path or UNKNOWN}; preemptee path: {path or UNKNOWN}"
     )
+
+
+def preempted_by(reason: str, by: Preemptor) -> str:
+    """Return the same in our own words: it names the preemptor."""
+    return f"Preempted to accommodate {by.described} due to {cause_of_preemption(reason)}"
+
+
+def cause_of_preemption(reason: str) -> str:
+    """Return Kueue's words for a reason of preemption."""
+    return _PREEMPTED.get(reason, reason)
 
 
 def stopped(workload: Json, reason: str, stop: Stop | None) -> str:

@@ -265,7 +265,7 @@ def evicted(
         conditions = with_condition(
             conditions, "Preempted", "True", eviction.reason, message, now=now
         )
-        own = f"Preempted to accommodate {by.described} due to {eviction.reason}"
+        own = kueue_messages.preempted_by(eviction.reason, by)
         conditions = with_condition(
             conditions, names.EVICTION, "True", eviction.reason, own, now=now
         )

@@ -279,6 +279,6 @@ def committed_event(workload: Json) -> Note:
     """Return the event of a gang whose pods are all bound."""
     admission = workload["status"]["admission"]
     pods = sum(one.get("count", 0) for one in admission.get("podSetAssignments") or ())
-    message = f"All {pods} pods are bound; quota reserved in ClusterQueue "
-    message += admission["clusterQueue"]
+    bound = "Its pod is" if pods == 1 else f"All {pods} pods are"
+    message = f"{bound} bound; quota reserved in ClusterQueue {admission['clusterQueue']}"
     return Note(Ref.to(workload), "GangCommitted", message, instead_of=("QuotaReserved",))

@@ -14,7 +14,7 @@ from unisono.control import names
 from unisono.control.actions import Bind, Json, Note, Patch, Ref
 from unisono.control.admission import record
 from unisono.control.admission.elastic import shrink_request
-from unisono.control.admission.kueue_messages import Preemptor
+from unisono.control.admission.kueue_messages import Preemptor, preempted_by, stopped
 from unisono.control.admission.placement import device_annotation
 from unisono.control.admission.record import written_queue
 from unisono.control.nodes import host_names
@@ -23,7 +23,7 @@ from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.control.view import View
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
-from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, evictions, shrinks
+from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, Stop, evictions, shrinks
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
 
@@ -97,10 +97,12 @@ class PlanWriter:
         for eviction in evictions(made):
             workload = _workload(view, eviction.workload)
             if workload is not None:
-                message = f"Evicted: {eviction.reason}"
-                if eviction.by is not None:
-                    message += f" for {_preemptor(eviction.by, state, view).described}"
-                yield Note(Ref.to(workload), "Evicted", message, "Warning")
+                yield Note(
+                    Ref.to(workload),
+                    "Evicted",
+                    _why_evicted(workload, eviction, made, state, view),
+                    "Warning",
+                )
         for smaller in shrinks(made):
             workload = _workload(view, smaller.workload)
             if workload is not None:
@@ -149,7 +151,7 @@ class PlanWriter:
         workload = self._settled(view, eviction.workload)
         if workload is None:
             return []
-        stop = next((one for one in made.stops if one.workload == eviction.workload), None)
+        stop = _stop_of(eviction, made)
         by = _preemptor(eviction.by, state, view) if eviction.by is not None else None
         path = _path(_queue_of(eviction.workload, state), state) if by is not None else ""
         changes = record.evicted(workload, eviction, stop, by, path, now=now)
@@ -170,6 +172,19 @@ class PlanWriter:
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:
         """Return a workload without a write in doubt."""
         return _workload(view, key) if key not in self._translator.in_doubt else None
+
+
+def _why_evicted(
+    workload: Json, eviction: Eviction, made: Plan, state: ClusterState, view: View
+) -> str:
+    """Return the message of the event, which is for people: it names the preemptor."""
+    if eviction.by is not None:
+        return preempted_by(eviction.reason, _preemptor(eviction.by, state, view))
+    return stopped(workload, str(eviction.reason), _stop_of(eviction, made))
+
+
+def _stop_of(eviction: Eviction, made: Plan) -> Stop | None:
+    return next((one for one in made.stops if one.workload == eviction.workload), None)
 
 
 def _workload(view: View, key: WorkloadKey) -> Json | None:
