@@ -385,7 +385,8 @@ class AllPending(Candidates):
     @override
     def decide_early(self, candidate: Candidate) -> bool:
         """Apply a limit or the group's verdict; start what fits by counting."""
-        waiting, group, cycle = candidate.waiting, _group_of(candidate), self.cycle
+        waiting, group, cycle = candidate.waiting, candidate.group, self.cycle
+        assert group is not None, "with backfill every candidate has a group"
         if cycle.limits is not None and (over := cycle.over_limit(waiting)) is not None:
             # No reservation: what is over a limit is in no other's way.
             self._record(candidate, group, (over,))

@@ -119,6 +119,20 @@ def test_node_capacity_equals_a_plain_count(seed: int, with_memory: bool) -> Non
             assert (interval in capacity.starts(kind, 0, 0)) == (there >= kind.pods)
 
 
+def test_memory_that_was_never_set_decides_nothing() -> None:
+    """Arrays are longer than there are intervals; what is behind these is not read."""
+    table = _table({"gpu": 8}, {"gpu": 8})
+    ran = _put_pods(table, amounts({"gpu": 1}), {0: 8})
+    ends: list[End] = [(Instant(10), 0, Starting((), (ran,)))]
+    intervals = _intervals(ends)
+    gang = _gang(table, amounts({"gpu": 2}), 1)
+    capacity = NodeCapacity(table, intervals, ends, [(gang.requests, True)])
+    intervals.cut(Instant(5))
+    capacity._free[len(intervals.cuts) :] = np.iinfo(capacity._free.dtype).max
+    assert [*capacity.starts(gang, 1, 0)] == [0, 1, 2]
+    assert capacity._pods_in is not None, "a table of capacities is kept: the amounts are small"
+
+
 def _put(table: NodeTable, free: Integers, placed: PlacedPods, sign: int) -> None:
     for column, amount in table.columns_of(placed.requests):
         free[column, placed.rows] += sign * placed.counts * amount

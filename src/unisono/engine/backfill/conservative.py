@@ -31,7 +31,7 @@ from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.node_table import Rows
 from unisono.engine.state.nodes import placed_pods_of
-from unisono.engine.state.occupancy import NO_ROWS, PlacedPods
+from unisono.engine.state.occupancy import PlacedPods
 from unisono.engine.state.pending_queue import PendingWorkload
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.timeline import Group
@@ -59,7 +59,7 @@ class ConservativeTable(ReservationTable):
         self._reservations: dict[WorkloadKey, BackfillReservation] = {}
         self._first: BackfillReservation | None = None  # the earliest
         self._bounds: dict[_BoundsKey, Bounds] = {}
-        self._own_bounds: dict[_BoundsKey, None] = {}  # of these: not shared with the last cycle
+        self._own_bounds: dict[_BoundsKey, Bounds] = {}  # of these: not shared with the last cycle
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first reservation
         # Set for estimates: it records the nodes of each reservation.
         self.reserved_nodes: ReservedNodes | None = None
@@ -99,7 +99,7 @@ class ConservativeTable(ReservationTable):
         """
         self._is_shared = False
         self._reservations = {**self._reservations}
-        self._bounds = {**self._bounds}  # each is copied when it is raised
+        self._bounds = {**self._bounds}  # each is copied when it is needed
         self._started = [*self._started]
         if self._intervals is not None and self._capacity is not None:
             self._intervals = self._intervals.copy()
@@ -262,10 +262,11 @@ class ConservativeTable(ReservationTable):
         intervals, capacity = self._intervals, self._capacity
         assert intervals is not None and capacity is not None, "there are intervals by now"
         alike = (group.cq, waiting.request.number, waiting.subclass)
-        bounds = self._bounds.get(alike)
+        bounds = self._own_bounds.get(alike)
         if bounds is None:
-            bounds = self._bounds[alike] = Bounds()
-            self._own_bounds[alike] = None
+            known = self._bounds.get(alike)
+            bounds = Bounds() if known is None else known.copy()
+            self._bounds[alike] = self._own_bounds[alike] = bounds
         # From the second interval on: it was evaluated for now already.
         first = max(1, intervals.interval_at(bounds.earliest(limit_ms)))
         counted = counted_gang(self._state, group, waiting)
@@ -275,54 +276,43 @@ class ConservativeTable(ReservationTable):
             assert isinstance(capacity, NodeCapacity), "where pods are counted all of them are"
             wanted = waiting.request.least_in_total if self._state.nodes.has_nodes else ()
             starts = capacity.starts_by_total(wanted, limit_ms, first)
-        order = NO_ROWS if counted is None else self._placement.in_order(counted.levels)
+        order: Rows | None = None  # of the nodes; slots have none
         for tried, low in enumerate(islice(starts, MOST_TRIED)):
             start = intervals.cuts[low]
             if furthest is not None and start > furthest:
                 break
             end = Instant(start + limit_ms)
-            if counted is not None:
-                found = self._place_counted(counted, capacity, order, low, end, again=tried > 0)
-            else:
+            found: Starting | None
+            if counted is None:
                 found = self._place(waiting, group.cq, start, end)
+            elif isinstance(capacity, SlotCapacity):
+                found = Starting(counted.cells, (capacity.find(counted),))
+            else:
+                if order is None:
+                    order = self._placement.in_order(counted.levels)
+                high = max(low + 1, intervals.interval_at(end))
+                placed = capacity.find(counted, order, low, high, again=tried > 0)
+                found = None if placed is None else Starting(counted.cells, (placed,))
             if found is not None:
-                if alike not in self._own_bounds:
-                    bounds = self._bounds[alike] = bounds.copy()
-                    self._own_bounds[alike] = None
                 bounds.note(limit_ms, start)
                 reservation = self._book_reservation(waiting, start, end, found)
-                self._record_nodes(reservation, counted, found)
+                if self.reserved_nodes is not None:
+                    self._record_nodes(self.reserved_nodes, reservation, counted, found)
                 return reservation
         return None
 
-    def _place_counted(
-        self,
-        counted: CountedGang,
-        capacity: NodeCapacity | SlotCapacity,
-        order: Rows,
-        low: int,
-        end: Instant,
-        *,
-        again: bool,
-    ) -> Starting | None:
-        """Find nodes for a counted gang in an interval with quota."""
-        assert self._intervals is not None, "there are intervals by now"
-        if isinstance(capacity, SlotCapacity):
-            return Starting(counted.cells, (capacity.find(counted),))
-        high = max(low + 1, self._intervals.interval_at(end))
-        placed = capacity.find(counted, order, low, high, again=again)
-        return None if placed is None else Starting(counted.cells, (placed,))
-
     def _record_nodes(
-        self, reservation: BackfillReservation, counted: CountedGang | None, found: Starting
+        self,
+        nodes: ReservedNodes,
+        reservation: BackfillReservation,
+        counted: CountedGang | None,
+        found: Starting,
     ) -> None:
-        """Record the nodes of a reservation, if anything asks for them."""
-        if self.reserved_nodes is None:
-            return
+        """Record the nodes of a reservation."""
         if isinstance(self._capacity, NodeCapacity):
-            self.reserved_nodes.reserved(reservation, found.placed_pods)
+            nodes.reserved(reservation, found.placed_pods)
         elif counted is not None:
-            self.reserved_nodes.counted(reservation, counted)
+            nodes.counted(reservation, counted)
 
     def _make_intervals(self) -> None:
         """Cut time at the expected ends, and count what comes free with each."""

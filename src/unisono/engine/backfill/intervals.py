@@ -8,7 +8,6 @@ next cut: rounding down would let a reservation begin before what it waits for h
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -73,7 +72,8 @@ class Intervals:
 
     def copy(self) -> Intervals:
         """Return the same intervals, for another cycle to cut and to charge."""
-        other = copy.copy(self)
+        other = Intervals.__new__(Intervals)  # `copy.copy` takes ten times as long
+        other.__dict__.update(self.__dict__)
         other.cuts = [*self.cuts]
         other._numbers = self._numbers.copy()
         other._usage = {**self._usage}

@@ -10,7 +10,6 @@ in order, which makes a range of intervals a plain slice.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -99,7 +98,8 @@ class NodeCapacity:
 
     def copy(self, intervals: Intervals) -> NodeCapacity:
         """Return the same capacity, for another cycle to book on intervals of its own."""
-        other = copy.copy(self)
+        other = NodeCapacity.__new__(NodeCapacity)
+        other.__dict__.update(self.__dict__)
         other._intervals = intervals
         other._free = self._free.copy()
         other._equal_pods = {**self._equal_pods}
@@ -177,7 +177,8 @@ class NodeCapacity:
                 counted.allowed, bool(counted.allowed.all()), columns, series
             )
             self._pod_series = _as_slice([pods.series for pods in self._equal_pods.values()])
-            self._pods_in = _pods_by_amount([*self._equal_pods.values()], self._free)
+            # Only rows that are in use: what is behind them was never set.
+            self._pods_in = _pods_by_amount([*self._equal_pods.values()], free)
         return found
 
     # --- where -----------------------------------------------------------------------------------

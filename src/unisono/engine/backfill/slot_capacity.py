@@ -8,7 +8,6 @@ that are free at its start are not those that are free at its end (spec backfill
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -154,7 +153,8 @@ class SlotCapacity:
 
     def copy(self, intervals: Intervals) -> SlotCapacity:
         """Return the same capacity, for another cycle to book on intervals of its own."""
-        other = copy.copy(self)
+        other = SlotCapacity.__new__(SlotCapacity)
+        other.__dict__.update(self.__dict__)
         other._intervals = intervals
         return other
 
