@@ -245,6 +245,9 @@ class AllPending(Candidates):
         self._timeline = cycle.timeline
         self._tested = 0
         self._of_queue: dict[LocalQueueKey, int] = {}
+        kept = table.keep()
+        self._ahead = kept.last if kept is not None else None  # has the last reservation so far
+        self._reserved = table.count
         # Verdicts of this cycle that hold for a whole group: blockers, ...
         self._refused: dict[Group, tuple[Blocker, ...]] = {}
         # ... or the shortest time limit that would delay a reservation.
@@ -473,23 +476,23 @@ class AllPending(Candidates):
         """Record why a candidate waits, and make a reservation for it if there is one to make."""
         table, waiting = self._table, candidate.waiting
         if not table.is_full:
-            kept = table.keep()
-            ahead = kept.last if kept is not None else None  # before it has one itself
             reservation = table.reserve(waiting, group, limit, self._furthest())
             if reservation is not None:
+                self._reserved += 1
                 planned = Planned(
                     start=reservation.start,
-                    position=table.count,
+                    position=self._reserved,
                     limit_ms=limit,
                     limit_from=waiting.workload.longest_from,
-                    behind=ahead,
+                    behind=self._ahead,
                 )
+                self._ahead = waiting.key
                 blockers = (planned, *blockers)
         self._record(candidate, group, blockers)
 
     def _furthest(self) -> Instant | None:
         """Return how far ahead a reservation may be; None: as far as it has to be."""
-        if self._table.count < BEYOND_WINDOW:
+        if self._reserved < BEYOND_WINDOW:
             return None
         return Instant(self.cycle.now + self._rules.window_ms)
 

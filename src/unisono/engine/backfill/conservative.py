@@ -253,8 +253,6 @@ class ConservativeTable(ReservationTable):
         self, waiting: PendingWorkload, group: Group, limit_ms: int, furthest: Instant | None
     ) -> BackfillReservation | None:
         """Reserve the first interval that is long enough."""
-        if self.is_full:
-            return None
         if self._is_shared:
             self._own()
         if self._intervals is None:

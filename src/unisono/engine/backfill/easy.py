@@ -294,8 +294,6 @@ class EasyTable(ReservationTable):
         self, waiting: PendingWorkload, group: Group, limit_ms: int, furthest: Instant | None
     ) -> BackfillReservation | None:
         """Make the one reservation."""
-        if self.shadow is not None:
-            return None
         counted = counted_gang(self._state, group, waiting)
         if counted is not None:
             shadow = self._shadow_by_count(waiting, counted, limit_ms)

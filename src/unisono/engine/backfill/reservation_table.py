@@ -125,4 +125,4 @@ class ReservationTable(ABC):
     def reserve(
         self, waiting: PendingWorkload, group: Group, limit_ms: int, furthest: Instant | None
     ) -> BackfillReservation | None:
-        """Make a reservation for a workload that has to wait, if there is one to make."""
+        """Make a reservation for a workload that has to wait, if possible; it is not full."""
