@@ -167,7 +167,12 @@ class Decisions:
         return _wait(nominee, outcome, facts_of(nominee), unblocked_by)
 
     def _share_victims(self, nominee: Nominee) -> Wait:
-        """Its victims leave for another preemptor already: perhaps there is room for both."""
+        """Its victims leave for another preemptor already: is there room for both, or are others?
+
+        It is nominated again as if all victims of this cycle were gone, with the same flavors. If
+        that needs further victims, they leave in this cycle, too: waiting for the first one's would
+        cost a cycle for each preemptor (Kueue's RecomputeAssignmentUponPreemptionTargetsOverlap).
+        """
         leaving = tuple(
             named(target)
             for target in nominee.targets
@@ -183,7 +188,9 @@ class Decisions:
             allowed=nominee.assignment.flavors,
         )
         if second.assignment.verdict is not Verdict.FIT:
-            return _skip(nominee, overlapping=True)
+            if not second.targets or second.waiting.workload.replaces in self.victims:
+                return _skip(nominee, overlapping=True)
+            return self._preempt(second)
         self._book_claim(nominee, second.assignment.as_charges())
         return _wait(nominee, "sticky", (waiting_for_victims(leaving),))
 
