@@ -1,8 +1,8 @@
 """`NamedTuple`, `Any` and JSON without `typing`, for short-lived programs.
 
-`sbatch` takes 25 ms of processor time with it, and 32 ms with `typing` and the named tuples made there;
-`squeue`, which loads more, 44 and 46 ms (medians of 24 calls in turns, nothing waiting, Python 3.11).
-Type checkers see the real ones.
+`sbatch` takes 25 ms of processor time with it, and 32 ms with `typing` and the named tuples made
+there; `squeue`, which loads more, 44 and 46 ms (medians of 24 calls in turns, Python 3.11). Type
+checkers see the real ones.
 """
 
 from __future__ import annotations
