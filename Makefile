@@ -23,7 +23,7 @@ TRIED_COMPILED := tests/decisions tests/engine tests/properties tests/scenarios 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults hostile judge scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-suites test-all faults hostile judge scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,9 @@ test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus
 
 real-cluster: $(READY)  ## a real control plane with simulated nodes, to try things on by hand
 	@$(BIN)/python -m tests.real.by_hand $(ARGS)
+
+test-suites: $(READY)  ## specs of public projects, built from their Go modules, run against us (ARGS=kueue; minutes, needs Go)
+	@$(BIN)/python -m tests.suites $(ARGS)
 
 test-all: lint type  ## every test, slow ones, thousands of runs with faults and of hostile objects, and the real ones
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"

@@ -1,0 +1,1 @@
+"""Kueue's integration specs, with our program in its manager's place."""

@@ -1,0 +1,96 @@
+"""Kueue's specs, run package by package, and what came of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.suites.kueue.build import PACKAGES, programs
+from tests.suites.kueue.cluster import served
+
+_DATA = Path(__file__).with_name("out_of_scope.yaml")
+_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One spec, and what came of it."""
+
+    package: str
+    name: str
+    state: str  # passed, failed, out of scope
+    why: str = ""
+
+
+def reasons(server: str) -> dict[str, dict[str, str]]:
+    """Return why some specs are not run, by package and by a part of their names."""
+    found: dict[str, dict[str, str]] = {}
+    for entry in yaml.safe_load(_DATA.read_text()):
+        if entry.get("server") in (None, server):
+            for spec in entry["specs"]:
+                package, _, name = spec.partition(": ")
+                found.setdefault(package, {})[name] = entry["reason"]
+    return found
+
+
+def run(
+    names: Sequence[str], server: str, *, focus: str = "", keeps: Path | None = None
+) -> Iterator[Spec]:
+    """Build and run packages; yield what came of each spec."""
+    for name in names:
+        built = programs([name])
+        left_out = reasons(server).get(name, {})
+        with served(server) as address, tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.json"
+            flags = [f"-ginkgo.json-report={report}", "-ginkgo.no-color", "-ginkgo.timeout=55m"]
+            flags += [f"-ginkgo.skip=^.{{0,80}}{re.escape(one)}" for one in left_out]
+            flags += [f"-ginkgo.focus={focus}"] if focus else []
+            log = (keeps or Path(folder)) / f"{name}-{server}.log"
+            with log.open("wb") as out:
+                subprocess.run(
+                    [str(built[name]), "-test.timeout=0", *flags],
+                    cwd=built[name].parent / "source" / PACKAGES[name],
+                    env={**os.environ, "UNISONO_SUITE": address},
+                    stdout=out,
+                    stderr=out,
+                    timeout=_SECONDS,
+                    check=False,
+                )
+            if not report.exists():
+                yield Spec(name, "(the whole package)", "failed", log.read_text()[-2000:])
+                continue
+            yield from _read(name, json.loads(report.read_text()), left_out)
+
+
+def _read(package: str, reports: list[Any], left_out: dict[str, str]) -> Iterator[Spec]:
+    for one in reports[0].get("SpecReports") or ():
+        if one["LeafNodeType"] != "It":
+            if one["State"] not in ("passed", "skipped"):
+                yield Spec(package, one["LeafNodeType"], "failed", _failure(one))
+            continue
+        parts = [*(one.get("ContainerHierarchyTexts") or ()), one["LeafNodeText"]]
+        full = " ".join(parts)
+        reason = next((why for name, why in left_out.items() if name in full), "")
+        if one["State"] == "skipped" and reason:
+            yield Spec(package, full, "out of scope", reason)
+        elif one["State"] == "passed":
+            yield Spec(package, full, "passed")
+        elif one["State"] not in ("skipped", "pending"):
+            yield Spec(package, full, "failed", _failure(one))
+
+
+def _failure(one: dict[str, Any]) -> str:
+    failure = one.get("Failure") or {}
+    where = failure.get("Location") or {}
+    place = f"{Path(where.get('FileName', '?')).name}:{where.get('LineNumber', '?')}"
+    message = str(failure.get("Message", one["State"]))
+    return f"{place}: {message}"
