@@ -110,8 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.compare is not None:
             old = read_report(arguments.compare)
         servers.choose(arguments.peer)
-    except (NoMatplotlib, NotAReport, servers.NoSuchPeer) as trouble:
-        say(f"bench: {trouble}")
+    except (NoMatplotlib, NotAReport, servers.NoSuchPeer) as error:
+        say(f"bench: {error}")
         return INPUT_IS_WRONG
     quality.choose(long_logs=arguments.full)
     openb.choose(seeds=arguments.seeds, pods=arguments.pods)

@@ -100,8 +100,8 @@ def _call(command: list[str], most_s: float, environment: dict[str, str]) -> str
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=most_s, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as trouble:
-        raise NotRun(str(trouble)) from trouble
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotRun(str(error)) from error
     if done.returncode:
         raise NotRun((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
     return done.stdout

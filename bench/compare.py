@@ -40,10 +40,10 @@ def read_report(path: Path) -> Report:
     """Return what an earlier run wrote with `--json`."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Report)
-    except OSError as trouble:
-        raise NotAReport(f"cannot read {path}: {trouble.strerror}") from trouble
-    except msgspec.DecodeError as trouble:
-        raise NotAReport(f"{path} is not what --json writes: {trouble}") from trouble
+    except OSError as error:
+        raise NotAReport(f"cannot read {path}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise NotAReport(f"{path} is not what --json writes: {error}") from error
 
 
 def has_changed(before: Row, now: Row) -> bool:

@@ -233,7 +233,7 @@ async def _follow(access: Access, pods: int, way: str) -> Taken:
             await all_changed.wait()
             watched = time.process_time()
             task.cancel()
-        assert (len(informer.store), informer.troubles) == (pods, 0), informer.last_trouble
+        assert (len(informer.store), informer.errors) == (pods, 0), informer.last_error
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return Taken(synced - start, watched - synced, pages * os.sysconf("SC_PAGE_SIZE"))
 

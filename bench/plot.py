@@ -20,11 +20,11 @@ def check_matplotlib() -> None:
     """Complain before minutes of measuring rather than after."""
     try:
         importlib.import_module("matplotlib")
-    except ImportError as trouble:
+    except ImportError as error:
         raise NoMatplotlib(
             "--plot needs matplotlib, which is not installed; "
             "install it with: .venv/bin/python -m pip install -e '.[plot]'"
-        ) from trouble
+        ) from error
 
 
 def curves(result: Result) -> list[list[Row]]:

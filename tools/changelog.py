@@ -125,8 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         notes = {path.name: path.read_text(encoding="utf-8") for path in files}
         written = gather(changelog.read_text(encoding="utf-8"), notes, heading=heading)
-    except WrongNote as trouble:
-        print(f"changelog: {trouble}", file=sys.stderr)
+    except WrongNote as error:
+        print(f"changelog: {error}", file=sys.stderr)
         return 2
     changelog.write_text(written, encoding="utf-8")
     for path in files:

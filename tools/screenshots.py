@@ -81,8 +81,8 @@ def main() -> int:
     """Take them all."""
     try:
         taken = asyncio.run(take(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT))
-    except PageTrouble as trouble:
-        print(f"screenshots: {trouble}", file=sys.stderr)
+    except PageTrouble as error:
+        print(f"screenshots: {error}", file=sys.stderr)
         return 1
     for path in taken:
         size = path.stat().st_size

@@ -46,8 +46,8 @@ def measure(scale: Scale, *, command: str, drives: Drives = ourselves) -> Iterat
 def _started(line: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(line, stdout=out, stderr=out)
-    except OSError as trouble:
-        raise NoKueue(f"{line[0]}: {trouble.strerror}") from trouble
+    except OSError as error:
+        raise NoKueue(f"{line[0]}: {error.strerror}") from error
 
 
 @contextmanager

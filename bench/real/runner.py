@@ -42,8 +42,8 @@ def bring(place: Ground, share: float, *, command: str) -> Run:
     with (folder / "log").open("wb") as out:
         try:
             code = subprocess.run(line, stdout=out, stderr=out, env=there, check=False).returncode
-        except OSError as trouble:
-            raise NoRunner(f"{command}: {trouble.strerror}") from trouble
+        except OSError as error:
+            raise NoRunner(f"{command}: {error.strerror}") from error
     if code != 0:
         said = (folder / "log").read_text().strip().splitlines() or ["it said nothing"]
         raise NoRunner(f"it ended with {code}: {said[-1]}")

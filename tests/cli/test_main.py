@@ -60,9 +60,9 @@ class _FakeCommand(ModuleType):
 Table = Callable[[Run], tuple[Command, ...]]
 
 
-def _raise(trouble: BaseException) -> Run:
+def _raise(error: BaseException) -> Run:
     def run(arguments: argparse.Namespace) -> int:
-        raise trouble
+        raise error
 
     return run
 
@@ -185,11 +185,11 @@ class TestTrouble:
         self,
         commands: Table,
         capsys: pytest.CaptureFixture[str],
-        trouble: Exception,
+        error: Exception,
         code: int,
         said: str,
     ) -> None:
-        assert main(["greet"], commands(_raise(trouble))) == code
+        assert main(["greet"], commands(_raise(error))) == code
         out, err = capsys.readouterr()
         assert out == ""
         assert err == f"unisono: {said}\n"
@@ -197,8 +197,8 @@ class TestTrouble:
     def test_several_problems_are_one_line_each(
         self, commands: Table, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        trouble = InvalidManifest("", "a.yaml: document 1: wrong\nb.yaml: document 2: also wrong")
-        assert main(["greet"], commands(_raise(trouble))) == 2
+        error = InvalidManifest("", "a.yaml: document 1: wrong\nb.yaml: document 2: also wrong")
+        assert main(["greet"], commands(_raise(error))) == 2
         assert capsys.readouterr().err == (
             "unisono: a.yaml: document 1: wrong\nunisono: b.yaml: document 2: also wrong\n"
         )

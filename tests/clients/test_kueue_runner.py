@@ -83,7 +83,7 @@ class Runner:
     is_submitted: bool = False
     over: threading.Event = field(default_factory=threading.Event)
     has_ended: threading.Event = field(default_factory=threading.Event)  # watchers may end
-    troubles: list[BaseException] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
 
     def follow_workloads(self, version: str) -> None:
         for workload in self._events("workloads", version, namespace=self.namespace):
@@ -147,8 +147,8 @@ class Runner:
                 auth_settings=["BearerToken"],
                 response_type="object",
             )
-        except BaseException as trouble:
-            self.troubles.append(trouble)
+        except BaseException as error:
+            self.errors.append(error)
             raise
 
 
@@ -183,7 +183,7 @@ def test_a_small_load_is_admitted_and_finished_without_losing_anything(
     for thread in (*threads, *runner.timers.values()):
         thread.join(PATIENCE_SECONDS)
 
-    assert not runner.troubles
+    assert not runner.errors
     assert (len(names), runner.recorder.dropped, runner.recorder.evictions) == (ALL_WORKLOADS, 0, 0)
     assert runner.recorder.admitted == runner.recorder.finished == set(names)
     assert len(ended) == ALL_WORKLOADS

@@ -43,8 +43,8 @@ class Cluster:
     def _run(self) -> None:
         try:
             asyncio.run(self._until_stopped())
-        except BaseException as trouble:  # noqa: BLE001 (told in the thread of the test)
-            self._trouble = trouble
+        except BaseException as error:  # noqa: BLE001 (told in the thread of the test)
+            self._trouble = error
         finally:
             self._ready.set()
 

@@ -75,13 +75,13 @@ class Disturbances:
         for obj in gang.objects:
             await self._cluster.user.create(obj)
 
-    async def do(self, trouble: Trouble) -> None:
+    async def do(self, error: Trouble) -> None:
         """Do what is to be done; what is refused or finds no target is left."""
         try:
-            await self._deeds[trouble.what](trouble.draw)
+            await self._deeds[error.what](error.draw)
         except KubeError as refused:
             self._cluster.note(f"  refused: {refused}")
-        if trouble.what.startswith("pod "):
+        if error.what.startswith("pod "):
             # No controller replaces bare pods: a gang of them runs in part until its user does.
             after = self._cluster.clock.time + _REPLACED_AFTER_S
             self._cluster.at(after, "users replace lost pods", self._replace_lost_pods)

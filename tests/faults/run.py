@@ -113,16 +113,16 @@ def _schedule(
     begin = cluster.clock.time
     for after, gang in gangs:
         cluster.at(begin + after, f"submit {gang.name}", partial(_submit, people, gang))
-    for trouble in troubles:
-        cluster.at(begin + trouble.at, trouble.what, partial(_do, people, trouble))
+    for error in troubles:
+        cluster.at(begin + error.at, error.what, partial(_do, people, error))
 
 
 async def _submit(people: Disturbances, gang: Gang, _: Cluster) -> None:
     await people.submit(gang)
 
 
-async def _do(people: Disturbances, trouble: Trouble, _: Cluster) -> None:
-    await people.do(trouble)
+async def _do(people: Disturbances, error: Trouble, _: Cluster) -> None:
+    await people.do(error)
 
 
 # ---- the end -----------------------------------------------------------------------------------

@@ -224,8 +224,8 @@ class _Trial:
         try:
             why = answer_why(await gather(stage.client, obj))
             said = text(why, stage.clock.now())
-        except KubeError as trouble:
-            self._outcome.broken.append(f"why cannot be told: {trouble}")
+        except KubeError as error:
+            self._outcome.broken.append(f"why cannot be told: {error}")
             return "unknown"
         except Exception as error:  # noqa: BLE001  (that `why` breaks is the news)
             self._outcome.broken.append(f"why breaks: {error!r} at {place_of(error)}")

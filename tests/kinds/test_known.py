@@ -186,11 +186,11 @@ def test_it_is_refused_and_the_field_is_named(obj: Json, path: str, value: objec
     assert wrong_with(obj) == "", "the object itself is fine"
     written = poked_at(obj, path, value)
     kind = KNOWN.kinds[obj["apiVersion"], obj["kind"]]
-    with pytest.raises(InvalidManifest) as trouble:
+    with pytest.raises(InvalidManifest) as error:
         taken_in(kind, written)
     last = [one for one in path.split("/") if not one.isdecimal()][-1].replace("~", "/")
     known = (last, "topologyAssignment", "replicatedJobs[0].template")
-    assert any(one in trouble.value.path for one in known), trouble.value
+    assert any(one in error.value.path for one in known), error.value
 
 
 def poked_at(obj: Json, path: str, value: object) -> Json:

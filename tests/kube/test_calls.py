@@ -47,29 +47,29 @@ def outcome(api: FakeApi, one: Call) -> tuple[int, float, Exception | None]:
     """Return how often it was tried, how long it took, and what was raised."""
 
     async def main() -> tuple[float, Exception | None]:
-        trouble: Exception | None = None
+        raised: Exception | None = None
         try:
             await caller(api).call(one)
         except (StatusError, Unreachable) as error:
-            trouble = error
-        return VirtualClock().monotonic(), trouble
+            raised = error
+        return VirtualClock().monotonic(), raised
 
-    took, trouble = run(main())
-    return len(api.asked), took, trouble
+    took, raised = run(main())
+    return len(api.asked), took, raised
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504])
 def test_a_server_in_trouble_is_asked_again_if_that_is_safe(code: int) -> None:
     api = FakeApi()
     api.fail(refuse(code, "Trouble"), refuse(code, "Trouble"), OK)
-    tries, took, trouble = outcome(api, call())
-    assert (tries, trouble) == (3, None)
+    tries, took, error = outcome(api, call())
+    assert (tries, error) == (3, None)
     assert 0.2 <= took <= 1.2
     api = FakeApi()
     api.fail(refuse(code, "Trouble"))
-    tries, _, trouble = outcome(api, call(repeatable=False, method="POST"))
+    tries, _, error = outcome(api, call(repeatable=False, method="POST"))
     assert tries == 1
-    assert isinstance(trouble, ServerError)
+    assert isinstance(error, ServerError)
 
 
 def test_a_lost_answer_is_asked_for_again_only_if_that_is_safe() -> None:
@@ -78,30 +78,30 @@ def test_a_lost_answer_is_asked_for_again_only_if_that_is_safe() -> None:
     assert outcome(api, call())[0] == 2
     api = FakeApi()
     api.fail(LOST, OK)
-    tries, _, trouble = outcome(api, call(repeatable=False, method="POST"))
-    assert (tries, trouble) == (1, LOST)
+    tries, _, error = outcome(api, call(repeatable=False, method="POST"))
+    assert (tries, error) == (1, LOST)
 
 
 def test_what_was_never_sent_may_always_be_sent_again() -> None:
     api = FakeApi()
     api.fail(NO_CONNECTION, NO_CONNECTION, OK)
-    tries, _, trouble = outcome(api, call(repeatable=False, method="POST"))
-    assert (tries, trouble) == (3, None)
+    tries, _, error = outcome(api, call(repeatable=False, method="POST"))
+    assert (tries, error) == (3, None)
 
 
 def test_ten_tries_are_enough() -> None:
     api = FakeApi()
     api.fail(*[NO_CONNECTION] * 20)
-    tries, took, trouble = outcome(api, call())
-    assert (tries, trouble) == (10, NO_CONNECTION)
+    tries, took, error = outcome(api, call())
+    assert (tries, error) == (10, NO_CONNECTION)
     assert 15 < took < 60
 
 
 def test_a_busy_server_is_left_alone_as_long_as_it_wishes() -> None:
     api = FakeApi()
     api.fail(refuse(429, "TooManyRequests", retry_after=7), refuse(429, "TooManyRequests"), OK)
-    tries, took, trouble = outcome(api, call(repeatable=False, method="POST"))
-    assert (tries, trouble) == (3, None)
+    tries, took, error = outcome(api, call(repeatable=False, method="POST"))
+    assert (tries, error) == (3, None)
     assert took == pytest.approx(8.0, abs=0.01)
 
 
@@ -129,9 +129,9 @@ def test_a_disruption_budget_is_an_answer_not_a_wish_to_wait() -> None:
     api.fail(
         refuse(429, "TooManyRequests", retry_after=10, causes=[{"reason": "DisruptionBudget"}])
     )
-    tries, took, trouble = outcome(api, call(method="POST"))
+    tries, took, error = outcome(api, call(method="POST"))
     assert (tries, took) == (1, 0.0)
-    assert isinstance(trouble, TooManyRequests)
+    assert isinstance(error, TooManyRequests)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_a_disruption_budget_is_an_answer_not_a_wish_to_wait() -> None:
 def test_a_plain_no_is_final(code: int, kind: type[StatusError]) -> None:
     api = FakeApi()
     api.fail(refuse(code, "No"))
-    tries, _, trouble = outcome(api, call())
+    tries, _, error = outcome(api, call())
     assert tries == 1
-    assert type(trouble) is kind
+    assert type(error) is kind
 
 
 def test_a_wish_of_a_server_in_trouble_is_respected_too() -> None:
@@ -171,10 +171,10 @@ def test_nothing_is_written_without_permission_not_even_the_second_time() -> Non
 
 
 def test_what_is_no_status_is_shown_in_part() -> None:
-    trouble = status_error(502, b"<html>" + b"x" * 1000)
-    assert type(trouble) is ServerError
-    assert str(trouble).startswith("HTTP 502: <html>xxx")
-    assert len(str(trouble)) < 250
+    error = status_error(502, b"<html>" + b"x" * 1000)
+    assert type(error) is ServerError
+    assert str(error).startswith("HTTP 502: <html>xxx")
+    assert len(str(error)) < 250
     assert str(status_error(404, b"")) == "HTTP 404"
 
 
@@ -210,8 +210,8 @@ def test_a_decision_is_sent_once(fault: Answer | Unreachable) -> None:
     api = FakeApi()
     api.fail(fault)
     once = Call(method="PATCH", path="/version", repeatable=True, once=True)
-    tries, _, trouble = outcome(api, once)
-    assert (tries, trouble is None) == (1, False)
+    tries, _, error = outcome(api, once)
+    assert (tries, error is None) == (1, False)
 
 
 def test_what_does_not_hold_any_more_when_its_turn_comes_is_not_sent() -> None:

@@ -265,7 +265,7 @@ def test_a_person_is_asked_only_if_there_is_one(
     assert program.calls[0][2] is interactive
 
 
-def trouble(plugin: ExecPlugin, program: Any) -> Exception:
+def error(plugin: ExecPlugin, program: Any) -> Exception:
     async def main() -> Exception:
         with pytest.raises((BadConfig, LoginFailed)) as caught:
             await credentials(Login(plugin=plugin), program).proof()
@@ -291,26 +291,26 @@ def answer(**changes: Any) -> bytes:
 def test_what_a_program_prints_is_checked(raw: bytes, words: str) -> None:
     program = Program()
     program.raw = raw
-    assert words in str(trouble(PLUGIN, program))
+    assert words in str(error(PLUGIN, program))
 
 
 def test_what_a_failing_program_says_is_shown() -> None:
     program = Program()
     program.code = 3
-    assert "exit code 3: the reason" in str(trouble(PLUGIN, program))
+    assert "exit code 3: the reason" in str(error(PLUGIN, program))
 
 
 def test_plugins_that_cannot_work_say_why() -> None:
     old = ExecPlugin(command="x", api_version="client.authentication.k8s.io/v1alpha1")
-    assert "is not one of" in str(trouble(old, Program()))
+    assert "is not one of" in str(error(old, Program()))
     always = ExecPlugin(command="x", api_version=V1, interactive_mode="Always")
-    assert "no terminal" in str(trouble(always, Program()))
+    assert "no terminal" in str(error(always, Program()))
 
     async def never(*_: Any, **__: Any) -> tuple[int, bytes, bytes]:
         await asyncio.sleep(10_000)
         return 0, b"", b""
 
-    assert "within 60 s" in str(trouble(PLUGIN, never))
+    assert "within 60 s" in str(error(PLUGIN, never))
 
 
 # --- real programs ------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_a_cache_follows_for_hours() -> None:
             await settle()
             task.cancel()
             assert informer.reflector.relists == 1
-            assert informer.troubles == 0
+            assert informer.errors == 0
             assert informer.silent_for() < 1
 
     run(main())

@@ -209,7 +209,7 @@ def test_a_cut_connection_misses_nothing() -> None:
         assert told == []
         await VirtualClock().sleep(2)
         assert told == [("DELETED", "a")]
-        assert isinstance(made.last_trouble, Unreachable)
+        assert isinstance(made.last_error, Unreachable)
 
     story(tell)
 
@@ -221,7 +221,7 @@ def test_nonsense_on_the_wire_is_no_reason_to_die() -> None:
         api.put(PODS, "d")
         await settle()
         assert told == [("ADDED", "d")]
-        assert made.troubles == 1
+        assert made.errors == 1
 
     story(tell)
 
@@ -254,8 +254,8 @@ def test_refusals_are_not_the_end() -> None:
         made = informer(api)
         async with running(made):
             await made.synced()
-        assert isinstance(made.last_trouble, StatusError)
-        assert made.troubles == 3
+        assert isinstance(made.last_error, StatusError)
+        assert made.errors == 3
 
     run(main())
 

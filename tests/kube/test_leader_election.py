@@ -48,7 +48,7 @@ class Replica:
         )
         self.began: list[float] = []
         self.ended: list[float] = []
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
 
     async def work(self) -> None:
         self.began.append(self.clock.monotonic())
@@ -61,8 +61,8 @@ class Replica:
     async def run(self) -> None:
         try:
             await self.candidate.lead(self.work)
-        except NotLeading as trouble:
-            self.trouble = trouble
+        except NotLeading as error:
+            self.error = error
 
 
 def holder(api: FakeApi) -> str:
@@ -124,7 +124,7 @@ def test_a_leader_that_is_cut_off_stops_before_the_other_begins(seed: int) -> No
             await one.clock.sleep(50 + random_source.uniform(0, 5))
             one.wire.is_cut = True
             await one.clock.sleep(30)
-            assert isinstance(one.trouble, NotLeading)
+            assert isinstance(one.error, NotLeading)
             assert one.ended[0] < two.began[0] - 2, "seconds apart, whatever the clocks do"
             second.cancel()
 
@@ -250,8 +250,8 @@ def test_a_lease_taken_by_force_is_held() -> None:
             stolen = {**api.collections[LEASES]["unisono"]}
             stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
             api.put(LEASES, "unisono", **stolen)
-        assert isinstance(one.trouble, NotLeading)
-        assert "to thief" in str(one.trouble)
+        assert isinstance(one.error, NotLeading)
+        assert "to thief" in str(one.error)
         assert one.ended[0] - 5 <= 2.1
         assert holder(api) == "thief", "what is not ours is not given back"
 

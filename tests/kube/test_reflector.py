@@ -277,7 +277,7 @@ def test_what_is_no_event_ends_the_stream_but_undoes_nothing(chunk: bytes) -> No
     received = made.received(line("ADDED", pod("a", 11)) + mark(12) + chunk, 1.0)
     assert received.changes == (Upsert(pod("a", 11)),)
     assert received.over
-    assert received.trouble is not None
+    assert received.error is not None
     assert query_of(made.ask(10.0))["resourceVersion"] == "12"
 
 

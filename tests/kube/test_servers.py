@@ -435,7 +435,7 @@ def test_a_cache_follows(server: Server, watch_list: bool) -> None:
             ("MODIFIED", "c1"),
             ("DELETED", "c2"),
         ]
-        assert made.troubles == 0
+        assert made.errors == 0
 
     at(server, work)
 

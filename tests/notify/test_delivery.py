@@ -223,12 +223,12 @@ def test_starttls_and_a_login_from_a_secret(authority: tuple[str, ssl.SSLContext
         assert len(mailroom.mails) == 1
         # Without the authority the server is not trusted, and the password is not sent.
         assert made.mail is not None
-        with pytest.raises(NotSent, match="no trusted connection") as trouble:
+        with pytest.raises(NotSent, match="no trusted connection") as error:
             send_mail(made.mail, Login("unisono", "secret"), _mail())
-        assert not trouble.value.is_final
-        with pytest.raises(NotSent, match="does not accept the login") as trouble:
+        assert not error.value.is_final
+        with pytest.raises(NotSent, match="does not accept the login") as error:
             send_mail(made.mail, Login("unisono", "wrong", pem), _mail())
-        assert not trouble.value.is_final
+        assert not error.value.is_final
     assert {*mailroom.logins} == {"unisono:secret", "unisono:wrong"}
 
 
@@ -246,9 +246,9 @@ def test_a_refusal_is_final_or_not_as_the_server_says(answer: str, is_final: boo
     with mail_server(Mailroom(answer)) as port:
         made = mailing(port).mail
         assert made is not None
-        with pytest.raises(NotSent, match=answer) as trouble:
+        with pytest.raises(NotSent, match=answer) as error:
             send_mail(made, Login(), _mail())
-    assert trouble.value.is_final == is_final
+    assert error.value.is_final == is_final
 
 
 def test_a_mail_that_is_refused_for_good_is_given_up_with_a_line_in_the_log() -> None:
@@ -319,10 +319,10 @@ def test_redirects_are_not_followed_and_a_busy_receiver_is_asked_again(
     code: int, is_final: bool
 ) -> None:
     with receiver(code) as hooks:
-        with pytest.raises(NotSent, match=str(code)) as trouble:
+        with pytest.raises(NotSent, match=str(code)) as error:
             post_document(f"{hooks.url}/x", {})
         assert [path for path, _ in hooks.got] == ["/x"]
-    assert trouble.value.is_final == is_final
+    assert error.value.is_final == is_final
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/x", "", "http://"])

@@ -50,7 +50,7 @@ class ProcessWorld:
         self, directory: Path, tier: Tier, aliases: tuple[Alias, ...] = (), **more: Any
     ) -> None:
         self.directory = directory
-        self.troubles: list[Exception] = []
+        self.errors: list[Exception] = []
         self.clock = RealClock()
         self._addresses = Addresses()
         self.runner = process_runner(
@@ -92,7 +92,7 @@ class ProcessWorld:
         finally:
             await self.store.committed()
             self.store.close()
-        assert not self.troubles, self.troubles
+        assert not self.errors, self.errors
 
     async def _work(self) -> None:
         live = LiveControllers(
@@ -101,7 +101,7 @@ class ProcessWorld:
             clock=self.clock,
             random_source=random.Random(7),
             indexes=INDEXES,
-            report=lambda task, error: self.troubles.append(error),
+            report=lambda task, error: self.errors.append(error),
         )
         self.simulated = SimulatedKubelet(
             Simulation(default="process"),
@@ -143,8 +143,8 @@ class ProcessWorld:
             found = await self.get(kind, name)
             if holds(found):
                 return found or {}
-            if self.troubles:
-                raise self.troubles[0]
+            if self.errors:
+                raise self.errors[0]
             if time.monotonic() > end:
                 raise AssertionError(f"{kind.kind} {name} after a long wait: {found}")
             await asyncio.sleep(0.02)

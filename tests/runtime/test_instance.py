@@ -98,10 +98,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused(
 def test_what_went_wrong_among_tasks_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trouble = ExceptionGroup("tasks", [ExceptionGroup("inner", [OSError(28, "No space", "f.db")])])
+    error = ExceptionGroup("tasks", [ExceptionGroup("inner", [OSError(28, "No space", "f.db")])])
 
     def broken(*_: object) -> int:
-        raise trouble
+        raise error
 
     monkeypatch.setattr("unisono.cli.up.serve", broken)
     assert main(["up"]) == OUTSIDE_FAILED

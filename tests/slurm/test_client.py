@@ -115,10 +115,10 @@ def test_what_the_api_warns_about_is_told_by_sbatch(tmp_path: Path) -> None:
         api = ApiClient(config(tmp_path / "i"))
         script = {"run.sh": "#!/bin/sh\n"}
         outcome = sbatch(["--mail-type=END", "run.sh"], context(api, script))
-        assert outcome.trouble == (
+        assert outcome.error == (
             "sbatch: warning: gets no mail: the policy names no mail server (notifications.mail)\n"
         )
-        assert sbatch(["run.sh"], context(api, script)).trouble == ""
+        assert sbatch(["run.sh"], context(api, script)).error == ""
         assert api.warnings() == []
         api.close()
 

@@ -253,9 +253,9 @@ def test_scontrol_refuses_in_slurms_words_and_says_what_to_do_instead() -> None:
     api = context(FakeApi([], _cluster()))
     assert scontrol.run(["foo"], api) == ("", "invalid keyword: foo\n", 1)
     assert scontrol.run(["show", "foo"], api) == ("", "invalid entity:foo for keyword:show \n", 1)
-    text, trouble, code = scontrol.run(["suspend", "5"], api)
+    text, error, code = scontrol.run(["suspend", "5"], api)
     assert (text, code) == ("", 1)
-    assert "use requeuehold" in trouble
+    assert "use requeuehold" in error
 
 
 def test_the_script_of_a_job_can_be_had_again() -> None:
@@ -280,8 +280,8 @@ def test_scontrol_and_scancel_write_what_is_asked() -> None:
     assert scancel.run(["5"], here).code == 0
     outcome = scancel.run(["6", "77"], here)
     assert outcome.code == 1
-    assert "already completing" in outcome.trouble
-    assert "Invalid job id specified" in outcome.trouble
+    assert "already completing" in outcome.error
+    assert "Invalid job id specified" in outcome.error
     hold, limit, first, second, stop = [body for _, _, body in api.written]
     assert hold["metadata"]["annotations"] == {"unisono.dev/hold": "user"}
     assert limit["spec"]["options"] == {"time": "120", "nice": "7"}

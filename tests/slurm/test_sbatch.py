@@ -286,9 +286,9 @@ def test_a_job_is_tried_without_being_stored(
     api = FakeApi(objects=objects)
     here = context(api, {"job.sh": "#!/bin/sh\n"}, dry_run=planned_start)
     try:
-        told = run(["--test-only", "-N", nodes, "-t", "5", "job.sh"], here).trouble
-    except Refused as trouble:
-        told = str(trouble)
+        told = run(["--test-only", "-N", nodes, "-t", "5", "job.sh"], here).error
+    except Refused as error:
+        told = str(error)
     assert said in told
     assert api.written == []
 
@@ -305,7 +305,7 @@ def test_mail_options_become_annotations_and_warnings_about_them_are_told() -> N
     api = Warns()
     options = ["--mail-type=BEGIN,TIME_LIMIT_80,stage_out", "--mail-user=ann@evil.org"]
     outcome = run([*options, "run.sh"], context(api, {"run.sh": "#!/bin/sh\n"}))
-    assert outcome.trouble == "sbatch: warning: gets no mail: ann@evil.org is not\n"
+    assert outcome.error == "sbatch: warning: gets no mail: ann@evil.org is not\n"
     (made,) = [body for _, path, body in api.written if path.endswith("/slurmjobs")]
     annotations = made["metadata"]["annotations"]
     assert annotations["unisono.dev/notify"] == "begin,time-limit-80"

@@ -140,7 +140,7 @@ def acting(folder: Path) -> Iterator[Acting]:
     """Run the cluster while the block lasts: 8 GPUs of quota, one job of 6 that runs."""
     made, ready = Acting(), threading.Event()
     stopping: list[asyncio.Event] = []
-    trouble: list[BaseException] = []
+    error: list[BaseException] = []
 
     async def serve() -> None:
         instance = Instance(folder)
@@ -170,7 +170,7 @@ def acting(folder: Path) -> Iterator[Acting]:
         try:
             asyncio.run(serve())
         except BaseException as problem:  # noqa: BLE001 (told in the thread of the test)
-            trouble.append(problem)
+            error.append(problem)
         finally:
             ready.set()
 
@@ -178,8 +178,8 @@ def acting(folder: Path) -> Iterator[Acting]:
     thread.start()
     ready.wait()
     try:
-        if trouble:
-            raise trouble[0]
+        if error:
+            raise error[0]
         yield made
     finally:
         if made.loop is not None and stopping:

@@ -19,11 +19,11 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         folder = str(build())
-    except CannotCompile as trouble:
+    except CannotCompile as error:
         if not arguments:
-            say(str(trouble))
+            say(str(error))
             return 1
-        say(f"engine: interpreted; {trouble}")
+        say(f"engine: interpreted; {error}")
         folder = ""
     if not arguments:
         print(folder)

@@ -86,8 +86,8 @@ def _asked(instance: Instance) -> list[Json]:
     try:
         with urllib.request.urlopen(page, timeout=_TIMEOUT_SECONDS) as answer:
             found: list[Json] = json.load(answer)["data"]["alerts"]
-    except (OSError, ValueError, KeyError) as trouble:
-        raise AnswerIsNo(f"{page} does not answer: {trouble}") from trouble
+    except (OSError, ValueError, KeyError) as error:
+        raise AnswerIsNo(f"{page} does not answer: {error}") from error
     return found
 
 

@@ -63,22 +63,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _apply(client: Client, arguments: argparse.Namespace) -> int:
-    troubles: list[UnisonoError] = []
+    errors: list[UnisonoError] = []
     results: list[dict[str, Any]] = []
     for document in arguments.documents:
         try:
             with in_plain_words(_place(document)):
                 results.append(await _one(client, document, arguments))
-        except UnisonoError as trouble:
-            troubles.append(trouble)
+        except UnisonoError as error:
+            errors.append(error)
     if arguments.output != "text":
         from unisono.cli.objects import dump
 
         whole = {"apiVersion": "v1", "kind": "List", "items": results}
         sys.stdout.write(dump(results[0] if len(results) == 1 else whole, arguments.output))
-    if troubles:
+    if errors:
         sys.stdout.flush()
-        raise worst(troubles)
+        raise worst(errors)
     return 0
 
 

@@ -190,15 +190,15 @@ def in_plain_words(about: str = "") -> Iterator[None]:
 
     try:
         yield
-    except KubeError as trouble:
-        raise _told(trouble, f"{about}: " if about else "") from trouble
+    except KubeError as error:
+        raise _told(error, f"{about}: " if about else "") from error
 
 
-def _told(trouble: KubeError, before: str) -> UnisonoError:
+def _told(error: KubeError, before: str) -> UnisonoError:
     from unisono.kube import errors as kinds
 
-    message = before + " ".join(str(trouble).split())
-    match trouble:
+    message = before + " ".join(str(error).split())
+    match error:
         case kinds.BadRequest() | kinds.Invalid() | kinds.UnknownKind() | kinds.BadConfig():
             return InvalidManifest("", message)
         case (
@@ -216,10 +216,10 @@ def _told(trouble: KubeError, before: str) -> UnisonoError:
             return ClusterFailed(message)
 
 
-def worst(troubles: list[UnisonoError]) -> UnisonoError:
+def worst(errors: list[UnisonoError]) -> UnisonoError:
     """Return one error that says them all, of the family that weighs most."""
-    message = "\n".join(str(trouble) for trouble in troubles)
+    message = "\n".join(str(error) for error in errors)
     for family in (ClusterFailed, AnswerIsNo):
-        if any(isinstance(trouble, family) for trouble in troubles):
+        if any(isinstance(error, family) for error in errors):
             return family(message)
     return InvalidManifest("", message)

@@ -122,9 +122,9 @@ def instant(text: str) -> Instant:
     """Read a point in time as Kubernetes writes it."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as trouble:
+    except ValueError as error:
         raise InvalidManifest("--now", f"{text!r} is not a time like 2026-01-01T12:00:00Z") from (
-            trouble
+            error
         )
     if moment.tzinfo is None:
         raise InvalidManifest("--now", f"{text!r} has no time zone; end it in Z for UTC")

@@ -80,15 +80,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _delete(client: Client, arguments: argparse.Namespace) -> int:
-    troubles: list[UnisonoError] = []
+    errors: list[UnisonoError] = []
     for doomed in await _doomed(client, arguments):
         try:
             with in_plain_words():
                 await _one(client, doomed, arguments)
-        except UnisonoError as trouble:
-            troubles.append(trouble)
-    if troubles:
-        raise worst(troubles)
+        except UnisonoError as error:
+            errors.append(error)
+    if errors:
+        raise worst(errors)
     return 0
 
 

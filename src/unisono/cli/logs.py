@@ -110,8 +110,8 @@ async def _try(client: Client, source: Source, arguments: argparse.Namespace) ->
     """Copy one log of several; that one has none yet does not keep the others back."""
     try:
         await _copy(client, source, arguments, f"[{source.pod} {source.container}] ".encode())
-    except AnswerIsNo as trouble:
-        print(f"unisono: {trouble}", file=sys.stderr)
+    except AnswerIsNo as error:
+        print(f"unisono: {error}", file=sys.stderr)
 
 
 async def _copy(
@@ -137,8 +137,8 @@ async def _copy(
         ) as chunks:
             async for chunk in chunks:
                 _write([before + line for line in lines.feed(chunk)])
-    except (BadRequest, NotFound) as trouble:
-        raise AnswerIsNo(str(trouble)) from trouble
+    except (BadRequest, NotFound) as error:
+        raise AnswerIsNo(str(error)) from error
     _write([before + line for line in lines.feed(b"\n") if line])  # a last line without an end
 
 

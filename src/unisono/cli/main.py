@@ -45,16 +45,16 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Command] | None =
         return DONE  # the reader has seen enough (`| head`); that is no failure of ours
     except KeyboardInterrupt:
         return INTERRUPTED
-    except InvalidManifest as trouble:
-        return _complain(str(trouble), code=INPUT_IS_WRONG)
-    except AnswerIsNo as trouble:
-        return _complain(str(trouble), code=ANSWER_IS_NO)
-    except UnisonoError as trouble:
-        return _complain(str(trouble), code=OUTSIDE_FAILED)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as trouble:
-        return _complain(_sentence(trouble), code=INPUT_IS_WRONG)
-    except OSError as trouble:
-        return _complain(_sentence(trouble), code=OUTSIDE_FAILED)
+    except InvalidManifest as error:
+        return _complain(str(error), code=INPUT_IS_WRONG)
+    except AnswerIsNo as error:
+        return _complain(str(error), code=ANSWER_IS_NO)
+    except UnisonoError as error:
+        return _complain(str(error), code=OUTSIDE_FAILED)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        return _complain(_sentence(error), code=INPUT_IS_WRONG)
+    except OSError as error:
+        return _complain(_sentence(error), code=OUTSIDE_FAILED)
 
 
 def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -114,9 +114,9 @@ def _complain(message: str, *, code: int) -> int:
     return code
 
 
-def _sentence(trouble: OSError) -> str:
-    reason = trouble.strerror or str(trouble) or type(trouble).__name__
-    return f"{trouble.filename}: {reason}" if trouble.filename is not None else reason
+def _sentence(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename is not None else reason
 
 
 def _flush_stdout() -> None:

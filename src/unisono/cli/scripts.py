@@ -71,8 +71,8 @@ def _jobs(
         assert submission is not None, "there are no options that ask for help"
         rules = rules_of(known.find(MAP))
         made, job, _, _ = prepare(known, submission, context, rules, number)
-    except (Refused, BadRequest) as trouble:
-        raise InvalidManifest(name, str(trouble)) from trouble
+    except (Refused, BadRequest) as error:
+        raise InvalidManifest(name, str(error)) from error
     made["metadata"]["creationTimestamp"] = written(now / 1000)
     known.jobs.append(made)
     if job.array is None:

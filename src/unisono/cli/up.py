@@ -258,11 +258,11 @@ def _refuse_taken_ports(arguments: argparse.Namespace) -> None:
     for number, what in served.items():
         try:
             bound("127.0.0.1", number).close()
-        except CannotListen as trouble:
+        except CannotListen as error:
             raise CannotListen(
-                f"--metrics-port {port}: {trouble}, and {what} would be there; {first} to {last} "
+                f"--metrics-port {port}: {error}, and {what} would be there; {first} to {last} "
                 "must be free: choose another port, or leave --metrics-port out"
-            ) from trouble
+            ) from error
 
 
 def _refuse_shared_user() -> None:

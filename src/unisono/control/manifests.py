@@ -50,8 +50,8 @@ class Manifests:
         else:
             try:
                 made = self.read(obj)
-            except InvalidManifest as trouble:
-                made = trouble
+            except InvalidManifest as error:
+                made = error
             self._decoded[key] = (version, made)
         if isinstance(made, InvalidManifest):
             raise made

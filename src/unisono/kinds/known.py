@@ -96,6 +96,6 @@ def wrong_with(obj: Mapping[str, object]) -> str:
         return ""
     try:
         refuse(examine(kind, obj).problems)
-    except InvalidManifest as trouble:
-        return str(trouble)
+    except InvalidManifest as error:
+        return str(error)
     return ""

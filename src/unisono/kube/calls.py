@@ -98,24 +98,24 @@ def resource_in(path: str) -> str:
 
 
 def pause_before_retry(
-    trouble: StatusError | Unreachable,
+    error: StatusError | Unreachable,
     *,
     tries: int,
     repeatable: bool,
     random_source: random.Random,
 ) -> float | None:
     """Return how long to wait before trying again after so many tries, or None to give up."""
-    match trouble:
+    match error:
         case TooManyRequests():
-            if trouble.has_cause("DisruptionBudget"):
+            if error.has_cause("DisruptionBudget"):
                 return None  # an answer about the pod, not about load
-            wished = trouble.retry_after_s
+            wished = error.retry_after_s
             return DEFAULT_RETRY_AFTER_S if wished is None else wished
         case StatusError(code=code) if code not in _LATER or not repeatable:
             return None
         case Unreachable(sent=True) if not repeatable:
             return None
-    wished = trouble.retry_after_s if isinstance(trouble, StatusError) else None
+    wished = error.retry_after_s if isinstance(error, StatusError) else None
     return max(PAUSES.delay(tries, random_source), wished or 0.0)
 
 
@@ -189,15 +189,15 @@ class Caller:
             tries += 1
             try:
                 return await self._once(call)
-            except (StatusError, Unreachable) as trouble:
-                self._count(trouble)
+            except (StatusError, Unreachable) as error:
+                self._count(error)
                 pause = pause_before_retry(
-                    trouble,
+                    error,
                     tries=tries,
                     repeatable=call.repeatable,
                     random_source=self._random_source,
                 )
-                if isinstance(trouble, TooManyRequests) and pause is not None:
+                if isinstance(error, TooManyRequests) and pause is not None:
                     self._lanes.pause(call.lane, pause)
                     pause = 0.0  # the lane itself keeps the time
                 if pause is None or call.once or tries >= self._most_tries:
@@ -222,8 +222,8 @@ class Caller:
                 )
                 try:
                     stream = await stack.enter_async_context(opening)
-                except Unreachable as trouble:
-                    self._count(trouble)
+                except Unreachable as error:
+                    self._count(error)
                     raise
             if stream.code >= 300:
                 raise await self._refused(call, stream)
@@ -265,8 +265,8 @@ class Caller:
             )
         return answer
 
-    def _count(self, trouble: StatusError | Unreachable) -> None:
-        if isinstance(trouble, StatusError):
+    def _count(self, error: StatusError | Unreachable) -> None:
+        if isinstance(error, StatusError):
             self.counts.refused += 1
         else:
             self.counts.unreachable += 1

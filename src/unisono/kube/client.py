@@ -5,7 +5,7 @@
     await client.patch(WORKLOAD, name, namespace, {"status": …}, subresource="status")
 
 Writes go under the field manager `unisono` and send only what is ours, so fields that we have never
-heard of survive. Trouble is raised as in `trouble`; what is safe to repeat has been repeated by
+heard of survive. Failures are raised as in `errors`; what is safe to repeat has been repeated by
 then (`calls`). Objects that are returned belong to the caller.
 """
 
@@ -334,7 +334,7 @@ class Client:
     async def write(
         self, orders: Sequence[WriteRequest], *, repeats: bool = False
     ) -> Sequence[WriteResult]:
-        """Carry several writes out at once; the result of each is the object, or the trouble.
+        """Carry several writes out at once; the result of each is the object, or the error.
 
         An API in the same process makes them durable together; any other gets a request for each.
         Each is sent once: these are decisions, and a caller decides again if one failed.
@@ -368,8 +368,8 @@ class Client:
                         kind, name, namespace, "binding", content, once=once, holds=holds
                     )
                     return Stored(None)
-        except KubeError as trouble:
-            return trouble
+        except KubeError as error:
+            return error
 
     # --- the common part -------------------------------------------------------------------------
 

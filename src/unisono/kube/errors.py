@@ -72,15 +72,15 @@ class BadConfig(KubeError):
     """Something about how to reach the cluster is wrong; the text says what to change."""
 
 
-def is_in_doubt(trouble: KubeError) -> bool:
+def is_in_doubt(error: KubeError) -> bool:
     """Say whether a write that ended so may have been carried out, or may be yet.
 
     Behind a gateway, or an API server whose etcd was slow, any 5xx may follow a write that is
     stored; a 4xx is said before anything is.
     """
-    match trouble:
+    match error:
         case Unreachable():
-            return trouble.sent
+            return error.sent
         case ServerError() | BadResponse():
             return True
         case _:

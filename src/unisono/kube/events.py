@@ -292,9 +292,9 @@ class Recorder:
         held: tuple[Note, WriteRequest] | None = None
         while self._has(until) or held is not None:
             decided, held = self._some([] if held is None else [held], until)
-            lost = [note for note, trouble in await self._write(decided) if _is_gone(trouble)]
+            lost = [note for note, error in await self._write(decided) if _is_gone(error)]
             anew = [(note, _create(self.correlator.again(note).event)) for note in lost]
-            self.dropped += sum(_is_gone(trouble) for _, trouble in await self._write(anew))
+            self.dropped += sum(_is_gone(error) for _, error in await self._write(anew))
 
     def _has(self, until: float) -> bool:
         return bool(self._queue) and next(iter(self._queue.values())).at <= until
@@ -348,7 +348,7 @@ class Recorder:
             for (note, _), result in zip(decided, results, strict=True)
             if isinstance(result, KubeError)
         ]
-        self.dropped += sum(not _is_gone(trouble) for _, trouble in failed)
+        self.dropped += sum(not _is_gone(error) for _, error in failed)
         return failed
 
 
@@ -357,6 +357,6 @@ def _create(event: Json) -> WriteRequest:
     return WriteRequest("create", EVENT, metadata["namespace"], metadata["name"], event)
 
 
-def _is_gone(trouble: KubeError) -> bool:
+def _is_gone(error: KubeError) -> bool:
     """Say whether an event that was to be counted is there no more: they do not live long."""
-    return isinstance(trouble, NotFound)
+    return isinstance(error, NotFound)

@@ -92,8 +92,8 @@ class Informer(Generic[T]):
             selectors=selectors(labels, fields),
             watch_list=watch_list,
         )
-        self.last_trouble: KubeError | None = None
-        self.troubles = 0
+        self.last_error: KubeError | None = None
+        self.errors = 0
         # One try each: how often and how fast to try again is the reflector's to say.
         self._client = client.variant(most_tries=1)
         self._clock = clock
@@ -174,16 +174,16 @@ class Informer(Generic[T]):
             await work
         except _Silence:
             self.reflector.expired(self._clock.monotonic())
-        except StatusError as trouble:
-            self._note(trouble)
-            if trouble.code == _NOT_SERVED and self._may_be_absent:
+        except StatusError as error:
+            self._note(error)
+            if error.code == _NOT_SERVED and self._may_be_absent:
                 self.is_absent = True
                 self._synced.set()
             self.reflector.refused(
-                trouble.code, self._clock.monotonic(), retry_after_s=trouble.retry_after_s
+                error.code, self._clock.monotonic(), retry_after_s=error.retry_after_s
             )
-        except KubeError as trouble:
-            self._note(trouble)
+        except KubeError as error:
+            self._note(error)
             self.reflector.lost(self._clock.monotonic())
 
     async def _list(self, query: Mapping[str, str]) -> None:
@@ -202,8 +202,8 @@ class Informer(Generic[T]):
         async for chunk in chunks:
             received = self.reflector.received(chunk, self._clock.monotonic())
             self._take(received.changes)
-            if received.trouble is not None:
-                self._note(received.trouble)
+            if received.error is not None:
+                self._note(received.error)
             if received.over:
                 return
         self.reflector.closed(self._clock.monotonic())
@@ -231,9 +231,9 @@ class Informer(Generic[T]):
             for handler in self._handlers:
                 handler(delta)
 
-    def _note(self, trouble: KubeError) -> None:
-        self.troubles += 1
-        self.last_trouble = trouble
+    def _note(self, error: KubeError) -> None:
+        self.errors += 1
+        self.last_error = error
 
 
 # ---- all informers of a process ------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Caches:
         """Yield what is not whole yet, and why, for `/readyz`."""
         for each in self._informers:
             if not each.has_synced:
-                reason = f": {each.last_trouble}" if each.last_trouble is not None else ""
+                reason = f": {each.last_error}" if each.last_error is not None else ""
                 yield f"{each.kind.kind} is not read yet{reason}"
 
     def stale(self) -> Iterator[str]:

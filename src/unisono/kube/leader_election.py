@@ -223,7 +223,7 @@ class Candidate:
         self._name = name
         self._on_leader = on_leader
         self.election = Election(me, terms if terms is not None else LeaseTimes())
-        self.last_trouble: KubeError | None = None
+        self.last_error: KubeError | None = None
 
     def is_leading(self) -> bool:
         """Say whether we lead at this moment."""
@@ -268,7 +268,7 @@ class Candidate:
             if left > 0:
                 await self._try_once(left)
             if not self.is_leading():
-                why = f": {self.last_trouble}" if self.last_trouble is not None else ""
+                why = f": {self.last_error}" if self.last_error is not None else ""
                 raise NotLeading(f"{self.election.me} {self._loss()}{why}")
 
     async def _try_once(self, patience_s: float) -> None:
@@ -276,11 +276,11 @@ class Candidate:
         before = self.election.holder
         try:
             await within(self._clock, patience_s, self._act())
-            self.last_trouble = None
+            self.last_error = None
         except (Conflict, AlreadyExists, NotFound):
             await self._look(patience_s)
-        except KubeError as trouble:
-            self.last_trouble = trouble
+        except KubeError as error:
+            self.last_error = error
         except TimeoutError:
             pass  # then the deadline has passed, and that is what counts
         if self._on_leader is not None and self.election.holder != before:

@@ -92,7 +92,7 @@ class Received(msgspec.Struct, Generic[T], frozen=True):
 
     changes: tuple[Change[T], ...] = ()
     over: bool = False
-    trouble: BadResponse | None = None  # why, if it made no sense
+    error: BadResponse | None = None  # why, if it made no sense
 
 
 class Phase(Enum):
@@ -230,9 +230,9 @@ class Reflector(Generic[T]):
         changes: list[Change[T]] = []
         try:
             over = self._receive(self._lines.feed(chunk), now, changes)
-        except BadResponse as trouble:
+        except BadResponse as error:
             self.lost(now)
-            return Received(tuple(changes), over=True, trouble=trouble)
+            return Received(tuple(changes), over=True, error=error)
         return Received(tuple(changes), over=over)
 
     def _receive(self, lines: list[bytes], now: float, changes: list[Change[T]]) -> bool:

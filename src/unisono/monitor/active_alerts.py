@@ -70,21 +70,21 @@ class AlertBoard:
         """Begin before the first evaluation."""
         self.version = 0
         self.is_known = False
-        self.trouble = ""  # why nothing newer is known
+        self.error = ""  # why nothing newer is known
         self.alerts: tuple[ActiveAlert, ...] = ()
 
     def take(self, alerts: Iterable[ActiveAlert]) -> None:
         """Take what holds now."""
         found = tuple(alerts)
-        if found != self.alerts or self.trouble or not self.is_known:
+        if found != self.alerts or self.error or not self.is_known:
             self.version += 1
-        self.alerts, self.trouble, self.is_known = found, "", True
+        self.alerts, self.error, self.is_known = found, "", True
 
-    def fail(self, trouble: str) -> None:
+    def fail(self, error: str) -> None:
         """Take that it is not known what holds now."""
-        if trouble != self.trouble:
+        if error != self.error:
             self.version += 1
-        self.trouble, self.alerts = trouble, ()
+        self.error, self.alerts = error, ()
 
 
 def of_prometheus(answer: Any) -> tuple[ActiveAlert, ...]:

@@ -103,10 +103,10 @@ class Sender:
     async def _deliver(self, delivery: Delivery) -> None:
         try:
             await self._send(delivery)
-        except NotSent as trouble:
-            why, is_final = str(trouble), trouble.is_final
-        except KubeError as trouble:
-            why, is_final = f"its Secret cannot be read: {trouble}", False
+        except NotSent as error:
+            why, is_final = str(error), error.is_final
+        except KubeError as error:
+            why, is_final = f"its Secret cannot be read: {error}", False
         else:
             self._outbox.delivered(delivery, self._clock.now())
             self._say_settled(delivery)
@@ -163,8 +163,8 @@ class Sender:
                 try:
                     call()
                     outcome = None
-                except NotSent as trouble:
-                    outcome = trouble
+                except NotSent as error:
+                    outcome = error
                 finally:
                     # The loop may be closed by now, and what waited for it gone.
                     with contextlib.suppress(RuntimeError):
@@ -175,6 +175,6 @@ class Sender:
                     ended.set_result(outcome)
 
             threading.Thread(target=run, name="notify", daemon=True).start()
-            trouble = await ended
-        if trouble is not None:
-            raise trouble
+            error = await ended
+        if error is not None:
+            raise error

@@ -66,8 +66,8 @@ class Folder:
         """Make the folder, readable by its owner alone."""
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as trouble:
-            raise InvalidManifest("--record", f"{directory}: {trouble.strerror}") from trouble
+        except OSError as error:
+            raise InvalidManifest("--record", f"{directory}: {error.strerror}") from error
         self._directory = directory
         self._most_bytes = most_bytes
         self._file: int | None = None
@@ -90,8 +90,8 @@ class Folder:
         path = self._directory / f"{number:06d}{SUFFIX}"
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as trouble:
-            self._fail(trouble)
+        except OSError as error:
+            self._fail(error)
             return
         self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         self._written = 0
@@ -106,8 +106,8 @@ class Folder:
         packed = self._packer.compress(decision + b"\n") + self._packer.flush(zlib.Z_SYNC_FLUSH)
         try:
             self._written += os.write(self._file, packed)
-        except OSError as trouble:
-            self._fail(trouble)
+        except OSError as error:
+            self._fail(error)
 
     def close(self) -> None:
         """End the recording."""
@@ -115,11 +115,11 @@ class Folder:
             os.close(self._file)
             self._file = None
 
-    def _fail(self, trouble: OSError) -> None:
+    def _fail(self, error: OSError) -> None:
         """Go on without recording: decisions matter more."""
         self._has_failed = True
         self.close()
-        message = f"{self._directory}: {trouble.strerror}; decisions are not recorded any more"
+        message = f"{self._directory}: {error.strerror}; decisions are not recorded any more"
         warn(message)
 
     def _tidy(self) -> None:
@@ -149,7 +149,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
         while piece := file.read(_PIECE):
             try:
                 rest += unpacker.decompress(piece)
-            except zlib.error as trouble:
-                raise Unreadable(f"{path} is no recording, or damaged: {trouble}") from None
+            except zlib.error as error:
+                raise Unreadable(f"{path} is no recording, or damaged: {error}") from None
             *whole, rest = rest.split(b"\n")
             yield from whole

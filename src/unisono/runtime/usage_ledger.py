@@ -53,8 +53,8 @@ async def bookkeeping(
         store = LedgerStore(ledger)
         cache = _Bookkeeping(store, LedgerRecorder(figures.cache), meter, complain, afterwards)
         cache.resume()
-    except LedgerError as trouble:
-        complain(f"usage is not recorded: {trouble}")
+    except LedgerError as error:
+        complain(f"usage is not recorded: {error}")
         yield
         return
     cache.on_measured = figures.cost.measured
@@ -118,13 +118,13 @@ class _Bookkeeping:
                 await self._report(self._afterwards)
 
     async def _report(self, report: Callable[[LedgerStore], Awaitable[None]]) -> None:
-        trouble_with = "reports are not written"
+        purpose = "reports are not written"
         try:
             await report(self._store)
-        except (LedgerError, OSError) as trouble:
-            self._tell(trouble_with, trouble)
+        except (LedgerError, OSError) as error:
+            self._tell(purpose, error)
         else:
-            self._complaints.pop(trouble_with, None)
+            self._complaints.pop(purpose, None)
 
     def close(self) -> None:
         """Write what changed last; nothing if the cluster was never seen as a whole."""
@@ -133,8 +133,8 @@ class _Bookkeeping:
             self._keeper.settle(now)
             try:
                 self._store.write((*self._unwritten, *self._keeper.pending()), int(now))
-            except (LedgerError, OSError) as trouble:
-                self._tell("usage is not recorded", trouble)
+            except (LedgerError, OSError) as error:
+                self._tell("usage is not recorded", error)
         self._store.close()
 
     async def _write(self, now: float, measured: int = 0) -> bool:
@@ -143,8 +143,8 @@ class _Bookkeeping:
         try:
             # In a thread: a slow disk must not hold up decisions.
             await asyncio.to_thread(self._store.write, self._unwritten, int(now), measured)
-        except (LedgerError, OSError) as trouble:
-            self._tell("usage is not recorded", trouble)
+        except (LedgerError, OSError) as error:
+            self._tell("usage is not recorded", error)
             del self._unwritten[:-_MOST_UNWRITTEN]
             return False
         self._unwritten = []
@@ -153,28 +153,28 @@ class _Bookkeeping:
 
     async def _measure(self, meter: Meter) -> None:
         """Add how busy devices were; what is in the store by then is whole."""
-        trouble_with = "GPU utilization is not measured"
+        purpose = "GPU utilization is not measured"
         try:
             found = await meter.measure(self._store, has_pods=self._keeper.has_pods)
-        except (PrometheusError, LedgerError) as trouble:
-            self._tell(trouble_with, trouble)
+        except (PrometheusError, LedgerError) as error:
+            self._tell(purpose, error)
             return
-        self._complaints.pop(trouble_with, None)
+        self._complaints.pop(purpose, None)
         if found is not None:
             self.on_measured(found.uses)
             over = self._keeper.used(found.uses)
             try:
                 rows = list(self._store.pods(over))
-            except LedgerError as trouble:
-                self._tell("usage is not recorded", trouble)
+            except LedgerError as error:
+                self._tell("usage is not recorded", error)
                 return
             self._unwritten.extend([with_use(row, over[row.uid]) for row in rows])
             await self._write(seconds_now(), found.until)
 
-    def _tell(self, what: str, trouble: Exception) -> None:
+    def _tell(self, what: str, error: Exception) -> None:
         if what not in self._complaints:
-            self._complain(f"{what}: {trouble}")
-        self._complaints[what] = str(trouble)
+            self._complain(f"{what}: {error}")
+        self._complaints[what] = str(error)
 
 
 # ---- how busy devices were -----------------------------------------------------------------------

@@ -46,17 +46,17 @@ def load_outcome(path: Path) -> Outcome:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = msgspec.json.decode(arrays.pop(_ABOUT).tobytes(), type=dict[str, Any])
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as trouble:
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         message = "is not the outcome of a simulation; `unisono sim run --save DIR` writes one"
-        raise BadTrace(str(path), message) from trouble
+        raise BadTrace(str(path), message) from error
     if about.get("schema") != SCHEMA:
         raise BadTrace(
             str(path), f"the schema is {about.get('schema')}; this version reads {SCHEMA}"
         )
     try:
         return _unpack(Outcome, "", arrays, about)
-    except (KeyError, msgspec.ValidationError) as trouble:
-        raise BadTrace(str(path), f"lacks {trouble}") from trouble
+    except (KeyError, msgspec.ValidationError) as error:
+        raise BadTrace(str(path), f"lacks {error}") from error
 
 
 def _pack(

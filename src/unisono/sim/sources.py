@@ -123,8 +123,8 @@ def _generated(name: str, settings: str, seed: int | None) -> Trace:
             raise BadTrace(name, f'unknown setting "{part}"{hint}')
         try:
             number = float(value)
-        except ValueError as trouble:
-            raise BadTrace(name, f'{key} is "{value}", which is not a number') from trouble
+        except ValueError as error:
+            raise BadTrace(name, f'{key} is "{value}", which is not a number') from error
         given[key] = int(number) if isinstance(known[key].default, int) else number
     if seed is not None and "seed" in known:
         given["seed"] = seed

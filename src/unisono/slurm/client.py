@@ -185,8 +185,8 @@ class ApiClient:
         """Return what is found at a path; None if there is nothing."""
         try:
             return self.get(path)
-        except ClientError as trouble:
-            if trouble.status == 404:
+        except ClientError as error:
+            if error.status == 404:
                 return None
             raise
 
@@ -211,7 +211,7 @@ class ApiClient:
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         try:
             status, answer = self._exchange(method, path, content, kind)
-        except (OSError, ValueError) as error:  # trouble with TLS is an OSError, too
+        except (OSError, ValueError) as error:  # a TLS failure is an OSError, too
             self.close()
             is_here = (
                 isinstance(error, ConnectionRefusedError) and "//127.0.0.1:" in self._access.server

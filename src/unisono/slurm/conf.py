@@ -171,8 +171,8 @@ def _read_record(
     whole = {**defaults.get(kind, {}), **keys}
     try:
         expanded = expand(names) if kind == "nodename" else [names]
-    except BadHostList as trouble:
-        made.unknown.append(Remark(line.place, names, str(trouble)))
+    except BadHostList as error:
+        made.unknown.append(Remark(line.place, names, str(error)))
         return
     into = {"nodename": made.nodes, "partitionname": made.partitions, "nodeset": made.node_sets}
     for name in expanded:

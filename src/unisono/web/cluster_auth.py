@@ -170,10 +170,10 @@ class ClusterAuthenticator:
         async with self._turns:
             try:
                 answer = await self._api.create(review)
-            except KubeError as trouble:
+            except KubeError as error:
                 raise AuthenticationError(
                     "the API server cannot authenticate you now; try again"
-                ) from trouble
+                ) from error
         status: Json = answer.get("status") or {}
         return status
 

@@ -70,8 +70,8 @@ class Details:
             return http.refusal(409, _plain(refusal))
         except StatusError as refusal:
             return http.refusal(403 if refusal.code == 403 else 409, _plain(refusal))
-        except KubeError as trouble:
-            return http.refusal(503, f"the API server does not answer: {trouble}")
+        except KubeError as error:
+            return http.refusal(503, f"the API server does not answer: {error}")
 
     async def _read(
         self, api: Client, part: str, namespace: str, name: str, asked: Mapping[str, str]
@@ -195,8 +195,8 @@ async def _logs(api: Client, namespace: str, name: str, asked: Mapping[str, str]
     }
 
 
-def _plain(trouble: KubeError) -> str:
-    return " ".join(str(trouble).split())
+def _plain(error: KubeError) -> str:
+    return " ".join(str(error).split())
 
 
 def _json(value: Json) -> Response:

@@ -101,8 +101,8 @@ class Site:
         """Answer one request of a visitor."""
         try:
             return await self._answer(request)
-        except (AuthenticationError, LedgerError) as trouble:
-            return http.refusal(503, str(trouble))
+        except (AuthenticationError, LedgerError) as error:
+            return http.refusal(503, str(error))
 
     async def _answer(self, request: PageRequest) -> Response:
         if not self._hosts.know(request.headers.get("host", "")):

@@ -82,10 +82,10 @@ def heard(obj: Json) -> list[changes.Change]:
 )
 def test_nothing_of_it_is_heard(obj: Json, path: str, value: object) -> None:
     assert heard(obj), "the object itself is fine"
-    with pytest.raises(InvalidManifest) as trouble:
+    with pytest.raises(InvalidManifest) as error:
         heard(poked_at(obj, path, value))
     last = path.rpartition("/")[2].replace("~", "/")
-    assert last in trouble.value.path
+    assert last in error.value.path
 
 
 def test_a_status_is_checked_although_the_sets_are_known() -> None:

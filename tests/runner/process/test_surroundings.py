@@ -153,9 +153,9 @@ def test_where_a_value_comes_from(source: Json, expected: str | None) -> None:
     ],
 )
 def test_reports_missing_references(container: Json, why: str) -> None:
-    with pytest.raises(CannotStartYet) as trouble:
+    with pytest.raises(CannotStartYet) as error:
         environment({"name": "main", **container}, references(pod(), config_map(k="v")), {})
-    assert (trouble.value.reason, trouble.value.message) == ("CreateContainerConfigError", why)
+    assert (error.value.reason, error.value.message) == ("CreateContainerConfigError", why)
 
 
 def test_services_are_the_weakest_variables() -> None:
@@ -227,8 +227,8 @@ def test_where_a_volume_is(volume: Json, expected: str) -> None:
     manifest = pod(volumes=[{"name": "v", **volume}])
     try:
         found = volumes_of(manifest, PLACES, references(manifest))["v"].path
-    except CannotStartYet as trouble:
-        found = trouble.reason
+    except CannotStartYet as error:
+        found = error.reason
     assert found == expected
 
 

@@ -86,5 +86,5 @@ def test_trouble_is_told_once_and_ends_nothing() -> None:
     world = World(rounds=3, is_there=False)
     assert world.measure(looked_at=0.0).is_empty
     assert world.asked == 3
-    assert world.board.trouble == "it cannot be asked"
+    assert world.board.error == "it cannot be asked"
     assert world.warnings == [{"reason": "it cannot be asked"}]

@@ -201,11 +201,11 @@ def _tell_live(name: str) -> None:
         raise _first(several) from several
 
 
-def _first(trouble: BaseException) -> BaseException:
+def _first(error: BaseException) -> BaseException:
     """Return what went wrong out of the groups that tasks wrap it in."""
-    while isinstance(trouble, BaseExceptionGroup):
-        trouble = trouble.exceptions[0]
-    return trouble
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _look(speed: float | None = None) -> int:

@@ -131,8 +131,8 @@ def _nodes(text: str) -> tuple[Node, ...]:
         return read_cluster(path)
     try:
         manifests = list(nodes_of(parse_shape(text), now=_LONG_AGO))
-    except BadShape as trouble:
-        raise InvalidManifest("--nodes (--cluster)", str(trouble)) from trouble
+    except BadShape as error:
+        raise InvalidManifest("--nodes (--cluster)", str(error)) from error
     listed = {"apiVersion": "v1", "kind": "List", "items": manifests}
     return manifest_nodes([(text, msgspec.json.encode(listed))])
 

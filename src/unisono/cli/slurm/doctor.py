@@ -103,8 +103,8 @@ async def _tried(executor: ActionExecutor, action: Any, slurm_view: Any) -> str:
     }
     try:
         await executor.do(action, slurm_view)
-    except (SlurmRefused, SlurmUnreachable, KubeError) as trouble:
-        return f"failed: {trouble}"
+    except (SlurmRefused, SlurmUnreachable, KubeError) as error:
+        return f"failed: {error}"
     return words.get(name, name)
 
 

@@ -34,15 +34,15 @@ def _call(name: str, arguments: Sequence[str]) -> int:
         outcome = _program(name)(arguments, context())
     except PrintAndEnd as answer:
         outcome = Outcome(f"{answer}\n")
-    except Refused as trouble:
-        for line in str(trouble).splitlines():
+    except Refused as error:
+        for line in str(error).splitlines():
             print(f"{name}: error: {line}", file=sys.stderr)
-        return trouble.code
-    except ClientError as trouble:
-        print(f"{name}: error: {trouble}", file=sys.stderr)
+        return error.code
+    except ClientError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
         return 1
-    if outcome.trouble:
-        sys.stderr.write(outcome.trouble)
+    if outcome.error:
+        sys.stderr.write(outcome.error)
     sys.stdout.write(outcome.text)
     if "--help" in arguments and outcome.code == 0:
         sys.stdout.write(examples_of(name))

@@ -21,8 +21,8 @@ def api_access(path: str, context: str) -> ApiAccess:
     """Return the address of a cluster and our credentials there."""
     try:
         found = find_access(path=Path(path) if path else None, context=context)
-    except KubeError as trouble:
-        raise InvalidManifest("", str(trouble)) from trouble
+    except KubeError as error:
+        raise InvalidManifest("", str(error)) from error
     return ApiAccess(
         server=found.server,
         namespace=found.namespace,

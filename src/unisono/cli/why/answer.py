@@ -60,9 +60,9 @@ def answer(found: Found) -> Json:
         made |= _unreadable(found, found.workload)
     else:
         made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
-    trouble = list(_node_trouble(found.nodes))
-    if trouble:
-        made["nodeTrouble"] = trouble
+    error = list(_node_trouble(found.nodes))
+    if error:
+        made["nodeTrouble"] = error
     made["history"] = _history(found)
     if found.warnings:
         made["warnings"] = found.warnings
@@ -303,10 +303,10 @@ def _without_workload(found: Found) -> Json:
                 "message": scheduled.get("message", ""),
             }
     for kind in _TROUBLES:
-        trouble = condition(job, kind)
-        if trouble is not None and trouble["status"] == "True":
-            reason = str(trouble.get("reason", ""))
-            made |= {"reason": reason, "message": trouble.get("message") or reason}
+        error = condition(job, kind)
+        if error is not None and error["status"] == "True":
+            reason = str(error.get("reason", ""))
+            made |= {"reason": reason, "message": error.get("message") or reason}
             if kind == "Failed":
                 made["state"] = "finished"
             elif reason.endswith("Failed"):  # its parts could not be made

@@ -304,7 +304,7 @@ def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
     if status.get("phase") == "Succeeded":
         return None
     at = failed_at or deleted or _disrupted_at(status)
-    infra = _node_trouble(status, on, node)
+    infra = _node_problem(status, on, node)
     if infra:
         message = f"pod {name}: {infra}"
         return Incident("infra", "NodeFailure", message, name, on, at)
@@ -371,7 +371,7 @@ def _disrupted_at(status: Json) -> float:
     return seconds(disruption["lastTransitionTime"]) if disruption is not None else 0.0
 
 
-def _node_trouble(status: Json, on: str, node: Callable[[str], Json | None]) -> str:
+def _node_problem(status: Json, on: str, node: Callable[[str], Json | None]) -> str:
     """Return what is wrong with a pod's node; empty if nothing is."""
     disruption = find(status.get("conditions"), "DisruptionTarget")
     told = disruption is not None and disruption["reason"] in _NODE_DISRUPTIONS

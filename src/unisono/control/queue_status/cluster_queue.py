@@ -115,8 +115,8 @@ class ClusterQueueStatus:
             return
         try:
             written = self._manifests.of(obj)
-        except InvalidManifest as trouble:
-            wrong = _active(obj, "False", "InvalidSpec", f"Can't admit: {trouble}", now)
+        except InvalidManifest as error:
+            wrong = _active(obj, "False", "InvalidSpec", f"Can't admit: {error}", now)
             yield from self._pace.write(key, obj, {"conditions": wrong}, now)
             return
         if written is None:

@@ -80,7 +80,7 @@ class Outcome:
 
     task: Task
     actions: int = 0
-    trouble: KubeError | None = None
+    error: KubeError | None = None
 
 
 class Driver:
@@ -150,8 +150,8 @@ class Driver:
         outcome = Outcome(task)
         try:
             await self.attend(task, outcome)
-        except PASSING as trouble:
-            outcome.trouble = trouble
+        except PASSING as error:
+            outcome.error = error
             self.queue.retry(task, now=self._clock.monotonic())
         else:
             self.queue.forget(task)
@@ -173,8 +173,8 @@ class Driver:
                     action = steps.send(result)
                 except StopIteration:
                     break
-                except Unreadable as trouble:  # it is worked on again when it changes
-                    self._tell_of_unreadable(task, trouble)
+                except Unreadable as error:  # it is worked on again when it changes
+                    self._tell_of_unreadable(task, error)
                     break
                 finally:
                     self.queue.note_computed(task, self._clock.monotonic() - started)
@@ -217,7 +217,7 @@ class Driver:
                     raise
 
     async def _all(self, actions: Sequence[Write | Read], task: Task) -> list[Any]:
-        """Carry out several actions at once; return what became of each, trouble included."""
+        """Carry out several actions at once; return what became of each, errors included."""
         orders = [order for action in actions if (order := order_of(action)) is not None]
         if not orders:
             return await self._each(actions, task)
@@ -229,8 +229,8 @@ class Driver:
                     answers.append(await self._write(action, task))
                 else:
                     answers.append(await self._came_of(action, next(results), task))
-            except KubeError as trouble:
-                answers.append(trouble)
+            except KubeError as error:
+                answers.append(error)
         return answers
 
     async def _each(self, actions: Sequence[Write | Read], task: Task) -> list[Any]:
@@ -278,7 +278,7 @@ class Driver:
         return await self._came_of(action, (await self._client.write((order,)))[0], task)
 
     async def _came_of(self, action: Write, result: WriteResult, task: Task) -> Json | None:
-        """Look at what became of a write; some trouble only means that it was done before."""
+        """Look at what became of a write; some errors only mean that it was done before."""
         match result, action:
             case Stored(obj, raw), _:
                 # A patch of whatever was there may have met what its writer had not seen.
@@ -299,11 +299,11 @@ class Driver:
                 raise result
         raise AssertionError(f"{action} ended in {result}")
 
-    async def _made_before(self, obj: Json, trouble: KubeError) -> Json:
+    async def _made_before(self, obj: Json, error: KubeError) -> Json:
         ref = Ref.to(obj)
         there = await self._client.get(ref.kind, ref.name, ref.namespace)
         if _owner(there) != _owner(obj) or _owner(obj) is None:
-            raise trouble
+            raise error
         return there
 
     async def _read(self, action: Read) -> Json | None:
@@ -362,7 +362,7 @@ class Driver:
                     self._notes(Note(owner, FAILED_CREATE, message, "Warning"))
                     return
 
-    def _tell_of_unreadable(self, task: Task, trouble: Unreadable) -> None:
+    def _tell_of_unreadable(self, task: Task, error: Unreadable) -> None:
         """Write an event about an object that needs another which cannot be read.
 
         The owner of that one gets an event from the scheduler, which leaves it out.
@@ -370,10 +370,10 @@ class Driver:
         for kind in _kinds_of(self.controllers[task.controller]):
             obj = self._view.raw(kind, task.key.name, task.key.namespace)
             if obj is not None:
-                if kind != trouble.kind:
-                    which = f"{trouble.kind.kind} {trouble.name}"
+                if kind != error.kind:
+                    which = f"{error.kind.kind} {error.name}"
                     remedy = "correct it, or delete it to have it created anew"
-                    message = f"{which} cannot be read: {trouble}; {remedy}"
+                    message = f"{which} cannot be read: {error}; {remedy}"
                     self._notes(Note(Ref.to(obj), "Quarantined", message, "Warning"))
                 return
 

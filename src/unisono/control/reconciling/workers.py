@@ -236,8 +236,8 @@ async def work(
                 del collisions[task]
                 raise
             return _AFTER_COLLISION_SECONDS
-        except PASSING as trouble:
-            outcome.trouble = trouble
+        except PASSING as error:
+            outcome.error = error
             driver.on_outcome(outcome)
             raise
         except Exception as error:  # noqa: BLE001 (one key must not stop the others)

@@ -706,7 +706,7 @@ class Scheduler:
         next cycle would write the same, and the others would wait for it.
         """
         results: Sequence[Json | KubeError | None] = yield Together(writes, tells=True)
-        trouble: KubeError | None = None
+        error: KubeError | None = None
         is_any_stored = any(not isinstance(result, KubeError) for result in results)
         if is_any_stored:
             self.health.wrote(self._seconds)
@@ -723,11 +723,11 @@ class Scheduler:
                 self._quarantine_object(name, view, "write", str(result))
                 self._take_back(name, view)
                 continue
-            trouble = trouble or result
+            error = error or result
             if isinstance(write, Patch):
                 self._in_doubt.note(write, result)
-        if trouble is not None:
-            raise trouble
+        if error is not None:
+            raise error
 
     def _take_back(self, name: Name, view: View) -> None:
         """Release an admission that was never stored."""

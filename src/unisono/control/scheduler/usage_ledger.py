@@ -79,8 +79,8 @@ def recorded_usage(view: View, place: Key) -> tuple[tuple[UsageRecord, ...], Not
         return (), None
     try:
         read = msgspec.json.decode(text, type=_Written)
-    except msgspec.MsgspecError as trouble:
-        message = f"The recorded usage of accounts cannot be read and starts from zero: {trouble}"
+    except msgspec.MsgspecError as error:
+        message = f"The recorded usage of accounts cannot be read and starts from zero: {error}"
         return (), Note(Ref.to(obj), "UsageUnreadable", message, "Warning")
     return tuple(
         UsageRecord(owner=owner, what=what, amount=amount, at=Instant(at))

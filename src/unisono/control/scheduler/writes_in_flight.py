@@ -115,10 +115,10 @@ class InDoubt:
         """Say whether there is any."""
         return bool(self._doubts)
 
-    def note(self, patch: Patch, trouble: KubeError) -> None:
+    def note(self, patch: Patch, error: KubeError) -> None:
         """Note how a write failed; one that gave nothing is harmless even if it comes late."""
         status = patch.changes.get("status") or {}
-        if is_in_doubt(trouble) and status.get("admission"):
+        if is_in_doubt(error) and status.get("admission"):
             ref = patch.ref
             self._doubts[WorkloadKey(f"{ref.namespace}/{ref.name}")] = _Doubt(ref, status)
 

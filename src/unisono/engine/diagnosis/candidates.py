@@ -24,7 +24,7 @@ from unisono.engine.model.diagnosis import (
 )
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, ResourceName, WorkloadKey
-from unisono.engine.model.node import trouble_of
+from unisono.engine.model.node import node_problem
 from unisono.engine.model.resources import is_share, shared_gpu
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster import ClusterState
@@ -192,7 +192,7 @@ def nodes_out(state: ClusterState) -> list[NodeOut]:
         (
             NodeOut(node=node.name, why=why)
             for node in nodes
-            if (why := trouble_of(node)) is not None
+            if (why := node_problem(node)) is not None
         ),
         key=lambda one: one.node,
     )

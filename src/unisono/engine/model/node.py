@@ -83,7 +83,7 @@ QUARANTINE = "unisono.dev/quarantine"
 NodeTrouble = Literal["not ready", "cordoned", "quarantined", "under pressure"]
 
 
-def trouble_of(node: Node) -> NodeTrouble | None:
+def node_problem(node: Node) -> NodeTrouble | None:
     """Say why a node takes no pods for now; None if it does."""
     passing = {taint.key for taint in node.taints if _is_passing(taint)}
     if QUARANTINE in passing:
@@ -97,7 +97,7 @@ def trouble_of(node: Node) -> NodeTrouble | None:
 
 def repaired(node: Node) -> Node:
     """Return a node as it is when it is well again and takes pods."""
-    if trouble_of(node) is None:
+    if node_problem(node) is None:
         return node
     taints = tuple(taint for taint in node.taints if not _is_passing(taint))
     return msgspec.structs.replace(node, ready=True, unschedulable=False, taints=taints)

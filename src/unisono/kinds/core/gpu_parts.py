@@ -55,8 +55,8 @@ def with_parts(requests: Nano, annotations: Mapping[str, str]) -> tuple[Nano, st
         if milli is None:
             return found, _too_large(found)
         return _asking(found, milli, gpus)
-    except ValueError as trouble:
-        return requests, str(trouble)
+    except ValueError as error:
+        return requests, str(error)
 
 
 def _annotated(annotations: Mapping[str, str]) -> tuple[int | None, int]:

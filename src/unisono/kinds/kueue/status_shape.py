@@ -97,8 +97,8 @@ def _of_admission(admission: Any) -> Iterator[tuple[str, str]]:
         for resource, amount in (one.get("resourceUsage") or {}).items():
             try:
                 Quantity.from_raw(amount)
-            except ValueError as trouble:
-                yield f"{path}.resourceUsage[{resource}]", str(trouble)
+            except ValueError as error:
+                yield f"{path}.resourceUsage[{resource}]", str(error)
 
 
 def _items(above: dict[str, Any], field: str, path: str = "status") -> Iterator[tuple[str, Any]]:

@@ -38,19 +38,19 @@ def faults_of(
 ) -> tuple[Fault, ...]:
     """Return the problems of a period, those that cost most first."""
     found: dict[_Cause, _Lost] = {}
-    troubled: dict[str, list[NodeRow]] = {}
+    faulty: dict[str, list[NodeRow]] = {}
     prices: dict[str, NodeRow] = {}
     for row in nodes:
         prices[row.name] = row
         problem, part = _problem(row), period.clip(row.since, row.until)
         if problem:
-            troubled.setdefault(row.name, []).append(row)
+            faulty.setdefault(row.name, []).append(row)
             if part.seconds:
                 lost = found.setdefault((row.name, problem), _Lost())
                 lost.times += 1
                 lost.seconds += part.seconds
-    if troubled:
-        _lay_on(found, period, _gangs(period, pods, tries), tries, troubled, prices)
+    if faulty:
+        _lay_on(found, period, _gangs(period, pods, tries), tries, faulty, prices)
     worst = sorted(found.items(), key=lambda one: (-one[1].gpu_seconds, -one[1].seconds, one[0]))
     return tuple(_told(cause, lost) for cause, lost in worst[:_MOST])
 
@@ -77,11 +77,11 @@ def _lay_on(
     period: Period,
     gangs: Iterable[list[PodRow]],
     tries: Tries,
-    troubled: dict[str, list[NodeRow]],
+    faulty: dict[str, list[NodeRow]],
     prices: dict[str, NodeRow],
 ) -> None:
     for pods in gangs:
-        cause = next((one for pod in pods if (one := _cause(pod, troubled)) is not None), None)
+        cause = next((one for pod in pods if (one := _cause(pod, faulty)) is not None), None)
         if cause is None:
             continue
         lost = found.setdefault(cause, _Lost())
@@ -98,9 +98,9 @@ def _lay_on(
                 lost.micro_usd += priced(amount, prices[pod.node])
 
 
-def _cause(pod: PodRow, troubled: dict[str, list[NodeRow]]) -> _Cause | None:
+def _cause(pod: PodRow, faulty: dict[str, list[NodeRow]]) -> _Cause | None:
     """Return what was wrong with a pod's node when it ended."""
-    for row in troubled.get(pod.node, ()):
+    for row in faulty.get(pod.node, ()):
         is_over = row.until and row.until < pod.ended - _NEAR_SECONDS
         if row.since <= pod.ended + _NEAR_SECONDS and not is_over:
             return row.name, _problem(row)

@@ -275,10 +275,10 @@ class ProcessKubelet:
         spec = _spec(pod, one.name)
         try:
             up = self._node_resources.start(pod, spec, next_run(one), view)
-        except CannotStartYet as trouble:
-            waits = one.waiting(trouble.reason, trouble.message)
+        except CannotStartYet as error:
+            waits = one.waiting(error.reason, error.message)
             if waits != one:
-                found.notes.append((trouble.reason, trouble.message, True))
+                found.notes.append((error.reason, error.message, True))
             return waits
         except OSError as error:
             message = f"{error.strerror or error} {error.filename or ''}".strip()

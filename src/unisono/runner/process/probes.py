@@ -94,10 +94,10 @@ class ProbeTracker:
             one = containers.get(each["name"])
             if not isinstance(one.state, Running) or not is_probed(each):
                 continue
-            due, is_ready, trouble = self._examine(pod, each, one, one.state, address, now)
+            due, is_ready, error = self._examine(pod, each, one, one.state, address, now)
             again = min(again, due)
-            if trouble:
-                failing[one.name] = trouble
+            if error:
+                failing[one.name] = error
             if is_ready != one.state.is_ready:
                 changed.append(replace(one, state=Running(one.state.since, is_ready)))
         return ProbeResults(containers.put(*changed), again, failing)

@@ -56,7 +56,7 @@ class Shim:
         self._log = LogFile(launch["log"], launch["log_bytes"], launch["log_files"])
         self._main = 0
         self._status: int | None = None
-        self._trouble = b""
+        self._failure = b""
         self._is_out_of_memory = False
         owners = (launch["owner"][0],) if launch["owner"] else ()
         self._exec_server = ExecServer(launch["exec_names"], self._run_exec, owners)
@@ -77,8 +77,8 @@ class Shim:
         _put(launch["directory"], "state.json", {**_me(), "run": launch["run"], "since": started})
         for note in launch["notes"]:
             self._log.line(note.encode())
-        output, trouble = self._start()
-        self._watch(wake, output, trouble)
+        output, failure = self._start()
+        self._watch(wake, output, failure)
         self._log.close()
         code, reason, message = self._end()
         exit_: dict[str, Any] = {"run": launch["run"], "since": started, "code": code}
@@ -88,9 +88,9 @@ class Shim:
     # ---- starting -----------------------------------------------------------------------------
 
     def _start(self) -> tuple[int, int]:
-        """Start the container's process; return where it writes, and where its trouble shows."""
+        """Start the container's process; return where it writes, and where its failure shows."""
         output, its_output = os.pipe()
-        trouble, its_trouble = os.pipe()
+        failure, its_failure = os.pipe()
         # A signal that comes before the container has its handlers is held back.
         signal.pthread_sigmask(signal.SIG_BLOCK, {STOP})
         try:
@@ -98,16 +98,16 @@ class Shim:
                 sandbox.unshare()
             self._main = os.fork()
         except OSError as error:
-            os.write(its_trouble, f"{_NOT_STARTED} {error}".encode())
+            os.write(its_failure, f"{_NOT_STARTED} {error}".encode())
             self._status = 0
         if self._main == 0 and self._status is None:
-            self._begin(its_output, its_trouble)
+            self._begin(its_output, its_failure)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {STOP})
         os.close(its_output)
-        os.close(its_trouble)
-        return output, trouble
+        os.close(its_failure)
+        return output, failure
 
-    def _begin(self, output: int, trouble: int) -> NoReturn:
+    def _begin(self, output: int, failure: int) -> NoReturn:
         """Become the container, in a new process."""
         launch = self._launch
         code = _NOT_STARTED
@@ -125,18 +125,18 @@ class Shim:
             code, words = _NOT_EXECUTABLE, f'exec: "{launch["argv"][0]}": permission denied'
         except OSError as error:
             words = f"{error.strerror or error} {error.filename or ''}".strip()
-        os.write(trouble, f"{code} {words}".encode())
+        os.write(failure, f"{code} {words}".encode())
         os._exit(code)
 
     # ---- watching -----------------------------------------------------------------------------
 
-    def _watch(self, wake: int, output: int, trouble: int) -> None:
+    def _watch(self, wake: int, output: int, failure: int) -> None:
         """Write the log, forward signals and run exec commands until the container is gone."""
         listening = selectors.DefaultSelector()
         listening.register(wake, selectors.EVENT_READ, lambda: self._answer(os.read(wake, 64)))
         listening.register(output, selectors.EVENT_READ, lambda: take(output, self._log.write))
-        listening.register(trouble, selectors.EVENT_READ, lambda: take(trouble, self._note_failure))
-        open_ends = {output, trouble}
+        listening.register(failure, selectors.EVENT_READ, lambda: take(failure, self._note_failure))
+        open_ends = {output, failure}
 
         def take(descriptor: int, use: Callable[[bytes], None]) -> None:
             data = os.read(descriptor, 1 << 16)
@@ -172,7 +172,7 @@ class Shim:
                     return
 
     def _note_failure(self, data: bytes) -> None:
-        self._trouble += data
+        self._failure += data
 
     def _run_exec(self, request: Launch) -> NoReturn:
         """Become an exec command of the container, in a new process."""
@@ -240,8 +240,8 @@ class Shim:
 
     def _end(self) -> tuple[int, str, str]:
         """Return the exit code, the reason if it is not the usual one, and a message."""
-        if self._trouble:
-            number, _, words = self._trouble.decode(errors="replace").partition(" ")
+        if self._failure:
+            number, _, words = self._failure.decode(errors="replace").partition(" ")
             return int(number), "StartError" if int(number) == _NOT_STARTED else "", words
         assert self._status is not None
         code = os.waitstatus_to_exitcode(self._status)

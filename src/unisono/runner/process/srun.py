@@ -105,8 +105,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyError:
         sys.stderr.write("srun: error: no job allocation; srun runs inside sbatch scripts only\n")
         return 1
-    except (BadOption, ValueError) as trouble:
-        sys.stderr.write(f"srun: error: {trouble}\n")
+    except (BadOption, ValueError) as error:
+        sys.stderr.write(f"srun: error: {error}\n")
         return 1
     return _Step(given.options, given.words, pods, tasks).run()
 
@@ -218,8 +218,8 @@ class _Step:
             for task in self._tasks:
                 running.append(self._start(task))
             self._follow(running)
-        except OSError as trouble:
-            sys.stderr.write(f"srun: error: {trouble.strerror or trouble}\n")
+        except OSError as error:
+            sys.stderr.write(f"srun: error: {error.strerror or error}\n")
             self._stop(running)
             return 1
         return max(self._codes.values(), default=0)

@@ -47,16 +47,16 @@ async def measuring(
         names = list(nodes())
         try:
             board.take(await asyncio.to_thread(prometheus.alerts))
-        except PrometheusError as trouble:
-            board.fail(str(trouble))
+        except PrometheusError as error:
+            board.fail(str(error))
         if names and (is_watched or history.devices <= _MOST_UNWATCHED):
             try:
                 history.take(
                     await asyncio.to_thread(prometheus_sample, prometheus, names, int(now))
                 )
                 said = ""
-            except PrometheusError as trouble:
-                if str(trouble) != said:
-                    said = str(trouble)
+            except PrometheusError as error:
+                if str(error) != said:
+                    said = str(error)
                     journal.warning("GPUs cannot be measured for the page", reason=said)
         await clock.sleep(STEP_SECONDS if is_watched else _UNWATCHED_SECONDS)

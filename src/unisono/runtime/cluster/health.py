@@ -99,7 +99,7 @@ class Observed:
             "unisono_informer_troubles_total",
             "counter",
             "Lists and watches that failed, by kind.",
-            [Sample(_labels(*kind), one.troubles) for kind, one in informers],
+            [Sample(_labels(*kind), one.errors) for kind, one in informers],
         )
         yield Family(
             "unisono_informer_relists_total",

@@ -314,7 +314,7 @@ class _Replica:
         if self._web is not None:
             self._web.lead(assembly.scheduler)
         denials = Denials(self._journal, self._clock.monotonic)
-        driver.on_outcome = lambda outcome: denials.hear(outcome.trouble)
+        driver.on_outcome = lambda outcome: denials.hear(outcome.error)
         self._journal.info("leading", epoch=epoch)
         await guarded(
             notifications.sender.run(),
@@ -423,18 +423,18 @@ class Denials:
         self._monotonic = monotonic
         self._told: dict[tuple[str, str], float] = {}
 
-    def hear(self, trouble: KubeError | None) -> None:
+    def hear(self, error: KubeError | None) -> None:
         """Look at what stopped a task."""
-        if not isinstance(trouble, Forbidden):
+        if not isinstance(error, Forbidden):
             return
-        verb, resource = _right_of(str(trouble))
+        verb, resource = _right_of(str(error))
         now = self._monotonic()
         if now - self._told.get((verb, resource), -_AGAIN_S) < _AGAIN_S:
             return
         if len(self._told) >= _MOST_KEPT:
             self._told.clear()
         self._told[verb, resource] = now
-        self._journal.error("not allowed", verb=verb, resource=resource, reason=str(trouble))
+        self._journal.error("not allowed", verb=verb, resource=resource, reason=str(error))
 
 
 def _right_of(message: str) -> tuple[str, str]:

@@ -48,9 +48,9 @@ async def services(
         addresses = {name: address.partition("#")[0] for name, address in pages.items()}
         try:
             instance.remember(pid=os.getpid(), url=there.url, port=taken, **addresses)
-        except InstanceError as trouble:
+        except InstanceError as error:
             # It works without; only commands that open a page do not find it then.
-            warn(str(trouble))
+            warn(str(error))
         calm_collector()
 
         def spare() -> None:

@@ -20,8 +20,8 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     try:
         return gzip.decompress(path.read_bytes())
-    except (EOFError, gzip.BadGzipFile) as trouble:
-        raise BadTrace(str(path), f"is not a whole gzip file: {trouble}") from trouble
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise BadTrace(str(path), f"is not a whole gzip file: {error}") from error
 
 
 def column_names(path: Path) -> list[str]:
@@ -29,8 +29,8 @@ def column_names(path: Path) -> list[str]:
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         try:
             line = file.readline()
-        except (EOFError, gzip.BadGzipFile) as trouble:
-            raise BadTrace(str(path), f"is not a whole gzip file: {trouble}") from trouble
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise BadTrace(str(path), f"is not a whole gzip file: {error}") from error
     names = next(csv.reader([line.decode("utf-8-sig", errors="replace")]), [])
     return [name.strip() for name in names]
 
@@ -92,8 +92,8 @@ class Sheet:
         for row, text in enumerate(self.column(name)):
             try:
                 found[row] = read(text)
-            except ValueError as trouble:
-                refused[row] = f'{name} is "{text}", which is {trouble}'
+            except ValueError as error:
+                refused[row] = f'{name} is "{text}", which is {error}'
         if refused:
             first = min(refused)
             raise BadRows(f"{self.path}: line {self.lines[first]}", refused[first], [*refused])
@@ -113,10 +113,10 @@ def read_rows(path: Path, read: Callable[[Sheet], Trace], *, skip_bad: bool) -> 
     while True:  # each time with fewer rows
         try:
             return read(sheet)
-        except BadRows as trouble:
+        except BadRows as error:
             if not skip_bad:
                 raise
-            sheet = sheet.without(trouble.rows)
+            sheet = sheet.without(error.rows)
 
 
 def read_sheet(path: Path, *, skip_bad: bool = False) -> Sheet:

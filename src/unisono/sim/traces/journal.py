@@ -90,9 +90,9 @@ def read_journal(path: Path, *, skip_bad: bool = False) -> Trace:
             continue
         try:
             jobs.append(decoder.decode(line))
-        except msgspec.DecodeError as trouble:
+        except msgspec.DecodeError as error:
             if not skip_bad:
-                raise BadTrace(f"{path}: line {number}", str(trouble)) from trouble
+                raise BadTrace(f"{path}: line {number}", str(error)) from error
             unreadable += 1
     dropped = Dropped(head.no_run, head.no_size, head.too_large, unreadable)
     return _trace(head, head.name or bare_name(path), jobs, dropped)
@@ -120,10 +120,8 @@ def write_journal(trace: Trace) -> Iterator[bytes]:
 def _head(line: bytes, path: str) -> Head:
     try:
         head = msgspec.json.decode(line, type=Head)
-    except msgspec.DecodeError as trouble:
-        raise BadTrace(
-            f"{path}: line 1", f"is not the first line of a trace: {trouble}"
-        ) from trouble
+    except msgspec.DecodeError as error:
+        raise BadTrace(f"{path}: line 1", f"is not the first line of a trace: {error}") from error
     if head.schema != SCHEMA:
         raise BadTrace(
             f"{path}: line 1", f'the schema is "{head.schema}"; this version reads {SCHEMA}'

@@ -105,8 +105,8 @@ def _part(text: str) -> tuple[str, Column]:
         factor = float(match["factor"] or 1)
         pairs = [piece.rpartition(":") for piece in (match["table"] or "").split("|") if piece]
         worth = {key: float(value) for key, _, value in pairs}
-    except ValueError as trouble:
-        raise BadTrace("--map", f'"{text}": {trouble}') from trouble
+    except ValueError as error:
+        raise BadTrace("--map", f'"{text}": {error}') from error
     return name, Column(match["column"].strip(), factor, worth)
 
 

@@ -165,9 +165,9 @@ def _careful(content: bytes, path: str, *, skip_bad: bool) -> tuple[FloatArray, 
     for number, fields in _job_lines(content):
         try:
             rows.append(_row(fields))
-        except ValueError as trouble:
+        except ValueError as error:
             if not skip_bad:
-                raise BadTrace(f"{path}: line {number}", str(trouble)) from trouble
+                raise BadTrace(f"{path}: line {number}", str(error)) from error
             bad += 1
     return np.array(rows, np.float64).reshape(-1, FIELDS), bad
 

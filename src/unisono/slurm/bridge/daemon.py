@@ -172,16 +172,16 @@ class Bridge:
     async def _mark(self, number: int, mark: str) -> None:
         try:
             await self._slurm("scontrol", "update", f"JobId={number}", f"AdminComment={mark}")
-        except (SlurmRefused, SlurmUnreachable) as trouble:
-            self._log_event("an action failed", action="mark", text=str(trouble))
+        except (SlurmRefused, SlurmUnreachable) as error:
+            self._log_event("an action failed", action="mark", text=str(error))
 
     async def reconcile(self) -> None:
         """Read both sides once, decide, and act."""
         try:
             slurm_view = await self._read()
-        except SlurmUnreachable as trouble:
+        except SlurmUnreachable as error:
             if self.counters.is_slurm_there:
-                self._log_event("Slurm does not answer", text=str(trouble))
+                self._log_event("Slurm does not answer", text=str(error))
             self.counters.is_slurm_there = False
             return
         self.counters.is_slurm_there = True
@@ -250,9 +250,9 @@ class Bridge:
     async def _act(self, action: actions.Action, slurm_view: SlurmView) -> bool:
         try:
             await self._executor.do(action, slurm_view)
-        except (SlurmRefused, SlurmUnreachable, KubeError) as trouble:
+        except (SlurmRefused, SlurmUnreachable, KubeError) as error:
             self.counters.failures += 1
-            self._log_event("an action failed", action=type(action).__name__, text=str(trouble))
+            self._log_event("an action failed", action=type(action).__name__, text=str(error))
             return False
         match action:
             case actions.Start(job, gang):
@@ -298,8 +298,8 @@ class Bridge:
                 answer = await self._stage(question)
             else:
                 answer = await self._may_start(question)
-        except (SlurmRefused, SlurmUnreachable, KubeError) as trouble:
-            answer = Answer(ok=False, text=str(trouble))
+        except (SlurmRefused, SlurmUnreachable, KubeError) as error:
+            answer = Answer(ok=False, text=str(error))
         if not answer.ok:
             self.counters.refused += 1
             self._log_event("refused", hook=question.hook, job=question.key, why=answer.text)

@@ -37,7 +37,7 @@ from unisono.slurm.bridge.actions import (
 )
 from unisono.slurm.bridge.cluster_view import ClusterView, Pod
 from unisono.slurm.bridge.decide import Timeouts, retry_after
-from unisono.slurm.bridge.nodes import REASON, state_of, trouble_of
+from unisono.slurm.bridge.nodes import REASON, node_problem, state_of
 from unisono.slurm.bridge.slurm_view import PENDING, SlurmJob, SlurmView
 
 MismatchKind = Literal["over-belief", "phantom", "orphan", "state", "double", "deadlock"]
@@ -184,12 +184,12 @@ def _over_belief(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[M
 
 def _states(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Mismatch]:
     for name, node in sorted(slurm_view.nodes.items()):
-        trouble = trouble_of(cluster_view.nodes.get(name))
-        if trouble and node.takes_jobs:
+        error = node_problem(cluster_view.nodes.get(name))
+        if error and node.takes_jobs:
             yield Mismatch(
-                kind="state", node=name, text=f"Slurm would use {name}, which is {trouble}"
+                kind="state", node=name, text=f"Slurm would use {name}, which is {error}"
             )
-        elif not trouble and node.is_drained and node.reason.startswith(REASON):
+        elif not error and node.is_drained and node.reason.startswith(REASON):
             yield Mismatch(
                 kind="state",
                 node=name,

@@ -55,14 +55,14 @@ def avoided(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action
 
 def state_of(node: SlurmNode, real: KubeNode | None) -> Iterator[Action]:
     """Yield what makes a node take jobs if, and only if, Kubernetes would use it."""
-    trouble = trouble_of(real)
-    if trouble and not node.is_drained:
-        yield Drain(node.name, f"{REASON}{trouble}")
-    elif not trouble and node.is_drained and node.reason.startswith(REASON):
+    error = node_problem(real)
+    if error and not node.is_drained:
+        yield Drain(node.name, f"{REASON}{error}")
+    elif not error and node.is_drained and node.reason.startswith(REASON):
         yield Resume(node.name)
 
 
-def trouble_of(real: KubeNode | None) -> str:
+def node_problem(real: KubeNode | None) -> str:
     """Return why nothing can start on a node of Kubernetes; empty if something can."""
     if real is None:
         return "Kubernetes has no such node"

@@ -70,11 +70,11 @@ class SlurmCommands:
                 process.kill()
                 await process.wait()
         if process.returncode:
-            raise _trouble(program, complained.decode(errors="replace"))
+            raise _failure(program, complained.decode(errors="replace"))
         return printed.decode(errors="replace")
 
 
-def _trouble(program: str, complained: str) -> UnisonoError:
+def _failure(program: str, complained: str) -> UnisonoError:
     words = " ".join(complained.split()) or "it gave no reason"
     if any(phrase in complained for phrase in _SILENT):
         return SlurmUnreachable(f"{program}: {words}")

@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     """What to print, and the exit code."""
 
     text: str = ""
-    trouble: str = ""  # for stderr
+    error: str = ""  # for stderr
     code: int = 0
 
 
@@ -82,8 +82,8 @@ def parse_arguments(program: str, arguments: Sequence[str], known: Mapping[str, 
     """Read arguments; refuse in the words of Slurm's programs."""
     try:
         given = parse(arguments, known)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "{program} --help" for more information') from None
+    except BadOption as error:
+        raise Refused(f'{error}\nTry "{program} --help" for more information') from None
     if "version" in given.options:
         raise PrintAndEnd(VERSION)
     return given

@@ -88,8 +88,8 @@ def read_submission(arguments: Sequence[str], context: Context) -> Submission | 
             raise PrintAndEnd(VERSION)
         text, command, rest = _script(line.options, line.words, context)
         inside = of_script(text, lenient="lenient" in line.options)
-    except BadOption as trouble:
-        said = f'{trouble}\nTry "sbatch --help" for more information'
+    except BadOption as error:
+        said = f'{error}\nTry "sbatch --help" for more information'
         raise Refused(said, _USED_WRONGLY) from None
     options = together(inside.options, of_environment(context.environment), line.options)
     return Submission(options, text, command, rest, [*line.warnings, *inside.warnings])
@@ -140,8 +140,8 @@ def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Js
         identity = _next_id(api, stored, job.array.size if job.array is not None else 1)
         job = job._replace(identity=identity)
         made, _ = job_object(job, submitter, _place_of(made))
-    except BadRequest as trouble:
-        raise refusal(str(trouble), submission.options) from None
+    except BadRequest as error:
+        raise refusal(str(error), submission.options) from None
     namespace = made["metadata"]["namespace"]
     try:
         created = api.create(f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs", made)
@@ -149,8 +149,8 @@ def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Js
         api.create(
             f"/api/v1/namespaces/{namespace}/secrets", secret_object(created, job, submitter)
         )
-    except ClientError as trouble:
-        raise Refused(f"{_FAILED}{trouble}") from None
+    except ClientError as error:
+        raise Refused(f"{_FAILED}{error}") from None
     return created, rules.cluster, warnings
 
 
@@ -321,8 +321,8 @@ def _array(options: Mapping[str, str], rules: Rules) -> Array | None:
 
     try:
         return read_array(options["array"], rules.max_array)
-    except BadArray as trouble:
-        raise BadRequest(str(trouble)) from None
+    except BadArray as error:
+        raise BadRequest(str(error)) from None
 
 
 def _dependency(
@@ -348,9 +348,9 @@ def _next_id(api: ApiClient, stored: Json | None, count: int) -> int:
         }
         try:
             api.patch(MAP, changes)
-        except ClientError as trouble:
-            if trouble.status != 409:
-                raise Refused(f"{_FAILED}{trouble}") from None
+        except ClientError as error:
+            if error.status != 409:
+                raise Refused(f"{_FAILED}{error}") from None
             stored = api.find(MAP)
             continue
         return last + 1
@@ -365,10 +365,10 @@ def _counter(api: ApiClient) -> Json:
     }
     try:
         return api.create(MAPS, made)
-    except ClientError as trouble:
-        found = api.find(MAP) if trouble.status == 409 else None
+    except ClientError as error:
+        found = api.find(MAP) if error.status == 409 else None
         if found is None:
-            raise Refused(f"{_FAILED}{trouble}") from None
+            raise Refused(f"{_FAILED}{error}") from None
         return found
 
 
@@ -382,8 +382,8 @@ def test_only(api: ApiClient, submission: Submission, context: Context) -> Outco
     try:
         submission, start = first_to_start(api, submission, context, rules_of(stored), last + 1)
         made, job, _, _ = prepare(api, submission, context, rules_of(stored), last + 1)
-    except BadRequest as trouble:
-        raise Refused(f"allocation failure: {trouble}") from None
+    except BadRequest as error:
+        raise Refused(f"allocation failure: {error}") from None
     if not start.at:
         raise Refused(f"allocation failure: {start.why}")
     from unisono.slurm.host_list import fold
@@ -404,18 +404,18 @@ def first_to_start(
 ) -> tuple[Submission, PlannedStart]:
     """Return the submission to the partition in which it starts first, and that start."""
     found: list[tuple[float, Submission, PlannedStart]] = []
-    trouble: BadRequest | None = None
+    error: BadRequest | None = None
     for one in _by_partition(submission):
         try:
             made, job, _, _ = prepare(api, one, context, rules, identity)
         except BadRequest as refused:
-            trouble = trouble or refused
+            error = error or refused
             continue
         start = context.dry_run(api, _as_one_job(made, job.array), context.now)
         found.append((start.at or float("inf"), one, start))
     if not found:
-        assert trouble is not None, "there is at least one partition to try"
-        raise trouble
+        assert error is not None, "there is at least one partition to try"
+        raise error
     _, chosen, start = min(found, key=lambda each: each[0])  # of equals the first named
     return chosen, start
 

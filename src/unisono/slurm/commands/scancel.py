@@ -72,29 +72,29 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
 def _by_number(
     api: ApiClient, words: Sequence[str], filters: Mapping[str, str], context: Context
 ) -> Outcome:
-    trouble: list[str] = []
+    error: list[str] = []
     for word in (part for text in words for part in text.split(",") if part):
         one = called(word)
         if one is None:
-            trouble.append(f"scancel: error: Invalid job id {word}")
+            error.append(f"scancel: error: Invalid job id {word}")
             continue
         if one.step:
             raise Refused("steps end with their srun; cancel the job")
         found = find(api, one)
         if not found.jobs and not found.waiting:
             message = f"Kill job error on job id {word}: Invalid job id specified"
-            trouble.append(f"scancel: error: {message}")
+            error.append(f"scancel: error: {message}")
             continue
         over = [job for job in found.jobs if _is_over(job)]
         if over and len(over) == len(found.jobs) and not found.waiting:
             message = f"Kill job error on job id {word}: Job/step already completing or completed"
-            trouble.append(f"scancel: error: {message}")
+            error.append(f"scancel: error: {message}")
             continue
         for job in found.jobs:
             if not _is_over(job) and _matches(job, filters, context):
                 _stop(api, job, context)
         _skip(api, found)
-    return Outcome("", "".join(f"{line}\n" for line in trouble), 1 if trouble else 0)
+    return Outcome("", "".join(f"{line}\n" for line in error), 1 if error else 0)
 
 
 def _skip(api: ApiClient, found: Found) -> None:
@@ -113,8 +113,8 @@ def _stop(api: ApiClient, job: Json, context: Context) -> None:
     path = path_of(metadata["namespace"], metadata["name"])
     try:
         api.patch(path, stop_changes(context.user_id))
-    except ClientError as trouble:
-        if trouble.status != 404:
+    except ClientError as error:
+        if error.status != 404:
             raise
 
 

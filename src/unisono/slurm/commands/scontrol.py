@@ -95,18 +95,18 @@ def _told(verb: str, words: Sequence[str], options: Mapping[str, str], context: 
     if not words:
         raise Refused(f"too few arguments for keyword:{verb}")
     api = context.connect(options)
-    trouble: list[str] = []
+    error: list[str] = []
     for word in (part for text in words for part in text.split(",") if part):
         one = called(word.removeprefix("jobid=").removeprefix("JobId="))
         found = find(api, one) if one is not None else None
         if found is None or not found.jobs:
-            trouble.append(f"{_INVALID} for job {word}\n")
+            error.append(f"{_INVALID} for job {word}\n")
             continue
         for job in found.jobs:
             wrong = _tell(api, verb, job, context)
             if wrong:
-                trouble.append(f"{wrong} for job {word}\n")
-    return Outcome("", "".join(trouble), 1 if trouble else 0)
+                error.append(f"{wrong} for job {word}\n")
+    return Outcome("", "".join(error), 1 if error else 0)
 
 
 def _tell(api: ApiClient, verb: str, job: Json, context: Context) -> str:
@@ -162,8 +162,8 @@ def _update(words: Sequence[str], options: Mapping[str, str], context: Context) 
                 raise Refused(f"Invalid node name specified for node {name}")
             try:
                 api.patch(path, node_changes(assignments, context.user, context.now))
-            except BadRequest as trouble:
-                raise Refused(str(trouble)) from None
+            except BadRequest as error:
+                raise Refused(str(error)) from None
         return Outcome()
     word = assignments.get("jobid") or assignments.get("job") or ""
     one = called(word)
@@ -176,8 +176,8 @@ def _update(words: Sequence[str], options: Mapping[str, str], context: Context) 
         path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
         try:
             changes = job_changes(assignments, job, context.now)
-        except BadRequest as trouble:
-            raise Refused(str(trouble)) from None
+        except BadRequest as error:
+            raise Refused(str(error)) from None
         if changes:
             api.patch(path, changes)
     return Outcome()

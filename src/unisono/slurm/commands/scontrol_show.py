@@ -90,8 +90,8 @@ def _hosts(entity: str, text: str, context: Context) -> Outcome:
         raise Refused("host list is empty")
     try:
         names = expand(text)
-    except BadHostList as trouble:
-        raise Refused(str(trouble)) from None
+    except BadHostList as error:
+        raise Refused(str(error)) from None
     if entity == "hostnames":
         return Outcome("".join(f"{name}\n" for name in names))
     return Outcome(fold(sorted(names) if entity == "hostlistsorted" else names) + "\n")

@@ -92,8 +92,8 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
             if "Format" in options
             else read_format(form, LETTERS)
         )
-    except BadFormat as trouble:
-        raise Refused(str(trouble).replace("job", "node")) from None
+    except BadFormat as error:
+        raise Refused(str(error).replace("job", "node")) from None
     lines = _lines(partitions, options, by, reasons="list-reasons" in options)
     heads = "noheader" not in options
     date = f"{dated(context.now)}\n" if "long" in options and heads else ""

@@ -70,8 +70,8 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         lines = _chosen(lines, options)
     try:
         columns, after = read_format(_form(options, weights), LETTERS)
-    except BadFormat as trouble:
-        raise Refused(str(trouble)) from None
+    except BadFormat as error:
+        raise Refused(str(error)) from None
     return Outcome(table(columns, lines, heads="noheader" not in options, after=after))
 
 

@@ -221,8 +221,8 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
         return Outcome(_steps(chosen, options, heads="noheader" not in options))
     try:
         columns, after = _columns(options, context.environment)
-    except BadFormat as trouble:
-        raise Refused(str(trouble)) from None
+    except BadFormat as error:
+        raise Refused(str(error)) from None
     wanted = _numbers(options.get("jobs", ""))
     if wanted and not any(row.identity in wanted or row.array_id in wanted for row in rows):
         if len(wanted) == 1:
@@ -315,8 +315,8 @@ def _states(options: Mapping[str, str]) -> set[str] | None:
         return {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"}
     try:
         return read_states(options["states"])
-    except ValueError as trouble:
-        raise Refused(f"Invalid job state specified: {trouble}") from None
+    except ValueError as error:
+        raise Refused(f"Invalid job state specified: {error}") from None
 
 
 def _listed(text: str) -> list[str]:

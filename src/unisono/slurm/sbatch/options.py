@@ -107,16 +107,16 @@ def of_script(text: str, *, lenient: bool = False) -> Asked:
             continue
         try:
             words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
-        except ValueError as trouble:
-            raise BadOption(f"line {number}: {trouble}: {stripped}") from None
+        except ValueError as error:
+            raise BadOption(f"line {number}: {error}: {stripped}") from None
         try:
             read = parse(words, KNOWN)
             if read.words:
                 raise BadOption(f"Invalid directive found in batch script: {read.words[0]}")
-        except BadOption as trouble:
+        except BadOption as error:
             if not lenient:
-                raise BadOption(f"line {number}: {trouble}") from None
-            warnings.append(f"line {number} is ignored: {trouble}")
+                raise BadOption(f"line {number}: {error}") from None
+            warnings.append(f"line {number} is ignored: {error}")
             continue
         options, more = _without_empty(read.options)
         warnings += [f"line {number}: {one}" for one in more]

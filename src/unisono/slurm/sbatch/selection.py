@@ -66,8 +66,8 @@ def _named(options: Mapping[str, str]) -> list[Json]:
         if options.get("exclude"):
             names = expand(options["exclude"])
             found.append({"key": _HOSTNAME, "operator": "NotIn", "values": names})
-    except BadHostList as trouble:
-        raise BadRequest(f"Invalid node name specified: {trouble}") from None
+    except BadHostList as error:
+        raise BadRequest(f"Invalid node name specified: {error}") from None
     return found
 
 

@@ -301,5 +301,5 @@ def _form(one: Write) -> Literal["merge", "json"]:
     return "json" if isinstance(one.changes, list) else "merge"
 
 
-def _plain(trouble: KubeError) -> str:
-    return " ".join(str(trouble).split())
+def _plain(error: KubeError) -> str:
+    return " ".join(str(error).split())

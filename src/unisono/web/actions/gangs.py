@@ -304,8 +304,8 @@ def _slurm(job: Json, assignments: Mapping[str, str], now: float) -> Json:
     """Return the patch that `scontrol update` would send."""
     try:
         return job_changes(assignments, job, now)
-    except BadRequest as trouble:
-        raise CannotAct(str(trouble)) from None
+    except BadRequest as error:
+        raise CannotAct(str(error)) from None
 
 
 # ---- queue ---------------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ async def answer(desk: Desk, request: PageRequest, permissions: Permissions) -> 
         return http.refusal(404, "it is not there any more")
     except StatusError as refusal:
         return http.refusal(409, " ".join(str(refusal).split()))
-    except KubeError as trouble:
-        return http.refusal(503, f"the API server does not answer: {trouble}")
+    except KubeError as error:
+        return http.refusal(503, f"the API server does not answer: {error}")
 
 
 async def _answer(desk: Desk, request: PageRequest, permissions: Permissions) -> Response:

@@ -53,7 +53,7 @@ def alerts(
         row["since"] = min(row["since"], one.since)
         if len(row["things"]) < _MOST_THINGS:
             row["things"].append(_thing(one, dashboard, grafana))
-    head = {"trouble": board.trouble, "known": board.is_known, **counted(seen)}
+    head = {"trouble": board.error, "known": board.is_known, **counted(seen)}
     return PageModel(head, rows)
 
 

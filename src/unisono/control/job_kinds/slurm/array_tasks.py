@@ -39,10 +39,10 @@ def open_tasks(array: Json, view: View, now: float) -> Steps:
     try:
         whole = read_array(spec["array"]["tasks"])
         read_array(spec["array"].get("cancelled") or "0")
-    except BadArray as trouble:
+    except BadArray as error:
         # sbatch checks arrays itself; the author of the object sees here what is wrong with it.
         wrong = {"state": "FAILED", "reason": "BadConstraints", "endTime": timestamp(now)}
-        message = f"spec.array: {trouble}; write tasks like 0-15,20 up to {MOST_TASKS - 1}"
+        message = f"spec.array: {error}; write tasks like 0-15,20 up to {MOST_TASKS - 1}"
         yield Patch(Ref.to(array), {"status": {**wrong, "message": message}}, "status")
         return
     limit = int(spec["array"].get("limit") or 0)
