@@ -50,11 +50,11 @@ from unisono.engine.model.plan import (
     Admit,
     Await,
     BackfillReservation,
+    DueEviction,
+    EvictionReason,
     Plan,
     Preempt,
     PreemptionReason,
-    Stop,
-    StopReason,
     Victim,
 )
 from unisono.engine.ordering.priority_order import priority_factors
@@ -190,7 +190,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     Victim: "workload reason already_evicting keeps:shrinks_to",
     Preempt: "workload admission victims buys:provisions_afterwards",
     Await: "workload admission pods",
-    Stop: "workload reason requeue_at deactivate",
+    DueEviction: "workload reason requeue_at deactivate",
     BackfillReservation: "workload start end",
     # facts; their tags are public
     facts.QuotaExhausted: "queue pod_set flavor resource wanted available tried_preemption",
@@ -271,7 +271,7 @@ FACT_TAGS = tuple(
     sorted(str(kind.__struct_config__.tag) for kind in typing.get_args(facts.Blocker))
 )
 VICTIM_REASONS = tuple(sorted(typing.get_args(PreemptionReason)))
-EVICTION_REASONS = tuple(sorted(typing.get_args(StopReason)))
+EVICTION_REASONS = tuple(sorted(typing.get_args(EvictionReason)))
 
 
 class World:
@@ -279,7 +279,7 @@ class World:
 
     def __init__(self, chosen: Json, now: int) -> None:
         self._state = new_cluster(_load(policy.Policy, chosen), now=Instant(now))
-        self._evicted: dict[WorkloadKey, Stop] = {}  # told to leave, until they have left
+        self._evicted: dict[WorkloadKey, DueEviction] = {}  # until they have left
         self._purchases: dict[WorkloadKey, provisioning.Purchase] = {}
         self._refused: dict[tuple[str, str, provisioning.CapacityType], Refused] = {}
         self._aliases = _Aliases()
@@ -486,7 +486,7 @@ class World:
                 self._aliases.add(admit.purchase)
         decided = self._aliases.public(canonical(made))
         apply_plan(self._state, made)
-        self._evicted.update((stop.workload, stop) for stop in made.stops)
+        self._evicted.update((stop.workload, stop) for stop in made.evictions_due)
         return decided | self._aliases.public(self._waits())
 
     def _settle(self, now: int) -> Json:
@@ -590,7 +590,7 @@ def canonical(made: Plan) -> dict[str, Json]:
         "admit": [dump(one) for one in made.admissions],
         "preempt": [dump(one) for one in made.preemptions],
         "await": [dump(one) for one in made.awaits],
-        "evict": [dump(one) for one in made.stops],
+        "evict": [dump(one) for one in made.evictions_due],
         "reserve": [dump(one) for one in made.reservations],
     }
     for admit in parts["admit"]:

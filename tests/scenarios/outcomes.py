@@ -19,7 +19,16 @@ from tests.scenarios.words import RESOURCES, key_of, resource
 from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.plan import Admit, Await, Plan, Preempt, Stop, Wait, evictions, shrinks
+from unisono.engine.model.plan import (
+    Admit,
+    Await,
+    DueEviction,
+    Plan,
+    Preempt,
+    Wait,
+    evictions,
+    shrinks,
+)
 from unisono.engine.model.workload import Admission
 
 _ADMITTED_FIELDS = ("flavor", "flavors", "pods", "nodes", "sets", "level", "checks", "replaces")
@@ -82,7 +91,9 @@ class _Found:
             one.workload: one for one in plan.preemptions
         }
         self.awaits: dict[WorkloadKey, Await] = {one.workload: one for one in plan.awaits}
-        self.stops: dict[WorkloadKey, Stop] = {one.workload: one for one in plan.stops}
+        self.evictions_due: dict[WorkloadKey, DueEviction] = {
+            one.workload: one for one in plan.evictions_due
+        }
         self.waits: dict[WorkloadKey, Wait] = {one.explanation.workload: one for one in plan.waits}
         self.evicted = {one.workload: one for one in evictions(plan)}
         self.smaller = {one.workload: one for one in shrinks(plan)}
@@ -266,7 +277,7 @@ def _check_awaits(wanted: Part, key: WorkloadKey, found: _Found) -> None:
 
 
 def _check_stopped(wanted: Part, key: WorkloadKey, found: _Found) -> None:
-    stop = found.stops.get(key)
+    stop = found.evictions_due.get(key)
     if stop is None:
         raise mismatch(wanted, f"expected to be stopped, but {found.describe(key)}")
     if isinstance(wanted.value, str):

@@ -35,7 +35,7 @@ from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run, give_up, leave
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Plan, Stop, evictions
+from unisono.engine.model.plan import DueEviction, Plan, evictions
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import AdmittedWorkload, CheckState, Workload
 from unisono.engine.state import changes
@@ -91,7 +91,7 @@ class Story:
         self.plans: list[bytes] = []
         self._last_arrival: Instant | None = None
         self._evicted_at: dict[WorkloadKey, list[Instant]] = defaultdict(list)
-        self._stops: dict[WorkloadKey, Stop] = {}  # told to leave, and why; until they have left
+        self._stops: dict[WorkloadKey, DueEviction] = {}  # until they have left
         self._manifests = Manifests()
 
     def take(self, step: Part) -> None:
@@ -230,7 +230,7 @@ class Story:
         if violations:
             raise mismatch(part, "the auditor objects: " + "; ".join(map(str, violations)))
         apply_plan(self.state, made)
-        self._stops.update((stop.workload, stop) for stop in made.stops)
+        self._stops.update((stop.workload, stop) for stop in made.evictions_due)
         for eviction in evictions(made):
             self._evicted_at[eviction.workload].append(self.clock)
         return made

@@ -29,10 +29,10 @@ from unisono.engine.candidates import Candidates, candidates_for
 from unisono.engine.decide import Decisions
 from unisono.engine.model.explanation import QueueStopped
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Plan, Stop, StopReason
+from unisono.engine.model.plan import DueEviction, EvictionReason, Plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cluster_queue import ClusterQueueState, LocalQueueState
-from unisono.engine.state.lifecycle import stop_for
+from unisono.engine.state.lifecycle import eviction_for
 from unisono.engine.state.timeline import Kept
 from unisono.engine.state.transaction import Transaction
 
@@ -64,14 +64,15 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
     `reused` are the last cycle's reservations, if they hold. Neither they nor the state change: a
     plan may never be applied, and a second one from the same state must be the same.
     """
-    stops = evictions_due(state, now)
+    due = evictions_due(state, now)
     timeline = state.timeline
     if not (timeline.groups if timeline.is_on else state.active_queues.ready):
-        return Plan(based_on=state.version, now=now, stops=tuple(stops)), None  # no candidates
-    if not stops and (fast := fast_path(state, now, reused)) is not None:
+        # No candidates.
+        return Plan(based_on=state.version, now=now, evictions_due=tuple(due)), None
+    if not due and (fast := fast_path(state, now, reused)) is not None:
         return fast
     cycle = Decisions(state, now, Transaction(state.nodes.occupancy), timeline)
-    cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
+    cycle.victims.update(dict.fromkeys(eviction.workload for eviction in due))
     _open_table(cycle, reused)
     candidates = candidates_for(cycle)
     evaluate(candidates)
@@ -84,7 +85,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
         admissions=tuple(cycle.admissions),
         preemptions=tuple(cycle.preemptions),
         awaits=tuple(cycle.awaits),
-        stops=tuple(stops),
+        evictions_due=tuple(due),
         waits=tuple(cycle.waits),
         reservations=tuple(table.reservations) if table is not None else (),
         examined=tuple(sorted([cq.spec.name for cq in candidates.evaluated])),
@@ -130,31 +131,31 @@ def _open_table(cycle: Decisions, reused: Kept | None) -> None:
 # checks, deactivation) are in `state/lifecycle.py`.
 
 
-def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:
+def evictions_due(state: ClusterState, now: Instant) -> list[DueEviction]:
     """Return the admitted workloads to evict, each once, in order of name."""
     if not state.eviction_triggers.suspects and not state.stopped:
         return []
-    stops: dict[WorkloadKey, Stop] = {}
+    due: dict[WorkloadKey, DueEviction] = {}
     for key in state.eviction_triggers.suspects:
         state.evaluating = key
         admitted = state.running[key].admitted
-        stop = None if admitted.evicting else stop_for(admitted, state.policy, now)
-        if stop is not None:
-            stops[key] = stop
-    for stop in _from_stopped_queues(state):
-        stops.setdefault(stop.workload, stop)
-    return [stops[key] for key in sorted(stops)]
+        eviction = None if admitted.evicting else eviction_for(admitted, state.policy, now)
+        if eviction is not None:
+            due[key] = eviction
+    for eviction in _from_stopped_queues(state):
+        due.setdefault(eviction.workload, eviction)
+    return [due[key] for key in sorted(due)]
 
 
-def _from_stopped_queues(state: ClusterState) -> Iterator[Stop]:
+def _from_stopped_queues(state: ClusterState) -> Iterator[DueEviction]:
     # A queue's reason goes before a local queue's, whichever was stopped first.
     for stopped in sorted(state.stopped, key=lambda stopped: isinstance(stopped, LocalQueueState)):
         blocker = stopped.blocker
         if not isinstance(blocker, QueueStopped):
             continue
         of_queue = isinstance(stopped, ClusterQueueState)
-        reason: StopReason = "ClusterQueueStopped" if of_queue else "LocalQueueStopped"
+        reason: EvictionReason = "ClusterQueueStopped" if of_queue else "LocalQueueStopped"
         for key, running in stopped.running.items():
             admitted = running.admitted
             if not admitted.evicting and (blocker.drain or not admitted.may_start):
-                yield Stop(workload=key, reason=reason)
+                yield DueEviction(workload=key, reason=reason)

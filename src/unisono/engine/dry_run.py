@@ -11,13 +11,13 @@ import msgspec
 from unisono.engine.audit import AuditCache, audit, audit_repair
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
+from unisono.engine.model.plan import DueEviction, Plan, evictions, shrinks
 from unisono.engine.model.provisioning import Purchase
 from unisono.engine.model.workload import Admission
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import TimePassed, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.lifecycle import after_preemption, after_stop
+from unisono.engine.state.lifecycle import after_eviction, after_preemption
 from unisono.engine.state.snapshots import snapshot_for
 
 # With the two anti-thrash rules every event ends in a fixed point. Kueue's own rules may loop for
@@ -56,9 +56,9 @@ def dry_run(
         if not changed:
             break
         made.append(current)
-        stops = {stop.workload: stop for stop in current.stops}
+        due = {one.workload: one for one in current.evictions_due}
         for eviction in evictions(current):
-            leave(state, eviction.workload, now, stops.get(eviction.workload))
+            leave(state, eviction.workload, now, due.get(eviction.workload))
         for shrink in shrinks(current):
             give_up(state, shrink.workload)
     return made
@@ -82,11 +82,13 @@ def refuse_broken_repair(
         raise BrokenPlan("; ".join(str(violation) for violation in violations))
 
 
-def leave(state: ClusterState, key: WorkloadKey, now: Instant, stop: Stop | None = None) -> None:
+def leave(
+    state: ClusterState, key: WorkloadKey, now: Instant, due: DueEviction | None = None
+) -> None:
     """Let an evicted workload's pods be gone: it gives its quota back and waits again."""
     running = state.running[key]
-    if stop is not None:
-        workload = after_stop(running.admitted, stop, state.policy, now)
+    if due is not None:
+        workload = after_eviction(running.admitted, due, state.policy, now)
     else:
         calm_ms = running.cq.spec.preemption.min_runtime_ms
         workload = after_preemption(running.admitted, now, calm_ms=calm_ms)

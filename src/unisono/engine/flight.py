@@ -140,7 +140,9 @@ def recorded_once(state: ClusterState, made: Plan, *, program: str = "") -> tupl
 
 def is_quiet(made: Plan) -> bool:
     """Say whether a plan neither does nor says anything."""
-    return not (made.admissions or made.preemptions or made.awaits or made.stops or made.waits)
+    return not (
+        made.admissions or made.preemptions or made.awaits or made.evictions_due or made.waits
+    )
 
 
 def encoded(made: Plan) -> bytes:

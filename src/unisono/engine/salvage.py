@@ -47,7 +47,7 @@ def _decided(made: Plan) -> set[WorkloadKey]:
         *(one.workload for one in made.admissions),
         *(one.workload for one in made.preemptions),
         *(one.workload for one in made.awaits),
-        *(one.workload for one in made.stops),
+        *(one.workload for one in made.evictions_due),
         *(one.explanation.workload for one in made.waits),
         *(one.workload for one in made.reservations),
     }
@@ -69,7 +69,7 @@ def without(made: Plan, keys: Collection[WorkloadKey]) -> Plan:
         admissions=tuple(one for one in made.admissions if one.workload not in keys),
         preemptions=tuple(one for one in made.preemptions if one.workload not in keys),
         awaits=tuple(one for one in made.awaits if one.workload not in keys),
-        stops=tuple(one for one in made.stops if one.workload not in keys),
+        evictions_due=tuple(one for one in made.evictions_due if one.workload not in keys),
         waits=tuple(one for one in made.waits if one.explanation.workload not in keys),
         reservations=tuple(one for one in made.reservations if one.workload not in keys),
         examined=tuple(queue for queue in made.examined if queue not in unexamined),
@@ -84,8 +84,8 @@ def single_decisions(made: Plan) -> Iterator[tuple[WorkloadKey, Plan]]:
     about. Those of workloads about which nothing else is decided are left out: they may not be true
     any more when the decisions before them have been applied, and the next cycle gives them anew.
     """
-    for stop in made.stops:
-        yield stop.workload, _only(made, stop.workload)
+    for eviction in made.evictions_due:
+        yield eviction.workload, _only(made, eviction.workload)
     for admit in made.admissions:
         yield admit.workload, _only(made, admit.workload)
     for preemption in made.preemptions:

@@ -261,7 +261,7 @@ class _Run:
                 self._start(admit, now)
             if not changed:
                 break
-            evicts = bool(made.preemptions or made.stops)
+            evicts = bool(made.preemptions or made.evictions_due)
             if evicts:
                 self._evict(made, now, instant)
             elif self._one_pass_is_all:
@@ -329,17 +329,17 @@ class _Run:
 
     def _evict(self, made: Plan, now: float, instant: Instant) -> None:
         """Evict the plan's victims at once; each keeps the work of its last checkpoint."""
-        stops = {stop.workload: stop for stop in made.stops}
+        due = {one.workload: one for one in made.evictions_due}
         for eviction in evictions(made):
             row = self._row_of[eviction.workload]
             if self._rented is not None and self._rented.cancel(eviction.workload, now):
                 self.preemptions[row] += 1  # it had not started, so it loses nothing
-                leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
+                leave(self.state, eviction.workload, instant, due.get(eviction.workload))
                 continue
             self._interrupt(row, now)
             self.preemptions[row] += 1
             self.reclaims[row] += eviction.reason.startswith("InCohort")
-            leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
+            leave(self.state, eviction.workload, instant, due.get(eviction.workload))
 
     def _interrupt(self, row: int, now: float, *, is_lost: bool = False) -> None:
         """Stop a job before its end; it keeps the work of its last checkpoint."""

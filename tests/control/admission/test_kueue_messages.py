@@ -14,7 +14,7 @@ from unisono.control.admission.kueue_messages import (
     stopped,
 )
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.plan import Eviction, Stop
+from unisono.engine.model.plan import DueEviction, Eviction
 
 KEY = WorkloadKey("default/low")
 
@@ -63,7 +63,7 @@ def checks(*states: tuple[str, str, str]) -> dict[str, Any]:
 def test_an_eviction_says_what_kueue_says(
     workload: dict[str, Any], reason: Any, deactivates: bool, message: str
 ) -> None:
-    stop = Stop(workload=KEY, reason=reason, deactivate=deactivates)
+    stop = DueEviction(workload=KEY, reason=reason, deactivate=deactivates)
     assert stopped(workload, reason, stop) == message
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import job, plan, queue, running, snapshot
 from unisono.engine.model.names import Instant, QueueName
-from unisono.engine.model.plan import Stop, StopReason
+from unisono.engine.model.plan import DueEviction, EvictionReason
 from unisono.engine.model.policy import PodsReady, Policy
 from unisono.engine.model.queue import LocalQueue, StopPolicy
 from unisono.engine.model.snapshot import Snapshot
@@ -29,8 +29,8 @@ def world(*, local: StopPolicy = "None", stop: StopPolicy = "None", **admitted: 
     )
 
 
-def check(expected: bool, reason: StopReason, snapshot: Snapshot, now: int = 0) -> None:
-    made = plan(now=Instant(now), stops=(Stop(workload=JOB.key, reason=reason),))
+def check(expected: bool, reason: EvictionReason, snapshot: Snapshot, now: int = 0) -> None:
+    made = plan(now=Instant(now), evictions_due=(DueEviction(workload=JOB.key, reason=reason),))
     if expected:
         passes(snapshot, made)
     else:
@@ -97,7 +97,7 @@ def test_scenario_58_time_is_up(limit_ms: int | None, now: int, expected: bool) 
     """It ran 200 before, and is admitted again at 500."""
     limited = msgspec.structs.replace(JOB, max_execution_ms=limit_ms, past_execution_ms=200)
     again = running(limited, reserved_at=Instant(400), admitted_at=Instant(500))
-    reason: StopReason = "MaximumExecutionTimeExceeded"
+    reason: EvictionReason = "MaximumExecutionTimeExceeded"
     check(expected, reason, snapshot(queue("q"), admitted_workloads=(again,)), now)
     waits = msgspec.structs.replace(again, may_start=False)
     check(False, reason, snapshot(queue("q"), admitted_workloads=(waits,)), now)

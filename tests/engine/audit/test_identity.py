@@ -6,7 +6,7 @@ from tests.support.audit_plans import breaks, passes
 from tests.support.quota_builders import admit, job, plan, preempt, queue, running, snapshot
 from unisono.engine.model.explanation import Deactivated, Explanation, WaitingForVictims
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Outcome, Stop, Wait
+from unisono.engine.model.plan import DueEviction, Outcome, Wait
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.workload import Workload
 
@@ -38,8 +38,8 @@ def test_workloads_are_pending_or_admitted_as_the_plan_says() -> None:
     breaks("unknown-workload", empty, plan(admissions=(admit(A),)))
     breaks("unknown-workload", empty, plan(waits=(wait(A),)))
     breaks("unknown-workload", empty, plan(preemptions=(preempt(A, "low"),)))
-    stop = Stop(workload=A.key, reason="ClusterQueueStopped")
-    breaks("unknown-workload", empty, plan(stops=(stop,)))
+    stop = DueEviction(workload=A.key, reason="ClusterQueueStopped")
+    breaks("unknown-workload", empty, plan(evictions_due=(stop,)))
     runs = snapshot(queue("q"), admitted_workloads=(running(A),))
     breaks("unknown-workload", runs, plan(admissions=(admit(A),)))
     waits = snapshot(queue("q", preemption=RULES), waiting=(HIGH, LOW))
@@ -85,8 +85,8 @@ def test_a_victim_has_one_preemptor() -> None:
     for_t = preempt(t, "big", reason="InCohortReclamation")
     passes(world, plan(preemptions=(for_h,)))
     breaks("twice", world, plan(preemptions=(for_h, for_t)))
-    stop = Stop(workload=big.key, reason="ClusterQueueStopped")
-    breaks("twice", world, plan(preemptions=(for_h,), stops=(stop,)))
+    stop = DueEviction(workload=big.key, reason="ClusterQueueStopped")
+    breaks("twice", world, plan(preemptions=(for_h,), evictions_due=(stop,)))
 
 
 def test_a_queue_decides_about_one_workload_a_cycle() -> None:

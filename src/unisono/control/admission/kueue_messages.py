@@ -12,7 +12,7 @@ from typing import NamedTuple
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import find
-from unisono.engine.model.plan import Eviction, Stop
+from unisono.engine.model.plan import DueEviction, Eviction
 
 ADMITTED = "The workload is admitted"
 NO_RESERVATION = "The workload has no reservation"
@@ -80,7 +80,7 @@ def cause_of_preemption(reason: str) -> str:
     return _PREEMPTED.get(reason, reason)
 
 
-def stopped(workload: Json, reason: str, stop: Stop | None) -> str:
+def stopped(workload: Json, reason: str, stop: DueEviction | None) -> str:
     """Return the message of Evicted where no other workload needs its place."""
     if reason == "PodsReadyTimeout":
         if stop is not None and stop.deactivate:

@@ -26,7 +26,7 @@ from unisono.control.admission.placement import (
 )
 from unisono.control.conditions import find, seconds, timestamp, with_condition
 from unisono.engine.model.names import PODS, FlavorName, QueueName
-from unisono.engine.model.plan import Admit, Eviction, Stop
+from unisono.engine.model.plan import Admit, DueEviction, Eviction
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 from unisono.kinds.digits import whole_number
 from unisono.kinds.quantity import format_amount
@@ -251,7 +251,7 @@ def placed(
 def evicted(
     workload: Json,
     eviction: Eviction,
-    stop: Stop | None,
+    stop: DueEviction | None,
     by: Preemptor | None,
     path: str,
     *,

@@ -23,7 +23,7 @@ from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.control.view import View
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
-from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, Stop, evictions, shrinks
+from unisono.engine.model.plan import Admit, DueEviction, Eviction, Plan, Shrink, evictions, shrinks
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
 
@@ -51,7 +51,7 @@ def has_room(unwritten: Sequence[Decided]) -> bool:
 
 def only_admits(made: Plan) -> bool:
     """Say whether a plan evicts, shrinks and stops nothing."""
-    return not any(evictions(made)) and not any(shrinks(made)) and not made.stops
+    return not any(evictions(made)) and not any(shrinks(made)) and not made.evictions_due
 
 
 Writes = list[Patch | Bind]
@@ -151,7 +151,7 @@ class PlanWriter:
         workload = self._settled(view, eviction.workload)
         if workload is None:
             return []
-        stop = _stop_of(eviction, made)
+        stop = _due_of(eviction, made)
         by = _preemptor(eviction.by, state, view) if eviction.by is not None else None
         path = _path(_queue_of(eviction.workload, state), state) if by is not None else ""
         changes = record.evicted(workload, eviction, stop, by, path, now=now)
@@ -180,11 +180,11 @@ def _why_evicted(
     """Return the message of the event, which is for people: it names the preemptor."""
     if eviction.by is not None:
         return preempted_by(eviction.reason, _preemptor(eviction.by, state, view))
-    return stopped(workload, str(eviction.reason), _stop_of(eviction, made))
+    return stopped(workload, str(eviction.reason), _due_of(eviction, made))
 
 
-def _stop_of(eviction: Eviction, made: Plan) -> Stop | None:
-    return next((one for one in made.stops if one.workload == eviction.workload), None)
+def _due_of(eviction: Eviction, made: Plan) -> DueEviction | None:
+    return next((one for one in made.evictions_due if one.workload == eviction.workload), None)
 
 
 def _workload(view: View, key: WorkloadKey) -> Json | None:

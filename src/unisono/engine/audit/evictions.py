@@ -7,30 +7,30 @@ from collections.abc import Iterator
 from unisono.engine.audit.snapshot_index import SnapshotIndex, admitted_at
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import Instant
-from unisono.engine.model.plan import Plan, Stop
+from unisono.engine.model.plan import DueEviction, Plan
 from unisono.engine.model.queue import StopPolicy
 from unisono.engine.model.workload import AdmittedWorkload
 
 
 def check_evictions(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every workload that loses its quota without a preemptor."""
-    for stop in plan.stops:
-        admitted = index.admitted_workloads.get(stop.workload)
+    for eviction in plan.evictions_due:
+        admitted = index.admitted_workloads.get(eviction.workload)
         if admitted is None:
             continue
-        if why := _why_groundless(index, plan.now, stop, admitted):
+        if why := _why_groundless(index, plan.now, eviction, admitted):
             yield Violation(
                 rule="eviction",
-                workload=stop.workload,
+                workload=eviction.workload,
                 queue=admitted.admission.queue,
-                message=f"{stop.reason}: {why}",
+                message=f"{eviction.reason}: {why}",
             )
 
 
 def _why_groundless(
-    index: SnapshotIndex, now: Instant, stop: Stop, admitted: AdmittedWorkload
+    index: SnapshotIndex, now: Instant, eviction: DueEviction, admitted: AdmittedWorkload
 ) -> str:
-    match stop.reason:
+    match eviction.reason:
         case "ClusterQueueStopped":
             queue = index.queues.get(admitted.admission.queue)
             return _why_not_stopped("None" if queue is None else queue.stop, admitted)

@@ -40,8 +40,8 @@ def _decisions(plan: Plan) -> Iterator[tuple[WorkloadKey, _Decision]]:
             yield victim.workload, "victim"
     for waiting in plan.awaits:
         yield waiting.workload, "awaiting"
-    for stop in plan.stops:
-        yield stop.workload, "stopped"
+    for eviction in plan.evictions_due:
+        yield eviction.workload, "stopped"
     for wait in plan.waits:
         yield wait.explanation.workload, "waiting"
 

@@ -127,9 +127,9 @@ def starts(state: ClusterState, key: WorkloadKey) -> bool:
             return True
         if not apply_plan(state, made):
             return False
-        stops = {stop.workload: stop for stop in made.stops}
+        due = {one.workload: one for one in made.evictions_due}
         for eviction in evictions(made):
-            leave(state, eviction.workload, state.now, stops.get(eviction.workload))
+            leave(state, eviction.workload, state.now, due.get(eviction.workload))
         for shrink in shrinks(made):
             give_up(state, shrink.workload)
     return False

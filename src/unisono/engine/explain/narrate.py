@@ -34,8 +34,8 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
     )
     looked = ", ".join(made.examined) if made.examined else "no queue"
     yield f"Evaluated: {looked}."
-    for stop in made.stops:
-        yield f"{stop.workload} is evicted: {stop.reason}."
+    for due in made.evictions_due:
+        yield f"{due.workload} is evicted: {due.reason}."
     for eviction in evictions(made):
         if eviction.by is not None:
             yield f"{eviction.workload} is preempted for {eviction.by} ({eviction.reason})."
@@ -53,7 +53,7 @@ def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
             f"{reserved.workload} has a reservation at {format_instant(reserved.start)} for "
             f"{format_duration(reserved.end - reserved.start)}."
         )
-    if not (made.admissions or made.preemptions or made.stops or made.waits):
+    if not (made.admissions or made.preemptions or made.evictions_due or made.waits):
         yield "Nothing changes."
 
 

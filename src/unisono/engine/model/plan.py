@@ -22,7 +22,7 @@ PreemptionReason = Literal[
     "InCohortReclaimWhileBorrowing",
     "InCohortFairSharing",
 ]
-StopReason = Literal[
+EvictionReason = Literal[
     "ClusterQueueStopped",
     "LocalQueueStopped",
     "PodsReadyTimeout",
@@ -87,11 +87,11 @@ class Await(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[str, ...]  # namespace/name
 
 
-class Stop(msgspec.Struct, frozen=True, kw_only=True):
+class DueEviction(msgspec.Struct, frozen=True, kw_only=True):
     """An eviction that is no preemption."""
 
     workload: WorkloadKey
-    reason: StopReason
+    reason: EvictionReason
     requeue_at: Instant | None = None  # requeued not before then
     deactivate: bool = False  # not requeued until spec.active is set again
 
@@ -123,7 +123,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     admissions: tuple[Admit, ...] = ()
     preemptions: tuple[Preempt, ...] = ()
     awaits: tuple[Await, ...] = ()
-    stops: tuple[Stop, ...] = ()
+    evictions_due: tuple[DueEviction, ...] = msgspec.field(default=(), name="stops")
     waits: tuple[Wait, ...] = ()
     # With backfill: those of pending workloads.
     reservations: tuple[BackfillReservation, ...] = msgspec.field(default=(), name="dates")
@@ -134,22 +134,22 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
     """One eviction of a plan, flat, for reports."""
 
     workload: WorkloadKey
-    reason: PreemptionReason | StopReason
+    reason: PreemptionReason | EvictionReason
     by: WorkloadKey | None = None
 
 
 def evictions(plan: Plan) -> tuple[Eviction, ...]:
     """List the new evictions of a plan, in decision order."""
-    if not plan.stops and not plan.preemptions:
+    if not plan.evictions_due and not plan.preemptions:
         return ()
-    stopped = [Eviction(workload=stop.workload, reason=stop.reason) for stop in plan.stops]
+    due = [Eviction(workload=one.workload, reason=one.reason) for one in plan.evictions_due]
     preempted = [
         Eviction(workload=victim.workload, reason=victim.reason, by=preemption.workload)
         for preemption in plan.preemptions
         for victim in preemption.victims
         if not victim.already_evicting and victim.keeps is None
     ]
-    return (*stopped, *preempted)
+    return (*due, *preempted)
 
 
 class Shrink(msgspec.Struct, frozen=True, kw_only=True):

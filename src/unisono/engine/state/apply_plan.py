@@ -37,7 +37,7 @@ def apply_plan(state: ClusterState, plan: Plan) -> bool:
     state.timeline.settle(based_on)
     state.version += 1
     waits, admissions = plan.waits, plan.admissions
-    leave = bool(plan.preemptions or plan.stops)
+    leave = bool(plan.preemptions or plan.evictions_due)
     if not (waits or admissions or leave):
         _put_to_sleep(state, {}, plan)
         return False

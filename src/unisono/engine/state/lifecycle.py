@@ -1,7 +1,7 @@
 """Rules over one workload: what holds it back, and what may end it besides preemption.
 
 A pending workload is held by what it says itself: inactive, gated, on hold, not before, checks. An
-admitted one may have to stop, and become pending again (spec quota §11, §13, §15 and §18.2):
+admitted one may have to be evicted, and become pending again (spec quota §11, §13, §15 and §18.2):
 readiness time-outs with growing back-off, execution limits, admission checks that failed,
 deactivation, and the back-off that keeps a preempted workload from preempting right away.
 `EvictionTriggers` keeps which admitted workloads a cycle has to judge by them.
@@ -23,7 +23,7 @@ from unisono.engine.model.explanation import (
     OnHold,
 )
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Stop
+from unisono.engine.model.plan import DueEviction
 from unisono.engine.model.policy import LONGEST_BACKOFF_MS, PodsReady, Policy, preemption_backoff_ms
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.cluster_queue import Running
@@ -96,26 +96,28 @@ def reminders(workload: Workload) -> tuple[Instant, ...]:
 
 
 def is_suspect(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> bool:
-    """Say whether something about the admitted workload itself may require it to stop."""
-    return not admitted.evicting and stop_for(admitted, policy, now) is not None
+    """Say whether something about the admitted workload itself may require its eviction."""
+    return not admitted.evicting and eviction_for(admitted, policy, now) is not None
 
 
-def stop_for(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> Stop | None:
-    """Return the stop that is due, if any; the most final reason wins."""
+def eviction_for(admitted: AdmittedWorkload, policy: Policy, now: Instant) -> DueEviction | None:
+    """Return the eviction that is due, if any; the most final reason wins."""
     workload = admitted.workload
     if not workload.active:
-        return Stop(workload=workload.key, reason="Deactivated", deactivate=True)
+        return DueEviction(workload=workload.key, reason="Deactivated", deactivate=True)
     for state in ("Rejected", "Retry") if workload.checks else ():
         if any(check.state == state for check in workload.checks):
             final = state == "Rejected"
-            return Stop(workload=workload.key, reason="AdmissionCheck", deactivate=final)
+            return DueEviction(workload=workload.key, reason="AdmissionCheck", deactivate=final)
     limit = _execution_ends(admitted)
     if limit is not None and limit <= now:
-        return Stop(workload=workload.key, reason="MaximumExecutionTimeExceeded", deactivate=True)
+        return DueEviction(
+            workload=workload.key, reason="MaximumExecutionTimeExceeded", deactivate=True
+        )
     rules = policy.pods_ready
     timeout = _must_be_ready(admitted, rules)
     if rules is not None and timeout is not None and timeout <= now:
-        return _readiness_stop(workload, rules, now)
+        return _readiness_eviction(workload, rules, now)
     return None
 
 
@@ -149,12 +151,14 @@ def _must_be_ready(admitted: AdmittedWorkload, rules: PodsReady | None) -> Insta
     )
 
 
-def _readiness_stop(workload: Workload, rules: PodsReady, now: Instant) -> Stop:
+def _readiness_eviction(workload: Workload, rules: PodsReady, now: Instant) -> DueEviction:
     times = workload.requeues + 1
     if rules.backoff_limit is not None and times > rules.backoff_limit:
-        return Stop(workload=workload.key, reason="PodsReadyTimeout", deactivate=True)
+        return DueEviction(workload=workload.key, reason="PodsReadyTimeout", deactivate=True)
     backoff = min(rules.backoff_base_ms << min(workload.requeues, 32), rules.backoff_max_ms)
-    return Stop(workload=workload.key, reason="PodsReadyTimeout", requeue_at=Instant(now + backoff))
+    return DueEviction(
+        workload=workload.key, reason="PodsReadyTimeout", requeue_at=Instant(now + backoff)
+    )
 
 
 def after_preemption(admitted: AdmittedWorkload, now: Instant, *, calm_ms: int = 0) -> Workload:
@@ -174,18 +178,20 @@ def after_preemption(admitted: AdmittedWorkload, now: Instant, *, calm_ms: int =
     )
 
 
-def after_stop(admitted: AdmittedWorkload, stop: Stop, policy: Policy, now: Instant) -> Workload:
+def after_eviction(
+    admitted: AdmittedWorkload, eviction: DueEviction, policy: Policy, now: Instant
+) -> Workload:
     """Return a stopped workload as it waits again, perhaps on hold or for good."""
     workload = admitted.workload
     rules = policy.pods_ready
-    by_timeout = stop.reason == "PodsReadyTimeout"
-    moved = stop.reason == "AdmissionCheck" or (
+    by_timeout = eviction.reason == "PodsReadyTimeout"
+    moved = eviction.reason == "AdmissionCheck" or (
         by_timeout and rules is not None and rules.requeue_by == "Eviction"
     )
     return msgspec.structs.replace(
         workload,
-        active=workload.active and not stop.deactivate,
-        requeue_at=stop.requeue_at,
+        active=workload.active and not eviction.deactivate,
+        requeue_at=eviction.requeue_at,
         requeues=workload.requeues + 1 if by_timeout else workload.requeues,
         queued_at=now if moved else workload.queued_at,
         checks=(),  # they start over with the next reservation
@@ -228,7 +234,7 @@ class EvictionTriggers:
         self.check(running, now)
 
     def check(self, running: Running, now: Instant) -> None:
-        """Suspect an admitted workload if something about it may require it to stop."""
+        """Suspect an admitted workload if something about it may require its eviction."""
         if is_suspect(running.admitted, self._config.policy, now):
             self.suspects[running.admitted.workload.key] = None
         else:
