@@ -225,10 +225,11 @@ class _Replica:
         names = self._choices.names
         async with probes(*self._choices.listen, pages, names=names) as address:
             self._journal.info("listening", address=address)
-            await guarded(
-                guarded(self._answer_reviews(), self._answer_visibility()),
-                guarded(self._show(), guarded(self._live.follow(), self._take_part(stop))),
-            )
+            # A guard that is not wanted ends at once, so the one work is inside all of them.
+            work = guarded(self._live.follow(), self._take_part(stop))
+            for guard in (self._show(), self._answer_visibility(), self._answer_reviews()):
+                work = guarded(guard, work)
+            await work
 
     async def _answer_reviews(self) -> None:
         """Be a webhook if we are to be one: a standby answers like the leader."""
