@@ -99,7 +99,7 @@ def test_the_queue_label_may_be_on_the_group_or_on_its_pods() -> None:
         (made,) = sound(queues, *texts).snapshot.waiting
         assert (made.key, made.queue) == ("default/podgroup-train", "default/lq")
     missing = world(queues, on_group.replace(": lq", ": gone"), pods(4))
-    assert [(one.file, one.path) for one in missing.problems] == [
+    assert [(one.file, one.path) for one in missing.warnings] == [
         ("2.yaml", "metadata.labels[kueue.x-k8s.io/queue-name]")
     ]
 

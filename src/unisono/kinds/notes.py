@@ -13,8 +13,10 @@ import msgspec
 # Keys and values of a manifest can be megabytes long; people read no more than this of them.
 _MAX_LENGTH = 1000
 
+REFERENCE = "ReferenceNotFound"
 # The stable name of everything that deserves a warning, and what it means.
 WARNING_CODES = {
+    "CohortCycle": "Cohorts are each other's ancestors; queues below them admit nothing.",
     "DevicesNotAllocated": "Pods ask for devices by dynamic resource allocation, and wait.",
     "EmptySpec": "A job says nothing about itself; the smallest possible one is assumed.",
     "FieldIgnored": "A field is known, but has no effect here.",
@@ -30,6 +32,7 @@ WARNING_CODES = {
     "PoolNotReady": "A NodePool asks for something that cannot be.",
     "PooledGroup": "A resource group gives one quota for all of its flavors.",
     "PooledQuotaNotShared": "Queues of one cohort count the same flavors on different accounts.",
+    REFERENCE: "An object names another one that is not there.",
     "ResourceOrder": "A flavor lists its resources in another order than its group.",
     "RestartPolicyMissing": "A pod template has no restart policy that suits its job.",
     "TierNotFound": "A network topology names a tier that no HyperNode has.",
@@ -70,6 +73,13 @@ class Notes:
     def problem(self, path: str, message: str) -> None:
         """Note something that the user must mend before there can be a decision."""
         self.problems.append(self._finding(path, message))
+
+    def missing(self, path: str, message: str) -> None:
+        """Note that an object cannot be worked on before another one is there.
+
+        Where the others go on without it (a dump of a cluster), it is only a warning.
+        """
+        self.problems.append(self._finding(path, message, REFERENCE))
 
     def warn(self, code: str, path: str, message: str) -> None:
         """Note something that works, but perhaps not as its author thinks."""

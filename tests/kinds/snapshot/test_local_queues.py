@@ -115,21 +115,23 @@ def test_a_queue_that_a_kind_names_itself_counts_if_it_exists() -> None:
     assert sound(queues("lq"), volcano_job("gpu")).unmanaged == ("team/job-v",)
 
 
-def test_a_missing_queue_is_a_problem() -> None:
-    made = world(queues("lq"), job("gone"))
-    assert lines(made.problems) == [
-        f'2.yaml: document 1: {LABEL}: there is no LocalQueue "gone" in namespace team'
+def test_a_job_of_a_missing_queue_waits_and_the_others_do_not() -> None:
+    made = sound(queues("lq"), job("lqq"), job("lq").replace("name: j", "name: other"))
+    assert lines(made.warnings) == [
+        f'2.yaml: document 1: {LABEL}: there is no LocalQueue "lqq" in namespace team; it waits;'
+        ' did you mean "lq"?'
     ]
+    assert len(made.snapshot.waiting) == 2
 
 
 def test_a_queue_in_another_namespace_does_not_count() -> None:
-    assert len(world(queues("lq", namespace="other"), job("lq")).problems) == 1
+    assert len(sound(queues("lq", namespace="other"), job("lq")).warnings) == 1
 
 
-def test_a_local_queue_that_leads_nowhere_is_a_problem() -> None:
-    made = world(queues("lq").replace("clusterQueue: q", "clusterQueue: gone"))
-    assert lines(made.problems) == [
-        '1.yaml: document 2: spec.clusterQueue: there is no ClusterQueue "gone"'
+def test_a_local_queue_that_leads_nowhere_gets_a_warning() -> None:
+    made = sound(queues("lq").replace("clusterQueue: q", "clusterQueue: gone"))
+    assert lines(made.warnings) == [
+        '1.yaml: document 2: spec.clusterQueue: there is no ClusterQueue "gone"; its workloads wait'
     ]
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tests.support.manifests import NOW, lines, sound, world
+from unisono.engine.cluster import restore
+from unisono.engine.dry_run import one_cycle
+from unisono.engine.model.names import Instant
 
 QUEUES = """
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -86,11 +89,15 @@ def test_resources_are_counted_as_the_operator_wants() -> None:
     assert made.pod_sets[0].requests == (("gb", 5 * 2**30),)
 
 
-def test_a_reservation_in_a_queue_that_does_not_exist_is_a_problem() -> None:
-    made = world(QUEUES, workload("w", "admission: {clusterQueue: gone}"))
-    assert lines(made.problems) == [
-        '2.yaml: document 1: status.admission.clusterQueue: there is no ClusterQueue "gone"'
+def test_a_reservation_in_a_queue_that_does_not_exist_counts_nowhere() -> None:
+    made = sound(QUEUES, workload("w", "admission: {clusterQueue: gone}"), workload("x"))
+    assert lines(made.warnings) == [
+        '2.yaml: document 1: status.admission.clusterQueue: there is no ClusterQueue "gone"; what'
+        " it holds counts nowhere"
     ]
+    state = restore(made.snapshot)
+    one_cycle(state, Instant(0), checked=True)
+    assert "default/x" in state.running
 
 
 def test_an_admitted_workload_needs_no_local_queue_any_more() -> None:
@@ -99,8 +106,23 @@ def test_an_admitted_workload_needs_no_local_queue_any_more() -> None:
     assert len(made.snapshot.admitted_workloads) == 1
 
 
-def test_a_workload_in_a_missing_queue_is_a_problem() -> None:
-    made = world(QUEUES.split("---", maxsplit=1)[0], workload("w"))
-    assert lines(made.problems) == [
-        '2.yaml: document 1: spec.queueName: there is no LocalQueue "lq" in namespace default'
+def test_a_workload_in_a_missing_queue_waits() -> None:
+    made = sound(QUEUES.split("---", maxsplit=1)[0], workload("w"))
+    assert lines(made.warnings) == [
+        '2.yaml: document 1: spec.queueName: there is no LocalQueue "lq" in namespace default;'
+        " it waits"
     ]
+    assert len(made.snapshot.waiting) == 1
+
+
+def test_a_job_that_cannot_be_read_without_another_object_does_not_stop_the_others() -> None:
+    train = (
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\n"
+        "metadata: {name: t, labels: {kueue.x-k8s.io/queue-name: lq}}\n"
+        "spec: {runtimeRef: {name: none}}\n"
+    )
+    made = sound(QUEUES, train, workload("w"))
+    assert [(one.path, one.code) for one in made.warnings] == [
+        ("spec.runtimeRef.name", "ReferenceNotFound")
+    ]
+    assert len(made.snapshot.waiting) == 1

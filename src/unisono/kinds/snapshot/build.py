@@ -29,7 +29,7 @@ from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.meta import NAMESPACE_LABEL
-from unisono.kinds.notes import Finding
+from unisono.kinds.notes import REFERENCE, Finding
 from unisono.kinds.objects import Entry, Objects, read_objects
 from unisono.kinds.policy.multifactor import usage_of
 from unisono.kinds.policy.scheduling import SchedulingPolicy
@@ -80,10 +80,15 @@ def read_world(
     # An unreadable document may be what a reference looks for.
     is_complete = not any(found.problems for found in read)
     snapshot, unmanaged = _snapshot(objects, settings, now, registry, is_complete=is_complete)
+    problems = _in_order(files, read, objects, "problems")
     return World(
         snapshot=msgspec.structs.replace(snapshot, usage=usage),
-        problems=_in_order(files, read, objects, "problems"),
-        warnings=_in_order(files, read, objects, "warnings"),
+        problems=tuple(one for one in problems if one.code != REFERENCE),
+        # What waits for another object does not make a whole dump of a cluster unusable.
+        warnings=(
+            *_in_order(files, read, objects, "warnings"),
+            *(one for one in problems if one.code == REFERENCE),
+        ),
         unmanaged=unmanaged,
         pools=tuple(pool_of(entry.manifest) for entry in objects.entries("NodePool")),
         overlays=tuple(

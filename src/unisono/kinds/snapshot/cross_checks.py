@@ -6,17 +6,21 @@ from collections.abc import Mapping
 
 from unisono.kinds.kueue.queues import ResourceGroup
 from unisono.kinds.kueue.quota_rules import covered_resources, flavor_names, is_pool
+from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.objects import Entry, Objects
 
 _MOST_NAMED = 3  # how many others a warning lists
 
 
 def check_references(objects: Objects) -> None:
-    """Report LocalQueues that lead to no ClusterQueue."""
+    """Warn about LocalQueues that lead to no ClusterQueue: their workloads wait."""
+    known = [entry.name for entry in objects.entries("ClusterQueue")]
     for entry in objects.entries("LocalQueue"):
         name = entry.manifest.spec.cluster_queue
         if not objects.exists("ClusterQueue", name):
-            entry.notes.problem("spec.clusterQueue", f'there is no ClusterQueue "{name}"')
+            message = f'there is no ClusterQueue "{name}"; its workloads wait'
+            message += did_you_mean(name, known)
+            entry.notes.warn("ReferenceNotFound", "spec.clusterQueue", message)
 
 
 def check_cycles(objects: Objects) -> None:
@@ -28,9 +32,9 @@ def check_cycles(objects: Objects) -> None:
         if cycle and not reported.intersection(cycle):
             reported.update(cycle)
             way = " -> ".join([*cycle, cycle[0]])
-            message = f"makes a cycle ({way}); no queue below it could admit anything"
+            message = f"makes a cycle ({way}); no queue below it can admit anything"
             path = "spec.parent" if _is_alpha(entry) else "spec.parentName"
-            entry.notes.problem(path, message)
+            entry.notes.warn("CohortCycle", path, message)
 
 
 def _is_alpha(entry: Entry) -> bool:

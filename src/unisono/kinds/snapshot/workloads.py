@@ -33,6 +33,7 @@ from unisono.kinds.kueue.workload_rules import (
     run_of,
     workload_of,
 )
+from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.policy.settings import Settings
@@ -150,10 +151,12 @@ def _reading(entry: Entry, around: Surroundings) -> _Reading:
 
 
 def _check_queue(queue: str, path: str, entry: Entry, around: Surroundings) -> None:
-    """Report a queue name that leads nowhere."""
+    """Warn about a queue name that leads nowhere: the workload waits, and the others do not."""
     namespace = entry.namespace
     if around.is_complete and not around.objects.exists("LocalQueue", queue, namespace=namespace):
-        entry.notes.problem(path, f'there is no LocalQueue "{queue}" in namespace {namespace}')
+        known = [one.name for one in around.objects.entries("LocalQueue", namespace=namespace)]
+        message = f'there is no LocalQueue "{queue}" in namespace {namespace}; it waits'
+        entry.notes.warn("ReferenceNotFound", path, message + did_you_mean(queue, known))
 
 
 def _uid(entry: Entry) -> str:
@@ -203,7 +206,8 @@ def _from_workload(entry: Entry, around: Surroundings) -> Workload | AdmittedWor
     queue = admitted.admission.queue
     if around.is_complete and not around.objects.exists("ClusterQueue", queue):
         path = "status.admission.clusterQueue"
-        entry.notes.problem(path, f'there is no ClusterQueue "{queue}"')
+        message = f'there is no ClusterQueue "{queue}"; what it holds counts nowhere'
+        entry.notes.warn("ReferenceNotFound", path, message)
     counts = {one.name: one.count for one in admitted.admission.pod_sets}
     pods = around.bound.of_workload(entry)
     by_set = pods_by_set(pods, made.pod_sets, counts, _reading(entry, around))

@@ -134,7 +134,7 @@ def _runtime(ref: RuntimeRef, context: Context) -> TrainingRuntimeSpec | None:
     if ref.kind != NAMESPACED_RUNTIME and ref.name in STOCK_RUNTIMES:
         return STOCK_RUNTIMES[ref.name]
     hint = did_you_mean(ref.name, names) or "; add its manifest"
-    context.notes.problem(
+    context.notes.missing(
         "spec.runtimeRef.name", f'there is no {ref.kind} "{ref.name}" in {where}{hint}'
     )
     return None
