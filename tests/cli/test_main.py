@@ -162,9 +162,9 @@ class TestUnknownCommand:
         assert "`unisono --help` lists the commands" in capsys.readouterr().err
 
 
-class TestTrouble:
+class TestErrors:
     @pytest.mark.parametrize(
-        ("trouble", "code", "said"),
+        ("error", "code", "said"),
         [
             (
                 InvalidManifest("spec.podSets[1].count", "is 0; a pod set needs at least one pod"),

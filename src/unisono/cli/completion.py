@@ -183,8 +183,8 @@ def _zsh_case(entry: Entry) -> str:
     return f'    "{" ".join(entry.path)}") offers=({" ".join(offers)}) ;;'
 
 
-def _zsh_offer(word: str, told: str) -> str:
-    return _quoted(f"{word}:{told.replace(':', ' ')}" if told else word)
+def _zsh_offer(word: str, about: str) -> str:
+    return _quoted(f"{word}:{about.replace(':', ' ')}" if about else word)
 
 
 # ---- fish ----------------------------------------------------------------------------------------
@@ -205,8 +205,8 @@ def fish(entries: Sequence[Entry]) -> str:
             spelled = " ".join(_fish_name(one) for one in option.names)
             takes = " -x" if option.choices else " -r" if option.takes else ""
             values = f" -a {_quoted(' '.join(option.choices))}" if option.choices else ""
-            told = f"-d {_quoted(option.help)}"
-            lines.append(f"complete -c unisono -n '{within}' {spelled}{takes}{values} {told}")
+            about = f"-d {_quoted(option.help)}"
+            lines.append(f"complete -c unisono -n '{within}' {spelled}{takes}{values} {about}")
     named = " ".join((*_NAMED, "plan", "workloads"))
     asks = "(unisono completion --offer (commandline -opc)[2..] (commandline -ct) 2>/dev/null)"
     lines.append(f"complete -c unisono -n '__fish_seen_subcommand_from {named}' -a {_quoted(asks)}")
@@ -275,14 +275,14 @@ def surface(commands: Sequence[Command] = COMMANDS) -> Iterator[Entry]:
         yield from _entries((command.name,), command.help, parser)
 
 
-def _entries(path: tuple[str, ...], told: str, parser: argparse.ArgumentParser) -> Iterator[Entry]:
+def _entries(path: tuple[str, ...], about: str, parser: argparse.ArgumentParser) -> Iterator[Entry]:
     below: dict[str, argparse.ArgumentParser] = {}
     helps: dict[str, str] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             below = dict(action.choices)
             helps = {one.dest: one.help or "" for one in action._choices_actions}
-    yield Entry(path, told, parser, tuple(below))
+    yield Entry(path, about, parser, tuple(below))
     for name, one in below.items():
         one.prog = f"unisono {' '.join(path)} {name}"
         yield from _entries((*path, name), helps.get(name, ""), one)
@@ -297,8 +297,8 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[Option]:
         if action.nargs != 0:
             metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
             takes = "|".join(choices) or metavar
-        told = (action.help or "").replace("%(default)s", str(action.default))
-        yield Option(tuple(action.option_strings), takes, choices, told.replace("%%", "%"))
+        about = (action.help or "").replace("%(default)s", str(action.default))
+        yield Option(tuple(action.option_strings), takes, choices, about.replace("%%", "%"))
 
 
 # ---- names of objects ----------------------------------------------------------------------------

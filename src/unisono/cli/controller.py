@@ -274,7 +274,7 @@ def _web(arguments: argparse.Namespace) -> WebChoices | None:
     return WebChoices(listen=(host, port), certificate=certificate)
 
 
-def _names(namespace: str, told: Sequence[str]) -> Sequence[str]:
+def _names(namespace: str, given: Sequence[str]) -> Sequence[str]:
     """Return the names of our Services, as other pods know them, and those that were told.
 
     >>> _names("home", ["gpu.example"])[:4]
@@ -282,7 +282,7 @@ def _names(namespace: str, told: Sequence[str]) -> Sequence[str]:
     """
     endings = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")
     services = ("unisono", "unisono-web")
-    return (*(f"{one}{ending}" for one in services for ending in endings), *told)
+    return (*(f"{one}{ending}" for one in services for ending in endings), *given)
 
 
 def _prometheus(arguments: argparse.Namespace) -> Prometheus | None:

@@ -105,15 +105,15 @@ async def _change(client: Client, given: argparse.Namespace) -> int:
     faults = faults_of(node["metadata"].get("annotations"))
     if given.verb == "heal":
         faults = {} if gpu in (None, EVERY) else {k: v for k, v in faults.items() if k != gpu}
-        told = "repaired"
+        outcome = "repaired"
     else:
         faults[gpu] = _fault(given)
-        told = "fault injected"
+        outcome = "fault injected"
     await client.patch(
         NODE, given.node, "", {"metadata": {"annotations": {ANNOTATION: text_of(faults)}}}
     )
     which = "all GPUs" if gpu in (None, EVERY) else f"GPU {gpu}"
-    print(f"{which} of node {given.node}: {told}")
+    print(f"{which} of node {given.node}: {outcome}")
     return 0
 
 

@@ -25,7 +25,7 @@ def job_names(workloads: Iterable[Json]) -> dict[str, str]:
     return found
 
 
-def by_jobs(told: Any, names: Mapping[str, str]) -> Any:
+def by_jobs(facts: Any, names: Mapping[str, str]) -> Any:
     """Return texts, alone or in lists and maps, with jobs in the place of their Workloads.
 
     >>> by_jobs(["ml/job-a-1f has ended", "ml/job-a-1f2"], {"ml/job-a-1f": "ml/job/a"})
@@ -43,4 +43,4 @@ def by_jobs(told: Any, names: Mapping[str, str]) -> Any:
             case _:
                 return value
 
-    return renamed(told)
+    return renamed(facts)

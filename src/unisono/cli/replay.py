@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.runtime.recording import lines_of
 
     path = _recording(arguments.file)
-    count, told, last = 0, None, 0
+    count, explained, last = 0, None, 0
     story: list[str] = []
     difference: dict[str, Any] | None = None
     for again, state in replay(lines_of(path)):
@@ -68,10 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         if difference is None and not again.is_identical:
             difference = _difference(again)
         if arguments.at is None or again.number == arguments.at:
-            told, story = again.number, list(narrate(state, again.made))
+            explained, story = again.number, list(narrate(state, again.made))
         if arguments.at == again.number:
             break
-    if told is None:
+    if explained is None:
         first = last - count + 1
         what = f"has decisions {first} to {last}" if count else "has no whole decision"
         raise InvalidManifest("--at" if arguments.at is not None else "", f"{path} {what}")
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         "decisions": count,
         "identical": difference is None,
         "difference": difference,
-        "decision": told,
+        "decision": explained,
         "story": story,
     }
     sys.stdout.write(_shown(answer, arguments.output))

@@ -139,14 +139,14 @@ def _refuse_empty(arguments: argparse.Namespace, ledger: Path, period: Period) -
     refuse_unknown("queue", arguments.queue, known.queues)
     refuse_unknown("team", arguments.team, known.teams)
     refuse_unknown("user", arguments.user, known.users)
-    told = [
+    lines = [
         f"{what} {name}"
         for what, name in (("team", arguments.team), ("user", arguments.user))
         if name
     ]
-    if told:
+    if lines:
         since, until = (datetime.fromtimestamp(at, UTC).date() for at in period)
-        raise AnswerIsNo(f"{' and '.join(told)}: no usage from {since} to {until}; see --since")
+        raise AnswerIsNo(f"{' and '.join(lines)}: no usage from {since} to {until}; see --since")
 
 
 def _ledger(arguments: argparse.Namespace) -> Path:

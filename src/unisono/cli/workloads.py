@@ -132,8 +132,8 @@ def _cells(one: Json, waits: str, now: float) -> list[object]:
     position = one.get("position", "")
     queue = "" if one["queue"] == NO_QUEUE else one["queue"]
     detail = short_cause(local_times(one["cause"], now)) or one["detail"]
-    told = (one["priority"], one["pods"], one["state"], position, waits, detail)
-    return [one["name"], queue, *told]
+    cells = (one["priority"], one["pods"], one["state"], position, waits, detail)
+    return [one["name"], queue, *cells]
 
 
 def listed(
@@ -200,9 +200,9 @@ def _detail(workload: Json) -> str:
     from unisono.kinds.kueue.topology_assignment import pods_per_host
 
     state = state_of(workload)
-    told = condition(workload, _TOLD.get(state, ""))
-    if told is not None:
-        return str(told.get("reason", ""))
+    cells = condition(workload, _TOLD.get(state, ""))
+    if cells is not None:
+        return str(cells.get("reason", ""))
     admission = (workload.get("status") or {}).get("admission") or {}
     nodes = [
         host

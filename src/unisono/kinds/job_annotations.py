@@ -172,11 +172,11 @@ def read_dependencies(text: str, namespace: str) -> Dependencies:
     >>> [one.on for one in read_dependencies("afterok:a:b/c", "ml")[0]]
     ['ml/a', 'b/c']
     """
-    told = text.strip()
-    if "," in told and "?" in told:
+    stripped = text.strip()
+    if "," in stripped and "?" in stripped:
         raise ValueError(f'"{text}" joins by , and by ?; {_DEPENDENCY_FORMS}')
-    is_any = "?" in told
-    terms = told.split("?" if is_any else ",")
+    is_any = "?" in stripped
+    terms = stripped.split("?" if is_any else ",")
     found = tuple(one for term in terms for one in _term(term.strip(), namespace, text))
     return found, is_any
 

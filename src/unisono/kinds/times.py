@@ -61,15 +61,15 @@ def limit_ms(text: str) -> int | None:
     >>> limit_ms("90"), limit_ms("1:30"), limit_ms("1:30:00"), limit_ms("2-12"), limit_ms("90m")
     (5400000, 90000, 5400000, 216000000, 5400000)
     """
-    told = text.strip()
-    if told.lower() in _UNLIMITED:
+    stripped = text.strip()
+    if stripped.lower() in _UNLIMITED:
         return None
-    found = _CLOCK.fullmatch(told)
+    found = _CLOCK.fullmatch(stripped)
     if found is not None:
         limit = _clock_ms(*found.groups())
     else:
         try:
-            limit = duration_ms(told)
+            limit = duration_ms(stripped)
         except ValueError:
             raise ValueError(f'"{text}" is not a time limit; {_LIMIT_FORMS}') from None
     if limit <= 0:
@@ -95,11 +95,11 @@ def instant_of(text: str, created_at: Instant) -> Instant:
     >>> instant_of("now+1h30m", Instant(0)), instant_of("now+2days", Instant(5))
     (5400000, 172800005)
     """
-    told = text.strip()
-    later = _LATER.fullmatch(told)
+    stripped = text.strip()
+    later = _LATER.fullmatch(stripped)
     if later is None:
         try:
-            return Instant(instant_ms(told))
+            return Instant(instant_ms(stripped))
         except ValueError:
             raise ValueError(f'"{text}" is not a time; {_INSTANT_FORMS}') from None
     counted = _COUNTED.fullmatch(later[1] or "0")
@@ -143,15 +143,17 @@ def active_seconds(job: Mapping[str, object]) -> int | None:
     A JobSet does not say so itself; if all of its jobs do, the longest of them counts.
     """
     spec = _part(job, "spec")
-    told = spec.get("activeDeadlineSeconds", _part(spec, "runPolicy").get("activeDeadlineSeconds"))
+    seconds = spec.get(
+        "activeDeadlineSeconds", _part(spec, "runPolicy").get("activeDeadlineSeconds")
+    )
     replicated = spec.get("replicatedJobs")
-    if told is None and isinstance(replicated, list) and replicated:
+    if seconds is None and isinstance(replicated, list) and replicated:
         each = [
             _part(_part(one, "template"), "spec").get("activeDeadlineSeconds") for one in replicated
         ]
         known = [one for one in each if isinstance(one, int)]
-        told = max(known) if len(known) == len(each) else None
-    return told if isinstance(told, int) and told > 0 else None
+        seconds = max(known) if len(known) == len(each) else None
+    return seconds if isinstance(seconds, int) and seconds > 0 else None
 
 
 def _part(obj: object, name: str) -> Mapping[str, object]:

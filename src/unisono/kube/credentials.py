@@ -133,8 +133,8 @@ def _exec_info(plugin: ExecPlugin, interactive: bool) -> str:
     spec: dict[str, object] = {"interactive": interactive}
     if plugin.cluster is not None:
         spec["cluster"] = plugin.cluster
-    told = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
-    return orjson.dumps(told).decode()
+    info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    return orjson.dumps(info).decode()
 
 
 def _credential(plugin: ExecPlugin, out: bytes) -> Credential:

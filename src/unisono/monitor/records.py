@@ -441,9 +441,9 @@ class PendingReason(NamedTuple):
         return self.reason in _NEVER
 
 
-def _main_cause(told: Any, facts: Iterable[Mapping[str, Any]]) -> str:
+def _main_cause(published: Any, facts: Iterable[Mapping[str, Any]]) -> str:
     """Return the root cause, else all facts, without dates: these have places of their own."""
-    root = told.get("rootCause")
+    root = published.get("rootCause")
     if isinstance(root, dict) and isinstance(root.get("says"), str):
         return str(root["says"])
     said = [str(one["says"]) for one in facts if one.get("says") and one.get("fact") not in _TIMES]
@@ -456,14 +456,14 @@ def pending_reason(conditions: views.Conditions) -> PendingReason:
         return PendingReason()
     says, reason = conditions.message("QuotaReserved"), conditions.reason("QuotaReserved")
     try:
-        told = json.loads(conditions.message(_EXPLANATION))
-        facts = [one for one in told["facts"] if isinstance(one, dict)]
+        published = json.loads(conditions.message(_EXPLANATION))
+        facts = [one for one in published["facts"] if isinstance(one, dict)]
         dated = [one for one in facts if one.get("fact") in _TIMES]
         first = min(dated, key=lambda one: float(one["start"]), default={})
         changes = [str(one["changes"]) for one in facts if one.get("changes")]
         return PendingReason(
-            str(told["stage"]),
-            _main_cause(told, facts) or says,
+            str(published["stage"]),
+            _main_cause(published, facts) or says,
             tuple(dict.fromkeys(changes)),
             start=float(first.get("start") or 0) / 1000,
             is_promised=first.get("fact") == "Planned",

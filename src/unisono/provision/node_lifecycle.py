@@ -157,8 +157,8 @@ class NodeLifecycle:
             about[keys.RELEASED] = timestamp(now)
         yield Patch(Ref.to(claim), {"metadata": {"annotations": about}})
         if not is_consumed:
-            told = "offered to other workloads: its purchase did not complete"
-            yield Note(Ref.to(claim), "CapacityReused", told)
+            message = "offered to other workloads: its purchase did not complete"
+            yield Note(Ref.to(claim), "CapacityReused", message)
 
     # ---- idle machines ----------------------------------------------------------------------
 
@@ -205,8 +205,8 @@ class NodeLifecycle:
         if now < _tainted_at(node) + _SECOND_LOOK:
             yield Again(_tainted_at(node) + _SECOND_LOOK)
             return
-        told = "replaced: its NodePool was changed" if drift else "not needed"
-        yield Note(Ref.to(claim), "NodeReclaimed", f"{node['metadata']['name']} {told}")
+        message = "replaced: its NodePool was changed" if drift else "not needed"
+        yield Note(Ref.to(claim), "NodeReclaimed", f"{node['metadata']['name']} {message}")
         yield Delete(Ref.to(claim))
 
     def _in_use(self, claim: Json, node: Json, now: float, why: str) -> Steps:

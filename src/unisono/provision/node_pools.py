@@ -159,8 +159,8 @@ class NodePools:
             if is_forced or node is None or is_empty(node, view):
                 yield Delete(Ref.to(claim))
             else:
-                told = f"{node['metadata']['name']} is in use; the pool goes when it is not"
-                yield Note(Ref.to(pool), "DeletionBlockedByGang", told, "Warning")
+                note = f"{node['metadata']['name']} is in use; the pool goes when it is not"
+                yield Note(Ref.to(pool), "DeletionBlockedByGang", note, "Warning")
 
 
 def _number(claim: Json) -> int:

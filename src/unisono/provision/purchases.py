@@ -138,8 +138,8 @@ class Purchases:
         for start in range(0, len(missing), _AT_ONCE):
             yield Together(missing[start : start + _AT_ONCE])
         yield _to_phase(workload, "Waiting", written, now)
-        told = f"buys {_described(written)}; ready about {timestamp(written.ready_by)}"
-        yield Note(Ref.to(workload), "CapacityPlanCreated", told)
+        existing = f"buys {_described(written)}; ready about {timestamp(written.ready_by)}"
+        yield Note(Ref.to(workload), "CapacityPlanCreated", existing)
 
     # ---- waiting -----------------------------------------------------------------------------
 
@@ -326,8 +326,8 @@ def _to_phase(workload: Json, phase: Phase, written: Written, now: float) -> Pat
 def _progress(workload: Json, text: str, now: float) -> Steps:
     """Say how far the machines are, where that is different from what stands there."""
     conditions = workload["status"]["conditions"]
-    told = find(conditions, names.CAPACITY_PLANNED)
-    if told is None or told["message"] != text:
+    existing = find(conditions, names.CAPACITY_PLANNED)
+    if existing is None or existing["message"] != text:
         changed = with_condition(
             conditions, names.CAPACITY_PLANNED, "True", "Planned", text, now=now
         )
@@ -402,6 +402,6 @@ def evict_opportunistic(job: Json, gang: Json, now: float) -> Steps:
     text = f"the machines of {gang['metadata']['name']} are there, and it needs its nodes"
     conditions = with_condition(status["conditions"], "Evicted", "True", _REASON, text, now=now)
     counted = with_eviction(status, _REASON)
-    told = {"status": {"conditions": conditions, "schedulingStats": counted}}
-    yield Patch(Ref.to(job), told, "status")
+    existing = {"status": {"conditions": conditions, "schedulingStats": counted}}
+    yield Patch(Ref.to(job), existing, "status")
     yield Note(Ref.to(job), "EvictedDueToNodesNeeded", text)

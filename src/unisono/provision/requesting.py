@@ -103,8 +103,8 @@ class ProvisioningRequests:
             yield Patch(Ref.to(workload), {"status": {"admissionChecks": changed}}, "status")
             for old, new in zip(states, changed, strict=True):
                 if old["state"] != new["state"]:
-                    told = f"{new['name']} is {new['state']}: {new['message']}"
-                    yield Note(Ref.to(workload), "AdmissionCheckUpdated", told)
+                    planned = f"{new['name']} is {new['state']}: {new['message']}"
+                    yield Note(Ref.to(workload), "AdmissionCheckUpdated", planned)
 
     # ---- with quota --------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class ProvisioningRequests:
         for template in templates_of(workload, name, sets):
             yield Create(template)
         yield Create(request_of(workload, name, config, sets, parameters))
-        told = f'Created ProvisioningRequest: "{name}"'
-        yield Note(Ref.to(workload), "ProvisioningRequestCreated", told)
+        planned = f'Created ProvisioningRequest: "{name}"'
+        yield Note(Ref.to(workload), "ProvisioningRequestCreated", planned)
         return _with_state(state, "Pending", f"asks for nodes: ProvisioningRequest {name}", now)
 
     def _timeout(self, workload: Json, config: RequestConfig) -> float:
@@ -351,8 +351,8 @@ def _conditions(old: list[Json], workload: Json | None, now: float) -> list[Json
         old, "Accepted", "True", "Accepted", "ProvisioningRequest is accepted", now=now
     )
     found = purchase_of(workload)
-    told = find(workload["status"].get("conditions"), names.CAPACITY_PLANNED)
-    text = told["message"] if told is not None else ""
+    planned = find(workload["status"].get("conditions"), names.CAPACITY_PLANNED)
+    text = planned["message"] if planned is not None else ""
     if found is not None and found[0] == "TimedOut":
         return with_condition(made, "Failed", "True", "Timeout", text, now=now)
     if not is_holding(workload):

@@ -47,6 +47,6 @@ class Journal:
         if self._style == "json":
             line = json.dumps({"time": time, "level": level, "event": event, **facts})
         else:
-            told = "".join(f" {key}={json.dumps(value)}" for key, value in facts.items())
-            line = f"{time} {level:<7} {event}{told}"
+            pairs = "".join(f" {key}={json.dumps(value)}" for key, value in facts.items())
+            line = f"{time} {level:<7} {event}{pairs}"
         print(line, file=self._out, flush=True)

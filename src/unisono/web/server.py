@@ -219,7 +219,7 @@ class Site:
     async def _messages(
         self, request: PageRequest, permissions: Permissions
     ) -> AsyncIterator[Json]:
-        told = PageUpdates()
+        updates = PageUpdates()
         seen: tuple[int, int] | None = None
         last = looked = self._now()
         while not self._closing.is_set():
@@ -239,7 +239,7 @@ class Site:
             version = self._pages.version(request.query)
             if version != seen:
                 seen = version
-                news = told.news(await self._pages.show(request.query, permissions))
+                news = updates.news(await self._pages.show(request.query, permissions))
                 if news is not None:
                     yield {"now": round(now, 3), **news}
                     last = now

@@ -290,10 +290,10 @@ class Watch(PulledBody, AsyncIterator[bytes]):
 def _events_of(changes: Iterable[Change], selection: Selection, render: Render) -> Iterator[bytes]:
     """Yield changes as a watcher sees them that only knows the selected objects."""
     for change in changes:
-        told = _seen_as(change, selection)
-        if told is None:
+        seen = _seen_as(change, selection)
+        if seen is None:
             continue
-        kind, record = told
+        kind, record = seen
         yield _event(kind, render(record))
 
 

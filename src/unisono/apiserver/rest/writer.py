@@ -610,9 +610,9 @@ class Writer:
         # Of typed kinds everything is told at once, unless a field is not even of its type.
         is_readable = not any(cause.reason == "FieldValueTypeInvalid" for cause in causes)
         if not causes or (strategy.is_typed and is_readable):
-            told = {cause.field for cause in causes}
+            reported = {cause.field for cause in causes}
             causes.extend(
-                cause for cause in strategy.check(obj, old, context) if cause.field not in told
+                cause for cause in strategy.check(obj, old, context) if cause.field not in reported
             )
         if causes:
             name = str(obj["metadata"].get("name", ""))

@@ -186,7 +186,7 @@ def _tell_live(name: str) -> None:
 
     from unisono.cli.demo import monitor, slurm, stories
 
-    told: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+    runs: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "gang": stories.two_gangs,
         "monitor": monitor.tell,
         "preemption": stories.preemption,
@@ -196,7 +196,7 @@ def _tell_live(name: str) -> None:
     }
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(told[name]())
+            runner.run(runs[name]())
     except BaseExceptionGroup as several:
         raise _first(several) from several
 

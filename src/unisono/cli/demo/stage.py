@@ -189,8 +189,8 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
     alive = [pod for pod in own if (pod.get("status") or {}).get("phase") == "Running"]
     if holds("PodsReady"):
         nodes = sorted({pod["spec"].get("nodeName", "") for pod in alive})
-        told = "1 pod" if len(alive) == 1 else f"{len(alive)} pods"
-        return f"running: {told} on {', '.join(nodes)}" if alive else ""
+        amount = "1 pod" if len(alive) == 1 else f"{len(alive)} pods"
+        return f"running: {amount} on {', '.join(nodes)}" if alive else ""
     buying = conditions.get("CapacityPlanned")
     if buying is not None and buying["reason"] == "Planned" and not holds("Admitted"):
         return f"provisioning: {buying['message']}"

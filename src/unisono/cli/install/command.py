@@ -234,6 +234,6 @@ async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) ->
                 print(line)
             return 0 if found.is_complete else 1
         found.refuse_conflicts()
-        for told in await apply(client, found):
-            print(told)
+        for change in await apply(client, found):
+            print(change)
     return 0

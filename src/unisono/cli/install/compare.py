@@ -294,13 +294,13 @@ async def apply(client: Client, found: Found) -> list[str]:
 
     ours = [one for one in found.items if one.state in ("there", "missing")]
     crds = [one for one in ours if one.obj["kind"] == CRD.kind]
-    told = list(await asyncio.gather(*map(one_by_some, crds)))
+    changes = list(await asyncio.gather(*map(one_by_some, crds)))
     for one in ours:
         if one.obj["kind"] == RUNTIME.kind:
             await _until_served(client, RUNTIME)
         if one.obj["kind"] != CRD.kind:
-            told.append(await _apply(client, one))
-    return told
+            changes.append(await _apply(client, one))
+    return changes
 
 
 async def _until_served(client: Client, kind: Kind) -> None:

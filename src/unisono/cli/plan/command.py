@@ -274,5 +274,5 @@ def _cells(row: Json, now: float) -> list[object]:
     limit = format_duration(row["limit"]["seconds"] * 1000) if row["limit"] else ""
     queue = "" if row["queue"] == NO_QUEUE else row["queue"]
     why = short_cause(local_times(row["cause"], now)) or row["reason"]
-    told = (row["priority"], row["pods"], start, left, limit, why)
-    return [row["position"], row["name"], queue, *told]
+    rest = (row["priority"], row["pods"], start, left, limit, why)
+    return [row["position"], row["name"], queue, *rest]

@@ -89,7 +89,7 @@ def _living_row(
 ) -> Json:
     facts = facts_of(workload)
     start, limit = start_of(facts), limit_of(workload, facts, local_queue, queue)
-    told = condition(workload, "QuotaReserved") or {}
+    known = condition(workload, "QuotaReserved") or {}
     root_cause = root_cause_of(workload) or {}
     return {
         "position": place,
@@ -105,8 +105,8 @@ def _living_row(
         "order": None if place is None else (start or {}).get("position") or _LAST,
         "behind": start.get("behind") if start is not None else None,
         "limit": limit,
-        "reason": told.get("reason", ""),
-        "message": by_jobs(told.get("message", ""), names),
+        "reason": known.get("reason", ""),
+        "message": by_jobs(known.get("message", ""), names),
         "verdict": root_cause.get("verdict"),
         "cause": by_jobs(root_cause.get("says", ""), names),
         "startsBy": root_cause.get("startsBy"),
@@ -130,8 +130,8 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
     for why in explanations(state):
         workload = state.waiting[why.workload].workload
         found = diagnose(recorded, why.workload, now, budget=budget)
-        told = found if found is not None and tells_more(found) else None
-        by_limits = told is not None and told.verdict == "later" and told.basis == "limits"
+        known = found if found is not None and tells_more(found) else None
+        by_limits = known is not None and known.verdict == "later" and known.basis == "limits"
         fact = _date_in(why) or expected.get(why.workload)
         limit = workload.longest_ms
         rows.append(
@@ -155,10 +155,10 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 else {"seconds": limit // 1000, "from": workload.longest_from},
                 "reason": reason_of(why),
                 "message": message_with(why, found),
-                "verdict": told.verdict if told is not None else None,
-                "cause": headline(told) if told is not None else "",
-                "startsBy": format_instant(told.starts_at)
-                if told is not None and told.starts_at is not None and by_limits
+                "verdict": known.verdict if known is not None else None,
+                "cause": headline(known) if known is not None else "",
+                "startsBy": format_instant(known.starts_at)
+                if known is not None and known.starts_at is not None and by_limits
                 else None,
             }
         )

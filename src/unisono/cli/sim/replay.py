@@ -441,10 +441,10 @@ def line(policy: str, done: int, count: int, seconds: float, *, is_plain: bool =
     percent = done * 100 // max(1, count)
     full = WIDTH * done // max(1, count)
     some, none = ("#", "-") if is_plain else ("━", "─")
-    told = f"{policy:13} {some * full}{none * (WIDTH - full)} {percent:3} % of {count:,} jobs"
+    bar = f"{policy:13} {some * full}{none * (WIDTH - full)} {percent:3} % of {count:,} jobs"
     if done == count:
-        return f"{told} in {format_duration(round(seconds) * 1000)}"
+        return f"{bar} in {format_duration(round(seconds) * 1000)}"
     if percent < LEAST_PERCENT:
-        return told
+        return bar
     left = seconds * (count - done) / done
-    return f"{told}, {format_duration(round(left) * 1000)} left"
+    return f"{bar}, {format_duration(round(left) * 1000)} left"

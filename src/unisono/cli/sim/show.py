@@ -72,13 +72,13 @@ def write_value(value: object, form: str) -> None:
     """Write a value for programs; what is not a number is null."""
     import msgspec
 
-    told = msgspec.json.encode(value)
+    encoded = msgspec.json.encode(value)
     if form == "json":
-        sys.stdout.buffer.write(msgspec.json.format(told) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.format(encoded) + b"\n")
         return
     from unisono.cli.objects import dump
 
-    sys.stdout.write(dump(msgspec.json.decode(told), form))
+    sys.stdout.write(dump(msgspec.json.decode(encoded), form))
 
 
 def table_of(found: Comparison) -> str:

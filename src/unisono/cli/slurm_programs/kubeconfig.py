@@ -50,14 +50,14 @@ def _token(access: Access) -> str:
 
 def _asked(plugin: ExecPlugin) -> str:
     """Ask the program that logs us in for a token."""
-    told = {
+    info = {
         "apiVersion": plugin.api_version,
         "kind": "ExecCredential",
         "spec": {"interactive": False},
     }
     answer = subprocess.run(
         [plugin.command, *plugin.args],
-        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(told)},
+        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(info)},
         capture_output=True,
         timeout=_PLUGIN_SECONDS,
         check=False,

@@ -185,9 +185,9 @@ def _head(picture: Picture, now: float) -> Iterator[str]:
     closed = [one for one in picture.nodes if one["status"] != "Ready"]
     shut = _gpus(closed)[1]
     share = f"{100 * used // there} %" if there else "-"
-    told = [f"{used} of {there} in use ({share})", f"{max(0, there - used - shut)} free"]
-    told += [f"{shut} on nodes that are not ready"] if shut else []
-    yield f"GPUs   {bar(used, there)}  {', '.join(told)}"
+    gpus_text = [f"{used} of {there} in use ({share})", f"{max(0, there - used - shut)} free"]
+    gpus_text += [f"{shut} on nodes that are not ready"] if shut else []
+    yield f"GPUs   {bar(used, there)}  {', '.join(gpus_text)}"
     states: dict[str, int] = {}
     for one in picture.nodes:
         states[one["status"]] = states.get(one["status"], 0) + 1

@@ -114,25 +114,25 @@ def _of_workload(found: Found, workload: Json) -> Json:
     elif state == "repairing":
         made |= _repair(workload)
     elif state == "buying":
-        told = condition(workload, CAPACITY_PLANNED) or {}
-        made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+        planned = condition(workload, CAPACITY_PLANNED) or {}
+        made |= {"reason": planned.get("reason", ""), "message": planned.get("message", "")}
         made["purchase"] = _purchase(workload)
         if made["purchase"]:
             ready = made["purchase"]["readyBy"]
             made["estimate"] = {"start": ready, "promised": False, "position": 1, "bought": True}
     elif state in ("leaving", "finished"):
-        told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
-        message = told.get("message", "")
+        ended = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
+        message = ended.get("message", "")
         if state == "leaving":
             message = eviction_message((workload.get("status") or {}).get("conditions"))
-        made |= {"reason": told.get("reason", ""), "message": message}
+        made |= {"reason": ended.get("reason", ""), "message": message}
     reached = progress_of(workload["metadata"].get("annotations"))
     if reached is not None:
         made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
     slow = known(workload["metadata"].get("annotations"))
-    if state == "running" and any(one.told for one in slow.values()):
+    if state == "running" and any(one.reported for one in slow.values()):
         made["slow"] = [
-            {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.told
+            {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.reported
         ]
     if admission and state != "finished":
         made["until"] = until(workload, made["limit"])

@@ -80,7 +80,7 @@ async def _elsewhere(
 ) -> str:
     """Say that there is no such object, and where there is one of that name."""
     what = kinds[0].full_name if len({one.kind.kind for one in kinds}) == 1 else "jobs, pods"
-    told = f'{what} "{name}" not found'
+    missing = f'{what} "{name}" not found'
     places: set[str] = set()
     for one in kinds:
         try:
@@ -90,5 +90,5 @@ async def _elsewhere(
         places |= {str(obj["metadata"].get("namespace", "")) for obj in listing.items}
     others = sorted(places - {namespace, ""})
     if not others:
-        return f"{told}; `unisono workloads -A` lists what there is"
-    return f"{told}; there is one in {', '.join(others)}: add -n {others[0]}"
+        return f"{missing}; `unisono workloads -A` lists what there is"
+    return f"{missing}; there is one in {', '.join(others)}: add -n {others[0]}"

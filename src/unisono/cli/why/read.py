@@ -212,9 +212,11 @@ async def _warnings(client: Client, namespace: str, name: str) -> list[str]:
     """Return what was last complained about."""
     with _allowed():
         events = await client.list(EVENT, namespace, fields=f"involvedObject.name={name}")
-        told = [one for one in events.items if one.get("type") == "Warning"]
-        told.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
-        texts = [f"{one.get('reason', '')}: {one.get('message', '')}" for one in told]
+        warning_events = [one for one in events.items if one.get("type") == "Warning"]
+        warning_events.sort(
+            key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or "")
+        )
+        texts = [f"{one.get('reason', '')}: {one.get('message', '')}" for one in warning_events]
         return list(dict.fromkeys(texts))[-_MOST_WARNINGS:]
     return []
 
@@ -232,11 +234,11 @@ async def _refusals(client: Client, job: Json) -> list[str]:
         return []
     with _allowed():
         events = await client.list(EVENT, namespace, fields=f"reason={FAILED_CREATE}")
-        told = [one for one in events.items if one["involvedObject"].get("uid") in parts]
-        told.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
+        related = [one for one in events.items if one["involvedObject"].get("uid") in parts]
+        related.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
         texts = [
             f"{FAILED_CREATE}: {parts[one['involvedObject']['uid']]}: {one.get('message', '')}"
-            for one in told
+            for one in related
         ]
         return list(dict.fromkeys(texts))[-_MOST_WARNINGS:]
     return []

@@ -118,11 +118,11 @@ def ahead_words(position: Json) -> Iterator[str]:
     """Say which workload is at the head of the queue, and why nothing passes it."""
     first, ahead = position["behindJob"], position["ahead"]
     place = f"position {position['place']} of {position['of']}"
-    told = f"{place}: {first} (priority {ahead['priority']}) is at the head"
+    position_text = f"{place}: {first} (priority {ahead['priority']}) is at the head"
     if ahead["strict"]:
-        yield f"{told}, and in a StrictFIFO queue no workload passes the head"
+        yield f"{position_text}, and in a StrictFIFO queue no workload passes the head"
     else:
-        yield f"{told}; this one is not evaluated yet"
+        yield f"{position_text}; this one is not evaluated yet"
     if ahead["message"]:
         yield f"{first} waits: {ahead['message']}"
 

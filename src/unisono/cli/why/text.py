@@ -123,8 +123,8 @@ def _why(answer: Json, now: float) -> Iterator[str]:
         yield says
         is_never = root_cause["verdict"] == "never"
         if is_never or len(root_cause["ways"]) > 1:  # every flavor by name; facts are among them
-            told = [local_times(way["says"], now) for way in root_cause["ways"]]
-            yield from (one for one in told if not _is_in(says, one))
+            messages = [local_times(way["says"], now) for way in root_cause["ways"]]
+            yield from (one for one in messages if not _is_in(says, one))
             yield from () if is_never else around_words(answer, now)
             return
     if _is_behind(answer):  # its place as it is now, and why the first one waits
@@ -228,8 +228,8 @@ def _history(answer: Json, now: float) -> Iterator[str]:
         yield f"evicted {_times(sum(counts.values()))}: {reasons}"
     last = history.get("lastEviction")
     if last:
-        told = _UIDS.sub("", last["message"])
-        yield f"last eviction: {told or 'no reason was given'}"
+        messages = _UIDS.sub("", last["message"])
+        yield f"last eviction: {messages or 'no reason was given'}"
     if history.get("ranSeconds"):
         yield f"ran {history['ranSeconds']} s before that"
     if history.get("restarts"):

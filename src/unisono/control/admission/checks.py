@@ -178,8 +178,8 @@ def admit(workload: Json, now: float) -> Steps:
     queue = workload["status"]["admission"]["clusterQueue"]
     conditions = admitted(workload["status"]["conditions"], queue, now)
     yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
-    told = f"Admitted by ClusterQueue {queue}, all admission checks are ready"
-    yield Note(Ref.to(workload), "Admitted", told)
+    note = f"Admitted by ClusterQueue {queue}, all admission checks are ready"
+    yield Note(Ref.to(workload), "Admitted", note)
 
 
 def admitted(conditions: list[Json], queue: str, now: float) -> list[Json]:

@@ -216,8 +216,8 @@ class GangController:
             unwelcome = [*refused(workload), *slots.refused_by(workload, view), *full_up]
             missing = _missing(slots, [*lost, *unwelcome], in_vain, view)
             if missing and phase == REPAIRING and now >= deadline > 0:
-                told = kueue_messages.not_replaced(missing[0])
-                yield from self._roll_back(workload, "NoOtherNode", told, now)
+                message = kueue_messages.not_replaced(missing[0])
+                yield from self._roll_back(workload, "NoOtherNode", message, now)
                 return
             if missing:
                 yield from note_loss(workload, missing, unwelcome, now)

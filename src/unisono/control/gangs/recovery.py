@@ -374,8 +374,8 @@ def _disrupted_at(status: Json) -> float:
 def _node_problem(status: Json, on: str, node: Callable[[str], Json | None]) -> str:
     """Return what is wrong with a pod's node; empty if nothing is."""
     disruption = find(status.get("conditions"), "DisruptionTarget")
-    told = disruption is not None and disruption["reason"] in _NODE_DISRUPTIONS
-    if status.get("reason") in _NODE_REASONS or told:
+    by_disruption = disruption is not None and disruption["reason"] in _NODE_DISRUPTIONS
+    if status.get("reason") in _NODE_REASONS or by_disruption:
         return status.get("message") or f"node {on} was lost"
     if _is_refused(status):
         return f"node {on} turned it away: {status.get('message') or status['reason']}"

@@ -261,8 +261,8 @@ def _close(record: Record, reason: str, message: str, seen: Seen, now: float) ->
     until = NEVER if is_last else ""
     record = replace(record, reason=reason, since=timestamp(now), until=until, strikes=strikes)
     lifted = "until the taint is removed by hand" if is_last else "until it recovers"
-    told = f"{message}; it gets no pods {lifted}"
-    return _Outcome(record, (("NodeQuarantined", told),), _lost_at(seen, now))
+    event = f"{message}; it gets no pods {lifted}"
+    return _Outcome(record, (("NodeQuarantined", event),), _lost_at(seen, now))
 
 
 def _in_time(record: Record, *, is_over: bool, now: float) -> _Outcome:

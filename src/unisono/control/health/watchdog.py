@@ -75,11 +75,11 @@ class Watchdog:
             if "deletionTimestamp" not in pod["metadata"]
         ]
         reports = {pod["metadata"]["name"]: _report(pod) for pod in pods}
-        told = [one for one in reports.values() if one is not None]
-        if not told:
+        received = [one for one in reports.values() if one is not None]
+        if not received:
             return
         before = progress_of(workload["metadata"].get("annotations"))
-        reached = after(before, furthest(told))
+        reached = after(before, furthest(received))
         if reached != before:
             changes = {"metadata": {"annotations": {PROGRESS: reached.text()}}}
             workload = yield Patch(Ref.to(workload), changes, exact=False)
@@ -88,7 +88,7 @@ class Watchdog:
         yield from self._compare(key, workload, pods, view, now)
         verdict = self._on_broken_node(key, reached, pods, view)
         if verdict is None:
-            last = max(one.when for one in told)
+            last = max(one.when for one in received)
             limit = max(_MOST_STEPS * reached.step_seconds, _LEAST_SECONDS)
             if now <= last + limit:
                 yield Again(last + limit + 1)

@@ -115,7 +115,7 @@ class Explainer:
         """Forget workloads that do not wait any more; no event says when they stop."""
         waiting = self._scheduler.explanations
         if len(self._told) > 2 * len(waiting) + _MOST_OTHERS:
-            self._told = {key: told for key, told in self._told.items() if key in waiting}
+            self._told = {key: published for key, published in self._told.items() if key in waiting}
 
 
 def _differs_in_time_only(old: Explanation, new: Explanation) -> bool:
@@ -318,8 +318,12 @@ def waiting_status(
         reason,
         message,
     ):
-        told = find(status.get("conditions"), names.EXPLANATION)
-        if found is None or told is None or told["message"] == written_facts(explanation, found):
+        published = find(status.get("conditions"), names.EXPLANATION)
+        if (
+            found is None
+            or published is None
+            or published["message"] == written_facts(explanation, found)
+        ):
             return None
     if is_true(status.get("conditions"), "QuotaReserved"):
         return None  # it has quota still, and is about to release it

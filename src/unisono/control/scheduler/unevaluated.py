@@ -106,9 +106,9 @@ class Unevaluated:
                 if key not in self._places:
                     continue
                 behind = BehindInQueue(queue=name, head=order[0].workload.key, position=position)
-                told = self._places[key]
-                if told != behind and left[told is None]:
-                    left[told is None] -= 1
+                published = self._places[key]
+                if published != behind and left[published is None]:
+                    left[published is None] -= 1
                     self._places[key] = behind
                     yield Explanation(workload=key, queue=name, blockers=(behind,))
 

@@ -90,8 +90,8 @@ def recorded_usage(view: View, place: Key) -> tuple[tuple[UsageRecord, ...], Not
 
 def _encoded(records: Sequence[UsageRecord]) -> str:
     largest = sorted(records, key=lambda one: (-one.amount, one.owner, one.what))[:MOST_RECORDS]
-    told = sorted((one.owner, one.what, round(one.amount, 3), int(one.at)) for one in largest)
-    return msgspec.json.encode(_Written(records=tuple(told))).decode()
+    rows = sorted((one.owner, one.what, round(one.amount, 3), int(one.at)) for one in largest)
+    return msgspec.json.encode(_Written(records=tuple(rows))).decode()
 
 
 def _config_map(key: Key, written: str) -> Json:

@@ -300,8 +300,8 @@ def as_json(report: Report) -> str:
             "totalCents": one.total_cents,
         }
     names = dict(zip(report.__struct_fields__, report.__struct_encode_fields__, strict=True))
-    told = msgspec.json.encode({names[name]: value for name, value in made.items()})
-    return msgspec.json.format(told, indent=1).decode() + "\n"
+    encoded = msgspec.json.encode({names[name]: value for name, value in made.items()})
+    return msgspec.json.format(encoded, indent=1).decode() + "\n"
 
 
 _JOB_COLUMNS = (

@@ -149,8 +149,8 @@ def opencost(report: Report) -> str:
         cents=report.headline.overhead_cents,
         efficiency=0.0,
     )
-    told = msgspec.json.encode({"code": 200, "data": [entries]})
-    return msgspec.json.format(told, indent=1).decode() + "\n"
+    encoded = msgspec.json.encode({"code": 200, "data": [entries]})
+    return msgspec.json.format(encoded, indent=1).decode() + "\n"
 
 
 def _entry(

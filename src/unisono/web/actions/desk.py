@@ -134,13 +134,13 @@ class Desk:
             missing = await _missing(api, await action.needs(here, obj), {})
             refusal = f"you lack the permission to {missing}" if missing is not None else ""
             refusal = refusal or await _rehearsed(api, prepared.writes)
-        told = await self._follows(prepared, permissions)
+        estimate = await self._follows(prepared, permissions)
         expires = int(self._now()) + _CONFIRMED_S
         proof = _proof(headers, target, asked, prepared, expires)
         return {
             "title": prepared.title,
             "says": prepared.says,
-            "follows": told,
+            "follows": estimate,
             "commands": prepared.commands,
             "refusal": refusal,
             "confirm": "" if refusal else f"{expires}.{proof}",

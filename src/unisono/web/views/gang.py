@@ -146,11 +146,11 @@ def _root_cause(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) ->
 def _facts(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) -> Iterator[Json]:
     """Yield why it waits, fact by fact, each with what would change it."""
     try:
-        told = json.loads(conditions[EXPLANATION]["message"])["facts"]
+        facts = json.loads(conditions[EXPLANATION]["message"])["facts"]
     except (KeyError, ValueError, TypeError):
         return
     seen: set[str] = set()
-    for fact in told if isinstance(told, list) else ():
+    for fact in facts if isinstance(facts, list) else ():
         if not isinstance(fact, dict) or fact.get("fact") in _DATES:
             continue
         says = by_jobs(str(fact.get("says") or ""))

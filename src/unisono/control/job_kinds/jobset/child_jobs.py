@@ -213,19 +213,19 @@ def _fail_at_once(spec: Json) -> None:
 
 def _tell_attempt(spec: Json, attempt: int, last: Record | None) -> None:
     """Tell every container how often its job was started before, and why again."""
-    told = [{"name": RESTART_COUNT, "value": str(attempt)}]
+    variables = [{"name": RESTART_COUNT, "value": str(attempt)}]
     if attempt and last is not None:
-        told.append({"name": RESTART_REASON, "value": last.reason})
+        variables.append({"name": RESTART_REASON, "value": last.reason})
     pod = spec["template"]["spec"]
     for part in ("initContainers", "containers"):
         if pod.get(part):
-            pod[part] = [_with_variables(one, told) for one in pod[part]]
+            pod[part] = [_with_variables(one, variables) for one in pod[part]]
 
 
-def _with_variables(container: Json, told: Sequence[Json]) -> Json:
+def _with_variables(container: Json, variables: Sequence[Json]) -> Json:
     own = container.get("env") or []
     named = {one["name"] for one in own}
-    return {**container, "env": [*own, *(one for one in told if one["name"] not in named)]}
+    return {**container, "env": [*own, *(one for one in variables if one["name"] not in named)]}
 
 
 # ---- what may change while a Job is suspended --------------------------------------------------

@@ -122,9 +122,9 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
 
 
 def _pass_on(living: list[Json], stop: str) -> Steps:
-    told = [one for one in living if not one["spec"].get("stop")]
-    if told:
-        yield Together([Patch(Ref.to(one), {"spec": {"stop": stop}}) for one in told])
+    unstopped = [one for one in living if not one["spec"].get("stop")]
+    if unstopped:
+        yield Together([Patch(Ref.to(one), {"spec": {"stop": stop}}) for one in unstopped])
 
 
 def _standing(

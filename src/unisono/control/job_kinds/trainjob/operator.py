@@ -179,9 +179,11 @@ def _tell(job: Json, job_set: Json, now: float, *, suspends: bool) -> Steps:
     before = list(status.get("conditions") or ())
     end = _end_of(theirs)
     if end is not None:
-        kind, told = end
-        conditions = with_condition(before, kind, "True", told["reason"], told["message"], now=now)
-        conditions = _state(conditions, kind, now, told["message"])
+        kind, ended = end
+        conditions = with_condition(
+            before, kind, "True", ended["reason"], ended["message"], now=now
+        )
+        conditions = _state(conditions, kind, now, ended["message"])
     else:
         late = _deadline(job, before)
         if late is not None and not suspends:
