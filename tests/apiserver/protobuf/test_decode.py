@@ -268,3 +268,30 @@ def test_a_body_that_ends_early_is_an_object_or_a_refusal() -> None:
         body = _body(name)
         for length in range(len(body)):
             _survives(body[:length])
+
+
+def test_kinds_that_go_clients_write_though_kubectl_does_not() -> None:
+    """Typed clients send every kind of Kubernetes' own in this form."""
+    overhead = _message((1, _message((1, b"cpu"), (2, _message((1, b"250m"))))))
+    runtime_class = _message((1, _message((1, b"kata"))), (2, b"kata-qemu"), (3, overhead))
+    assert decode(_envelope(b"node.k8s.io/v1", b"RuntimeClass", runtime_class)) == {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "kata"},
+        "handler": "kata-qemu",
+        "overhead": {"podFixed": {"cpu": "250m"}},
+    }
+    volume = _message((3, _message((1, b"/data"))))
+    source = _message((2, volume), (3, b"ReadWriteOnce"))
+    persistent = _message((1, _message((1, b"disk"))), (2, source))
+    assert decode(_envelope(b"v1", b"PersistentVolume", persistent))["spec"] == {
+        "hostPath": {"path": "/data"},
+        "accessModes": ["ReadWriteOnce"],
+    }
+    opaque = _message((1, b"gpu.example.com"), (2, _message((1, b'{"shared":true}'))))
+    config = _message((2, _message((1, _message((1, opaque))))))
+    made = _message((1, _message((1, b"gpu"))), (2, config))
+    found = decode(_envelope(b"resource.k8s.io/v1", b"DeviceClass", made))
+    assert found["spec"]["config"] == [
+        {"opaque": {"driver": "gpu.example.com", "parameters": {"shared": True}}}
+    ]

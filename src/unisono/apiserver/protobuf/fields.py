@@ -16,6 +16,9 @@ _CORE_KINDS = {
     "v1 Binding": "Binding",
     "v1 LimitRange": "LimitRange",
     "v1 Endpoints": "Endpoints",
+    "v1 PersistentVolume": "PersistentVolume",
+    "v1 PodTemplate": "PodTemplate",
+    "v1 ReplicationController": "ReplicationController",
 }
 
 _CORE_MESSAGES = """
@@ -335,6 +338,11 @@ _GROUP_KINDS = {
     "networking.k8s.io/v1 Ingress": "Ingress",
     "coordination.k8s.io/v1 Lease": "Lease",
     "events.k8s.io/v1 Event": "events.Event",
+    "networking.k8s.io/v1 IngressClass": "IngressClass",
+    "networking.k8s.io/v1 NetworkPolicy": "NetworkPolicy",
+    "node.k8s.io/v1 RuntimeClass": "RuntimeClass",
+    "resource.k8s.io/v1 DeviceClass": "DeviceClass",
+    "storage.k8s.io/v1 StorageClass": "StorageClass",
 }
 
 _GROUP_MESSAGES = """
@@ -531,6 +539,59 @@ events.Event  1 metadata*: ObjectMeta, 2 eventTime: microtime, 3 series*: events
     9 related*: ObjectReference, 10 note, 11 type, 12 deprecatedSource: EventSource,
     13 deprecatedFirstTimestamp: time, 14 deprecatedLastTimestamp: time, 15 deprecatedCount: int
 events.EventSeries  1 count*: int, 2 lastObservedTime: microtime
+RuntimeClass  1 metadata: ObjectMeta, 2 handler*, 3 overhead*: Overhead, 4 scheduling*: Scheduling
+Overhead  1 podFixed: {}quantity
+Scheduling  1 nodeSelector: {}string, 2 tolerations: []Toleration
+StorageClass  1 metadata: ObjectMeta, 2 provisioner*, 3 parameters: {}string, 4 reclaimPolicy*,
+    5 mountOptions: []string, 6 allowVolumeExpansion*: bool, 7 volumeBindingMode*,
+    8 allowedTopologies: []TopologySelectorTerm
+TopologySelectorTerm  1 matchLabelExpressions: []TopologySelectorLabelRequirement
+TopologySelectorLabelRequirement  1 key*, 2 values: []string
+NetworkPolicy  1 metadata: ObjectMeta, 2 spec: NetworkPolicySpec
+NetworkPolicySpec  1 podSelector: LabelSelector, 2 ingress: []NetworkPolicyIngressRule,
+    3 egress: []NetworkPolicyEgressRule, 4 policyTypes: []string
+NetworkPolicyIngressRule  1 ports: []NetworkPolicyPort, 2 from: []NetworkPolicyPeer
+NetworkPolicyPort  1 protocol*, 2 port*: intOrString, 3 endPort*: int
+NetworkPolicyPeer  1 podSelector*: LabelSelector, 2 namespaceSelector*: LabelSelector,
+    3 ipBlock*: IPBlock
+IPBlock  1 cidr*, 2 except: []string
+NetworkPolicyEgressRule  1 ports: []NetworkPolicyPort, 2 to: []NetworkPolicyPeer
+IngressClass  1 metadata: ObjectMeta, 2 spec: IngressClassSpec
+IngressClassSpec  1 controller, 2 parameters*: IngressClassParametersReference
+IngressClassParametersReference  1 apiGroup*, 2 kind*, 3 name*, 4 scope*, 5 namespace*
+ReplicationController  1 metadata: ObjectMeta, 2 spec: ReplicationControllerSpec,
+    3 status: ReplicationControllerStatus
+ReplicationControllerSpec  1 replicas*: int, 4 minReadySeconds: int, 2 selector: {}string,
+    3 template*: PodTemplateSpec
+ReplicationControllerStatus  1 replicas*: int, 2 fullyLabeledReplicas: int, 4 readyReplicas: int,
+    5 availableReplicas: int, 3 observedGeneration: int,
+    6 conditions: []ReplicationControllerCondition
+ReplicationControllerCondition  1 type*, 2 status*, 3 lastTransitionTime: time, 4 reason, 5 message
+PodTemplate  1 metadata: ObjectMeta, 2 template: PodTemplateSpec
+PersistentVolume  1 metadata: ObjectMeta, 2 spec: PersistentVolumeSpec,
+    3 status: PersistentVolumeStatus
+PersistentVolumeSpec  1 capacity: {}quantity, 2 .: PersistentVolumeSource, 3 accessModes: []string,
+    4 claimRef*: ObjectReference, 5 persistentVolumeReclaimPolicy, 6 storageClassName,
+    7 mountOptions: []string, 8 volumeMode*, 9 nodeAffinity*: VolumeNodeAffinity,
+    10 volumeAttributesClassName*
+PersistentVolumeSource  3 hostPath*: HostPathVolumeSource, 5 nfs*: NFSVolumeSource,
+    20 local*: LocalVolumeSource, 22 csi*: CSIPersistentVolumeSource
+SecretReference  1 name, 2 namespace
+LocalVolumeSource  1 path*, 2 fsType*
+CSIPersistentVolumeSource  1 driver*, 2 volumeHandle*, 3 readOnly: bool, 4 fsType,
+    5 volumeAttributes: {}string, 6 controllerPublishSecretRef*: SecretReference,
+    7 nodeStageSecretRef*: SecretReference, 8 nodePublishSecretRef*: SecretReference,
+    9 controllerExpandSecretRef*: SecretReference, 10 nodeExpandSecretRef*: SecretReference
+VolumeNodeAffinity  1 required*: NodeSelector
+PersistentVolumeStatus  1 phase, 2 message, 3 reason, 4 lastPhaseTransitionTime: time
+DeviceClass  1 metadata: ObjectMeta, 2 spec: DeviceClassSpec
+DeviceClassSpec  1 selectors: []DeviceSelector, 2 config: []DeviceClassConfiguration,
+    4 extendedResourceName*
+DeviceSelector  1 cel*: CELDeviceSelector
+CELDeviceSelector  1 expression*
+DeviceClassConfiguration  1 .: DeviceConfiguration
+DeviceConfiguration  1 opaque*: OpaqueDeviceConfiguration
+OpaqueDeviceConfiguration  1 driver*, 2 parameters*: json
 """
 
 
