@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.suites.kueue.build import PACKAGES, CannotBuild
+from tests.suites.kueue.build import PACKAGES, CannotBuild, kueuectl
 from tests.suites.kueue.cluster import SERVERS
 from tests.suites.kueue.run import Spec, run
 
@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("suite", choices=("kueue",), help="the project whose specs are run")
     parser.add_argument("packages", nargs="*", help=f"some of {', '.join(PACKAGES)}; else all")
     parser.add_argument("--server", choices=(*SERVERS,), default="up", help="default: up")
+    parser.add_argument("--kueuectl", action="store_true", help="build kueuectl, and nothing else")
     parser.add_argument("--focus", default="", help="only specs that match this expression")
     parser.add_argument("--logs", type=Path, help="keep the programs' output in this folder")
     parser.add_argument("--whole", action="store_true", help="show failures in full")
@@ -31,6 +32,9 @@ def main() -> int:
         arguments.logs.mkdir(parents=True, exist_ok=True)
     found: list[Spec] = []
     try:
+        if arguments.kueuectl:
+            print(kueuectl())
+            return 0
         names = arguments.packages or [*PACKAGES]
         for one in run(names, arguments.server, focus=arguments.focus, keeps=arguments.logs):
             found.append(one)

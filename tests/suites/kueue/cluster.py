@@ -60,9 +60,10 @@ class Cluster(Protocol):
 class Embedded:
     """`unisono up`."""
 
-    def __init__(self, directory: Path) -> None:
-        """Keep everything below a directory."""
+    def __init__(self, directory: Path, nodes: str = "0") -> None:
+        """Keep everything below a directory; `nodes` are those of `unisono up --nodes`."""
         self._directory = directory
+        self._nodes = nodes
         self._process: subprocess.Popen[bytes] | None = None
         self._policy = ""
         self._count = 0
@@ -109,7 +110,7 @@ class Embedded:
         file.write_text(policy)
         log = self._directory / "up.log"
         flags = (
-            *("--data-dir", str(self._data), "--nodes", "0", "--fast-commit"),
+            *("--data-dir", str(self._data), "--nodes", self._nodes, "--fast-commit"),
             *("--port", str(self._port), "--metrics-port", str(self._metrics)),
             *("--policy", str(file)),
         )
