@@ -24,6 +24,7 @@ class Around:
     warnings: list[str] = field(default_factory=list)
     user: User = field(default_factory=lambda: User(name="ada"))
     now: float = NOW
+    remembered: dict[str, Any] = field(default_factory=dict)
 
     def add(self, key: str, obj: Json) -> Json:
         """Store an object as it is."""

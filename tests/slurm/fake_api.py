@@ -26,6 +26,11 @@ class FakeApi(ApiClient):
         self.jobs = jobs or []
         self.objects = objects or {}
         self.written: list[tuple[str, str, Json]] = []
+        self.would_warn: list[str] = []
+
+    @override
+    def warnings_about(self, path: str, obj: Json) -> list[str]:
+        return self.would_warn
 
     @override
     def call(

@@ -318,3 +318,43 @@ def test_without_a_mail_type_no_mail_is_asked_for() -> None:
         run([*options, "run.sh"], context(api, {"run.sh": "#!/bin/sh\n"}))
         (made,) = [body for _, path, body in api.written if path.endswith("/slurmjobs")]
         assert not [key for key in made["metadata"]["annotations"] if "notify" in key]
+
+
+@pytest.mark.parametrize(
+    ("warning", "words"),
+    [
+        (
+            "can never start on the nodes that there are: pod set batch has 9 pods, and even empty "
+            "nodes hold 2 of them",
+            "pod set batch has 9 pods, and even empty nodes hold 2 of them\n"
+            "Batch job submission failed: Requested node configuration is not available",
+        ),
+        (
+            "can never be admitted as the queues are now: pod set batch needs 9 nvidia.com/gpu; "
+            "queue q can never use more than 8 nvidia.com/gpu. To change that: ask for less",
+            "pod set batch needs 9 nvidia.com/gpu; queue q can never use more than 8 "
+            "nvidia.com/gpu\nBatch job submission failed: Job violates accounting/QOS policy (job "
+            "submit limit, user's size and/or time limits)",
+        ),
+    ],
+)
+def test_what_can_never_start_is_refused_with_the_number(warning: str, words: str) -> None:
+    api = FakeApi(objects={MAP: {"metadata": {"resourceVersion": "1"}}})
+    api.would_warn = ["of something else", warning]
+    with pytest.raises(Refused) as refused:
+        run(["-N", "9", "--wrap", "true"], context(api))
+    assert str(refused.value) == words
+    assert api.written == [], "no number is taken, and nothing is stored"
+
+
+def test_a_node_larger_than_all_is_refused_with_the_number() -> None:
+    objects = {
+        MAP: {"metadata": {"resourceVersion": "1"}},
+        "/api/v1/nodes": {"items": [_node("g")]},
+    }
+    with pytest.raises(Refused) as refused:
+        run(["--gres=gpu:16", "--wrap", "true"], context(FakeApi(objects=objects)))
+    assert str(refused.value) == (
+        "a node needs 16 GPUs, and the largest has 8\n"
+        "Batch job submission failed: Requested node configuration is not available"
+    )

@@ -11,7 +11,7 @@ Functions change the object in place; objects are plain dictionaries that are no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, Protocol
 
 from unisono.apiserver.errors import Cause
@@ -40,6 +40,10 @@ class Context(Protocol):
 
         With `saying`, an object without this text in its JSON may be left out: it need not be read.
         """
+
+    @property
+    def remembered(self) -> MutableMapping[str, Any]:
+        """What checks keep from one write to the next on this server, each under its name."""
 
     def warn(self, text: str) -> None:
         """Tell the client something that works, but perhaps not as its author thinks."""

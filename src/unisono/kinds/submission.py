@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.engine.model.names import Instant
+from unisono.engine.model.workload import PodSet
 from unisono.kinds.registry import Context, Kind
 from unisono.kinds.snapshot.build import read_world
 
@@ -19,10 +20,17 @@ from unisono.kinds.snapshot.build import read_world
 _LASTING = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured")
 
 
-def total_requests(kind: Kind, manifest: Any, context: Context) -> dict[str, int]:
-    """Return what all pods of a job ask for together, as quota is charged; empty for no job."""
+def pod_sets_of(kind: Kind, manifest: Any, context: Context) -> tuple[PodSet, ...]:
+    """Return the pod sets of a job, or of one pod; none of any other kind."""
+    if kind.job is not None:
+        return kind.job.pod_sets(manifest, context)
+    return kind.members.pod_sets((manifest,), context) if kind.members is not None else ()
+
+
+def total_requests(pod_sets: Sequence[PodSet]) -> dict[str, int]:
+    """Return what all pods of a job ask for together, as quota is charged."""
     totals: dict[str, int] = {}
-    for one in kind.job.pod_sets(manifest, context) if kind.job is not None else ():
+    for one in pod_sets:
         for resource, amount in one.requests:
             totals[resource] = totals.get(resource, 0) + amount * one.count
     return totals

@@ -158,6 +158,10 @@ def _pem(authority: str) -> str:
     return binascii.a2b_base64(authority).decode()
 
 
+def _field(line: bytes) -> tuple[bytes, bytes, bytes]:
+    return line.partition(b":")
+
+
 class ApiClient:
     """One API, as one user."""
 
@@ -173,6 +177,11 @@ class ApiClient:
         """Return what the API warned about in its last answer."""
         found = re.findall(r'299 \S+ "((?:[^"\\]|\\.)*)"', self._warning.decode(errors="replace"))
         return [re.sub(r"\\(.)", r"\1", one) for one in found]
+
+    def warnings_about(self, path: str, obj: Json) -> list[str]:
+        """Return what the API would warn about if an object were made; nothing is stored."""
+        self.call("POST", f"{path}?dryRun=All", obj)
+        return self.warnings()
 
     # ---- objects ------------------------------------------------------------------------------
 
@@ -275,11 +284,10 @@ class ApiClient:
         head = self._until(sock, b"\r\n\r\n")
         first, *lines = head.split(b"\r\n")
         status = int(first.split(b" ", 2)[1])
-        headers = {
-            name.strip().lower(): value.strip()
-            for name, _, value in (line.partition(b":") for line in lines)
-        }
-        self._warning = headers.get(b"warning", b"")
+        named = [(name.strip().lower(), value.strip()) for name, _, value in map(_field, lines)]
+        headers = dict(named)
+        # An API may send one field for each of them.
+        self._warning = b", ".join(value for name, value in named if name == b"warning")
         if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
             return status, self._chunks(sock)
         return status, self._exactly(sock, int(headers.get(b"content-length", b"0")))

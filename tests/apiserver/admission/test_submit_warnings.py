@@ -305,3 +305,118 @@ def test_devices_by_resource_claims(labels: dict[str, str]) -> None:
     assert text.startswith("spec.template.spec.resourceClaims: asks for devices by resource claim")
     assert text.endswith("it waits")
     assert not any("never" in one for one in texts)
+
+
+# ---- nodes -------------------------------------------------------------------------------------
+
+
+def with_nodes(gpus: int = 8, *, count: int = 1, quota: int = 1000, **spec: Any) -> Around:
+    """Return a cluster with enough quota, and nodes of one size."""
+    context = cluster(quota)
+    for number in range(1, count + 1):
+        made = named(f"n{number}", apiVersion="v1", kind="Node", spec=spec)
+        made["metadata"]["labels"] = {"gpu": "h100"}
+        made["status"] = {"allocatable": {"nvidia.com/gpu": str(gpus), "pods": "110"}}
+        context.add("/nodes", made)
+    return context
+
+
+NO_ROOM = "can never start on the nodes that there are: "
+
+
+def test_a_pod_larger_than_every_node() -> None:
+    assert told(job(gpus=16), with_nodes()) == [
+        f"{NO_ROOM}pod set main needs 16 nvidia.com/gpu for one pod, "
+        "and the largest node has 8 nvidia.com/gpu"
+    ]
+    assert told(job(gpus=8), with_nodes()) == []
+
+
+def test_a_gang_larger_than_the_cluster() -> None:
+    assert told(job(gpus=8, pods=3), with_nodes(count=2)) == [
+        f"{NO_ROOM}pod set main has 3 pods, and even empty nodes hold 2 of them"
+    ]
+    assert told(job(gpus=8, pods=3), with_nodes(count=3)) == []
+
+
+def test_a_gang_with_one_pod_on_each_node() -> None:
+    obj = job(pods=3)
+    template = obj["spec"]["template"]
+    template["metadata"] = {"labels": {"a": "b"}}
+    rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    anti = {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}
+    template["spec"]["affinity"] = {"podAntiAffinity": anti}
+    assert told(obj, with_nodes(count=2)) == [
+        f"{NO_ROOM}pod set main has 3 pods, and even empty nodes hold 2 of them"
+    ]
+    assert told(obj, with_nodes(count=3)) == []
+
+
+def test_a_label_that_no_node_has() -> None:
+    obj = job()
+    obj["spec"]["template"]["spec"]["nodeSelector"] = {"gpu": "b200"}
+    assert told(obj, with_nodes()) == [
+        f"{NO_ROOM}pod set main: no node has the labels that it asks for (gpu=b200)"
+    ]
+
+
+def test_a_taint_that_pods_do_not_tolerate() -> None:
+    taints = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    assert told(job(), with_nodes(taints=taints)) == [
+        f"{NO_ROOM}pod set main does not tolerate dedicated=ml:NoSchedule, which all its nodes have"
+    ]
+    obj = job()
+    obj["spec"]["template"]["spec"]["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    assert told(obj, with_nodes(taints=taints)) == []
+
+
+def test_a_taint_of_the_flavor() -> None:
+    context = with_nodes()
+    flavor = context.stored[f"{KUEUE}/resourceflavors", "", "h100"]
+    flavor["spec"]["nodeTaints"] = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    assert told(job(), context) == [
+        f"{NO_ROOM}pod set main does not tolerate dedicated=ml:NoSchedule of flavor h100"
+    ]
+
+
+def test_a_device_that_no_node_has() -> None:
+    obj = job(queue="")
+    container = obj["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"example.com/fpga": "1"}}
+    texts = told(obj, with_nodes())
+    assert texts[-1] == (
+        f"{NO_ROOM}pod set main needs 1 example.com/fpga for one pod, "
+        "and no node has example.com/fpga"
+    )
+
+
+def test_a_node_that_is_out_comes_back() -> None:
+    assert told(job(), with_nodes(unschedulable=True)) == []
+
+
+def test_machines_that_may_be_bought_are_not_known_here() -> None:
+    context = with_nodes()
+    pool = named("gpus", apiVersion="karpenter.sh/v1", kind="NodePool", spec={})
+    context.add("karpenter.sh/nodepools", pool)
+    assert told(job(gpus=16), context) == []
+
+
+def test_a_pod_and_a_volcano_job_without_a_queue() -> None:
+    container = {"name": "a", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "16"}}}
+    alone = named("p", "team", apiVersion="v1", kind="Pod", spec={"containers": [container]})
+    assert told(alone, with_nodes(), "/pods")[-1].startswith(NO_ROOM)
+    task = {"name": "w", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    gang = named("v", "team", apiVersion="batch.volcano.sh/v1alpha1", kind="Job")
+    gang["spec"] = {"tasks": [task], "minAvailable": 1, "schedulerName": "volcano"}
+    assert told(gang, with_nodes(), "batch.volcano.sh/jobs")[-1].startswith(NO_ROOM)
+    owned = {**alone, "metadata": alone["metadata"] | {"ownerReferences": [{"uid": "u"}]}}
+    assert told(owned, with_nodes(), "/pods") == [], "its job was told"
+
+
+def test_what_was_found_is_believed_for_some_seconds() -> None:
+    context = with_nodes()
+    assert told(job(gpus=16), context) != []
+    context.stored["/nodes", "", "n1"]["status"]["allocatable"]["nvidia.com/gpu"] = "16"
+    assert told(job(gpus=16), context) != []
+    context.now += 10
+    assert told(job(gpus=16), context) == []

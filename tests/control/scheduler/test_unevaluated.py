@@ -52,6 +52,17 @@ def test_every_one_of_several_equal_pods_has_a_reason() -> None:
     play(story)
 
 
+def test_every_one_of_several_equal_pods_that_can_never_start_says_so() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("free", pods=2, gpus=64, queue_name=""))
+        await world.pass_time(5)
+        never = "never, unless there is a node with 64 nvidia.com/gpu; the largest node has 8"
+        for pod in world.every(names.POD):
+            assert (condition(pod, "PodScheduled") or {})["message"].startswith(never)
+
+    play(story)
+
+
 def test_workloads_behind_a_strict_head_know_their_place() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *strict_queue())

@@ -6,6 +6,7 @@
                a Volcano job names a Queue that does not exist, or is closed
                its priority class does not exist
                no node has the labels of any flavor that it could get
+               no empty node could hold one of its pods, or all of them together
                it asks for mails that are not sent
                its pods ask for devices by dynamic resource allocation
     a queue    what it refers to does not exist
@@ -18,10 +19,11 @@ engine is asked (`kinds.submission`).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from unisono.apiserver.admission.suspend import (
     LOCAL_QUEUES,
@@ -43,8 +45,10 @@ from unisono.kinds.core.device_claims import device_claims
 from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
 from unisono.kinds.job_annotations import wrong_with_annotations
+from unisono.kinds.known import KNOWN
 from unisono.kinds.meta import is_selected
 from unisono.kinds.nearest import did_you_mean
+from unisono.kinds.node_fit import FlavorNodes, Room, flavor_nodes, healthy_node
 from unisono.kinds.notes import Notes
 from unisono.kinds.notifying import NOTIFY, NOTIFY_TO, USER, events_of, wrong_with_notifying
 from unisono.kinds.policy.notifications import addresses_of
@@ -55,7 +59,7 @@ from unisono.kinds.registry import Kind
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
-from unisono.kinds.submission import total_requests, why_never
+from unisono.kinds.submission import pod_sets_of, total_requests, why_never
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"
@@ -66,6 +70,8 @@ RUNTIMES = "trainer.kubeflow.org/trainingruntimes"
 COHORTS = "kueue.x-k8s.io/cohorts"
 FLAVORS = "kueue.x-k8s.io/resourceflavors"
 PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
+T = TypeVar("T")
+
 _MOST_LISTED = 5  # queues in a warning
 # Everything that the engine needs to know of a cluster in which nothing runs.
 _CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
@@ -201,6 +207,8 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
     labels = namespace_labels(namespace, context)
     if not queue:
         yield from _about_no_queue(served, obj, labels, context)
+        if can_run:
+            yield from _about_unqueued(served, obj, context)
         return
     if not is_managed(read_settings(context), labels):
         yield f"{QUEUE_LABEL_PATH}: namespace {namespace} is not managed; it runs without a queue"
@@ -229,9 +237,25 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
     selector = at(cluster_queue, "spec").get("namespaceSelector")
     if isinstance(selector, dict) and selector and not is_selected(selector, labels):
         yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
-    kind_of_job = job_kind(served)
+    kind_of_job = _kind(served)
     if kind_of_job is not None and can_run:
         yield from _about_size(kind_of_job, obj, local_queue, cluster_queue, context)
+
+
+def _kind(served: Served) -> Kind | None:
+    """Return the kind of a job, or of pods."""
+    return KNOWN.kinds.get(("v1", "Pod")) if served.key == PODS else job_kind(served)
+
+
+def _about_unqueued(served: Served, obj: Json, context: Context) -> Iterator[str]:
+    """Warn about a job without a queue, or a pod, that no node could hold."""
+    kind = _kind(served)
+    if kind is None or items(at(obj, "metadata"), "ownerReferences"):
+        return
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    _, pod_sets, wrong = _wanted(kind, obj, namespace, context)
+    if not wrong:
+        yield from _about_nodes(pod_sets, None, context)
 
 
 def _about_no_queue(
@@ -294,13 +318,14 @@ def _about_size(
     context: Context,
 ) -> Iterator[str]:
     namespace = str(at(obj, "metadata").get("namespace"))
-    wanted, wrong = _wanted(kind, obj, namespace, context)
+    wanted, pod_sets, wrong = _wanted(kind, obj, namespace, context)
     yield from wrong
     if wrong:
         return
     spec = at(cluster_queue, "spec")
     if _is_small(wanted, spec):
-        yield from _about_nodes(wanted, spec, context)
+        told = list(_about_flavors(wanted, spec, context))
+        yield from told or _about_nodes(pod_sets, spec, context)
         return
     documents = [
         dict(one)
@@ -315,14 +340,16 @@ def _about_size(
     never = why_never(documents, now=_instant(context.now))
     if never:
         yield f"can never be admitted as the queues are now: {never}"
+    else:
+        yield from _about_nodes(pod_sets, spec, context)
 
 
-_Wanted = tuple[Mapping[str, int], tuple[str, ...]]
+_Wanted = tuple[Mapping[str, int], tuple[Any, ...], tuple[str, ...]]
 _WANTED: VerdictCache[_Wanted] = VerdictCache()
 
 
 def _wanted(kind: Kind, obj: Json, namespace: str, context: Context) -> _Wanted:
-    """Return what all pods ask for together, and why there is no answer, if so."""
+    """Return what all pods ask for together, the pod sets, and why there is no answer, if so."""
     beside = [*_rendered_from(kind, context, namespace), *context.every(POLICIES)]
     key = _WANTED.key(kind.api_version, kind.kind, *shape_of(obj), beside)
     known = _WANTED.get(key)
@@ -330,17 +357,17 @@ def _wanted(kind: Kind, obj: Json, namespace: str, context: Context) -> _Wanted:
         return known
     manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
     if manifest is None:
-        return {}, tuple(f"{one.path}: {one.message}" for one in problems)
+        return {}, (), tuple(f"{one.path}: {one.message}" for one in problems)
     notes = Notes(file="", document=0)
     rules = read_settings(context).rules
-    wanted = total_requests(kind, manifest, StoredContext(namespace, notes, context, rules))
+    pod_sets = pod_sets_of(kind, manifest, StoredContext(namespace, notes, context, rules))
     wrong = (
         *(f"{one.path}: {one.message}" for one in notes.problems),
         *(f"can never run as written: {fault}" for fault in notes.faults),
     )
     if not wrong:
-        _WANTED.keep(key, (wanted, wrong))
-    return wanted, wrong
+        _WANTED.keep(key, (total_requests(pod_sets), pod_sets, ()))
+    return total_requests(pod_sets), pod_sets, wrong
 
 
 def _is_small(wanted: Mapping[str, int], spec: Mapping[str, Any]) -> bool:
@@ -404,7 +431,7 @@ def _instant(now: float) -> Any:
 # ---- nodes -------------------------------------------------------------------------------------
 
 
-def _about_nodes(
+def _about_flavors(
     wanted: Mapping[str, int], spec: Mapping[str, Any], context: Context
 ) -> Iterator[str]:
     """Warn if none of the flavors that a job could get has a node."""
@@ -444,9 +471,94 @@ def _is_somewhere(labels: Mapping[str, str], context: Context) -> bool | None:
     return any_node
 
 
+# What was found is believed for so long: jobs come in thousands of the same shape, and where there
+# is no room, all nodes are looked at.
+_BELIEVED_SECONDS = 5.0
+_MOST_KEPT = 512
+NODE_POOLS = "karpenter.sh/nodepools"
+
+
+def _about_nodes(
+    pod_sets: Sequence[Any], spec: Mapping[str, Any] | None, context: Context
+) -> Iterator[str]:
+    """Warn if even empty nodes could not hold a job; `spec` is that of its ClusterQueue."""
+    if any(True for _ in context.every(NODE_POOLS)):
+        return  # machines may be bought
+    for pod_set in pod_sets:
+        groups = _flavors_of(pod_set, spec, context) if spec is not None else []
+        never = _never(pod_set, groups, context) if pod_set.count else ""
+        if never:
+            yield f"can never start on the nodes that there are: {never}"
+
+
+def _flavors_of(pod_set: Any, spec: Mapping[str, Any], context: Context) -> list[list[FlavorNodes]]:
+    """Return the flavors that each group of resources leaves to a pod set."""
+    asked = {resource for resource, amount in pod_set.requests if amount}
+    groups = []
+    for group in items(spec, "resourceGroups"):
+        if asked.isdisjoint(group.get("coveredResources") or ()):
+            continue
+        stored = [context.find(FLAVORS, "", name) for name in flavor_names(group)]
+        manifests = [_manifest(one) for one in stored if one is not None]
+        groups.append([flavor_nodes(one) for one in manifests if one is not None])
+    return [flavors for flavors in groups if flavors]
+
+
+@dataclass(slots=True)
+class _Rooms:
+    """What was found about room for pods, by what they ask for."""
+
+    # Empty: there is room; and until when that is believed.
+    found: OrderedDict[Hashable, tuple[float, str]] = field(default_factory=OrderedDict)
+    # Where they found room last: these nodes are looked at first.
+    used: OrderedDict[Hashable, list[str]] = field(default_factory=OrderedDict)
+
+
+def _never(pod_set: Any, groups: Sequence[Sequence[FlavorNodes]], context: Context) -> str:
+    """Return why no nodes could hold a pod set; empty if they could."""
+    rooms: _Rooms = context.remembered.setdefault("room for pods", _Rooms())
+    key = (pod_set, tuple(map(tuple, groups)))
+    until, known = rooms.found.get(key, (0.0, ""))
+    if context.now < until <= context.now + _BELIEVED_SECONDS:
+        return known
+    found = _tried(rooms, key, Room(pod_set, groups), Room(pod_set, groups), context)
+    _keep(rooms.found, key, (context.now + _BELIEVED_SECONDS, found))
+    return found
+
+
+def _tried(rooms: _Rooms, key: Hashable, again: Room, room: Room, context: Context) -> str:
+    """Look at the nodes that were used last, then at all until there is room."""
+    for name in rooms.used.get(key, ()):
+        stored = context.find("/nodes", "", name)
+        node = healthy_node(stored) if stored is not None else None
+        if node is not None:
+            again.add(node)
+    if again.is_enough:
+        return ""
+    used: list[str] = []
+    any_node = False
+    for stored in context.every("/nodes"):
+        node = healthy_node(stored)
+        if node is None:
+            return ""  # its size is not known
+        any_node = True
+        if room.add(node):
+            used.append(str(node.name))
+        if room.is_enough:
+            _keep(rooms.used, key, used)
+            return ""
+    return room.refusal() if any_node else ""  # else the cluster is only being set up
+
+
+def _keep(kept: OrderedDict[Hashable, T], key: Hashable, value: T) -> None:
+    if len(kept) >= _MOST_KEPT:
+        kept.popitem(last=False)
+    kept[key] = value
+
+
 # ---- what a check may read -----------------------------------------------------------------------
 #
-# Nodes are left out on purpose: whether a job fits on them is found out when it is decided about.
+# Nodes are left out on purpose: what a job asks for does not depend on them.
 
 
 _LEFT_OUT = ("Node", "HyperNode", "Pod")

@@ -61,6 +61,7 @@ class ServerContext:
         default_factory=dict
     )
     known: DecodedCache = field(default_factory=DecodedCache)
+    remembered: dict[str, Any] = field(default_factory=dict)
 
     def existing(self, route: Route) -> Record:
         """Return the object at an address as the next writer sees it."""
@@ -112,6 +113,11 @@ class RequestContext:
             found = [one.load() for one in store.newest_of(key) if saying in one.data]
             kept[key, saying] = (store.stamp(key), found)
         return found
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What checks keep from one write to the next on this server, each under its name."""
+        return self.server.remembered
 
     def warn(self, text: str) -> None:
         """Tell the client something that works, but perhaps not as its author thinks."""

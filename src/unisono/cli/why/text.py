@@ -52,7 +52,8 @@ def text(answer: Json, now: float) -> str:
 
 
 def _estimate(answer: Json, now: float) -> str:
-    if (answer.get("rootCause") or {}).get("verdict") == "never":
+    is_never = (answer.get("rootCause") or {}).get("verdict") == "never"
+    if is_never or answer.get("message", "").startswith("never"):  # of a pod without a Workload
         return "never in this cluster as it is; see what would change it"
     if answer.get("estimate"):
         return start_words(answer["estimate"], now)

@@ -27,13 +27,7 @@ from unisono.engine.explain.diagnosis import (
     way_sentences,
 )
 from unisono.engine.explain.formatting import format_instant
-from unisono.engine.explain.messages import (
-    message_of,
-    reason_of,
-    sentence,
-    stage_of,
-    what_would_help,
-)
+from unisono.engine.explain.messages import reason_of, sentence, stage_of, what_would_help
 from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -80,7 +74,8 @@ class Explainer:
         if key.namespace.startswith(STRAY):
             pod = view.get(names.POD, key.name, key.namespace.removeprefix(STRAY))
             if pod is not None and not pod["spec"].get("nodeName"):
-                yield from _unschedulable(pod, message_of(explanation), now)
+                found = self._scheduler.root_causes.of(full)
+                yield from _unschedulable(pod, _plain(message_with(explanation, found)), now)
             return
         workload = view.peek(names.WORKLOAD, key.name, key.namespace)
         if workload is None:  # or it has no conditions that could be kept: an event says it
@@ -271,7 +266,7 @@ def root_cause_of(found: Diagnosis) -> Json:
     """Return a diagnosis as it is written: one set of causes that is enough, and all flavors."""
     made: Json = {
         "verdict": found.verdict,
-        "says": headline(found),
+        "says": _plain(headline(found)),
         "inTheWay": [_written_cause(one) for one in found.in_the_way[:_MOST_CAUSES]],
         "ways": [
             {
@@ -294,12 +289,17 @@ def root_cause_of(found: Diagnosis) -> Json:
 
 
 def _written_cause(cause: Cause) -> Json:
-    made: Json = {"cause": type(cause).__name__, "says": clause(cause)}
+    made: Json = {"cause": type(cause).__name__, "says": _plain(clause(cause))}
     if isinstance(cause, Holder):
         made["workload"] = cause.workload
         if cause.ends is not None:
             made["ends"] = format_instant(cause.ends)
     return made
+
+
+def _plain(text: str) -> str:
+    """Return a text that calls a pod without a Workload a pod."""
+    return text.replace(STRAY, "pod ")
 
 
 def _end(left_off: int) -> str:
@@ -312,7 +312,7 @@ def waiting_status(
     """Return the status patch that says why a workload waits; None if it says so already."""
     status = workload.get("status") or {}
     old = find(status.get("conditions"), "QuotaReserved")
-    reason, message = _reason(workload, explanation), message_with(explanation, found)
+    reason, message = _reason(workload, explanation), _plain(message_with(explanation, found))
     if old is not None and (old["status"], old["reason"], old["message"]) == (
         "False",
         reason,

@@ -2,9 +2,9 @@
 
 A diagnosis runs cycles on copies of the cluster (`engine/diagnosis`), which is too much for a
 scheduling cycle. It is made after the cycles of a step, for workloads that have been explained for
-some seconds: at first, when their facts change or what was named is gone, and else once a minute if
-the cluster has changed. One step makes a few, and the next waits in proportion to what they cost.
-In a large cluster there are none; the facts of the cycles stay.
+some seconds: at first, when their facts change or what was named is gone, and else every ten
+seconds if the cluster has changed. One step makes a few, and the next waits in proportion to what
+they cost. In a large cluster there are none; the facts of the cycles stay.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unisono.control.scheduler.start_estimates import without_times
-from unisono.control.scheduler.translate import STRAY
 from unisono.engine.cluster import new_cluster
 from unisono.engine.diagnosis import diagnose
 from unisono.engine.diagnosis.trial import Budget
@@ -25,7 +24,8 @@ from unisono.engine.state.snapshots import snapshot
 
 # Most workloads start sooner than that, and their root cause is never read.
 PATIENCE_MS = 3_000
-PAUSE_MS = 60_000
+# How old a diagnosis may get on a cluster that changes; with many to make, their cost delays them.
+PAUSE_MS = 10_000
 # Objects (nodes, pods, workloads) of the cluster. A trial copies all of them, some ten microseconds
 # each, and a diagnosis has some dozen trials.
 MOST_OBJECTS = 1_000
@@ -82,7 +82,7 @@ class RootCauses:
             self._due = None
             return []
         for key in explanations:
-            if key in waiting and not key.startswith(STRAY):
+            if key in waiting:
                 self._known.setdefault(key, _Known(seen_at=now))
         queue = sorted(
             (due, key)

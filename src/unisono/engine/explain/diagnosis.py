@@ -274,7 +274,8 @@ def way_sentences(found: Diagnosis) -> list[str]:
     if len(found.ways) == 1:
         return [_refusal(found.ways[0])]
     return [
-        way_sentence(way, is_nearest=index == found.nearest) for index, way in enumerate(found.ways)
+        way_sentence(way, is_nearest=way.possible and index == found.nearest)
+        for index, way in enumerate(found.ways)
     ]
 
 

@@ -414,6 +414,10 @@ def _earlier(fact: facts.Planned | facts.Expected) -> str:
     if not fact.position:
         return ""  # its other facts say it
     ways = ["workloads that end before their time limits"]
+    if isinstance(fact, facts.Expected):  # perhaps nothing is backfilled here
+        if fact.position > 1:
+            ways.append("a higher priority")
+        return ", or ".join(ways)
     if fact.limit_from in ("policy", "history", "queue"):
         counts = f"now {format_duration(fact.limit_ms)}: {LIMIT_SOURCES[fact.limit_from]}"
         ways.append(f"a time limit of its own ({counts if fact.limit_ms else 'now none'})")

@@ -137,11 +137,12 @@ def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Js
         if "," in submission.options.get("partition", ""):
             submission, _ = first_to_start(api, submission, context, rules, 0)
         made, job, submitter, warnings = prepare(api, submission, context, rules, 0)
+        _refuse_impossible(api, made, submission.options)
         identity = _next_id(api, stored, job.array.size if job.array is not None else 1)
         job = job._replace(identity=identity)
         made, _ = job_object(job, submitter, _place_of(made))
     except BadRequest as error:
-        raise refusal(str(error), submission.options) from None
+        raise refusal(error, submission.options) from None
     namespace = made["metadata"]["namespace"]
     try:
         created = api.create(f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs", made)
@@ -160,11 +161,59 @@ def _about_mails(warnings: list[str]) -> list[str]:
     return [said for path, _, said in paired if path.startswith(_NOTIFY)]
 
 
-def refusal(said: str, options: Mapping[str, str]) -> Refused:
-    """Return a refusal in Slurm's words, with its exit code."""
+def _refuse_impossible(api: ApiClient, made: Json, options: Mapping[str, str]) -> None:
+    """Refuse a job that the API says can never start on its nodes, or in its queue."""
+    if not options.keys() & _OF_A_SIZE:
+        return
+    namespace = made["metadata"]["namespace"]
+    path = f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs"
+    try:
+        warnings = api.warnings_about(path, made)
+    except ClientError:
+        return  # it is told what is wrong when it is made
+    for one in warnings:
+        for begin, words in _NEVER.items():
+            if one.startswith(begin):
+                raise BadRequest(words, one.removeprefix(begin).partition(". To change that")[0])
+
+
+# Options by which a job may be more than its nodes or its queue have.
+_OF_A_SIZE = frozenset(
+    {
+        "constraint",
+        "cpus-per-gpu",
+        "cpus-per-task",
+        "exclude",
+        "gpus",
+        "gpus-per-node",
+        "gpus-per-task",
+        "gres",
+        "mem",
+        "mem-per-cpu",
+        "mem-per-gpu",
+        "mincpus",
+        "nodelist",
+        "nodes",
+        "ntasks",
+        "ntasks-per-node",
+        "partition",
+    }
+)
+# How the API's warnings begin, and what Slurm says.
+_LIMITED = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+_NEVER = {
+    "can never start on the nodes that there are: ": UNAVAILABLE,
+    "can never be admitted as the queues are now: ": _LIMITED,
+}
+
+
+def refusal(error: BadRequest, options: Mapping[str, str]) -> Refused:
+    """Return a refusal in Slurm's words, with its exit code; a number comes first."""
+    said, first = str(error), f"{error.detail}\n" if error.detail else ""
     if said in _AT_SUBMISSION:
         name = options.get("partition", "")
-        first = f"invalid partition specified: {name}\n" if said == _NO_PARTITION and name else ""
+        if said == _NO_PARTITION and name:
+            first = f"invalid partition specified: {name}\n"
         return Refused(f"{first}{_FAILED}{said}")
     is_usage = said.startswith("Invalid --") or said.endswith("is not a valid node count")
     return Refused(said, _USED_WRONGLY if is_usage else 1)
@@ -174,6 +223,7 @@ _NO_PARTITION = "Invalid partition name specified"
 _AT_SUBMISSION = frozenset(
     {
         UNAVAILABLE,
+        _LIMITED,
         _NO_PARTITION,
         "Invalid feature specification",
         "Invalid node name specified",
@@ -383,7 +433,8 @@ def test_only(api: ApiClient, submission: Submission, context: Context) -> Outco
         submission, start = first_to_start(api, submission, context, rules_of(stored), last + 1)
         made, job, _, _ = prepare(api, submission, context, rules_of(stored), last + 1)
     except BadRequest as error:
-        raise Refused(f"allocation failure: {error}") from None
+        detail = f" ({error.detail})" if error.detail else ""
+        raise Refused(f"allocation failure: {error}{detail}") from None
     if not start.at:
         raise Refused(f"allocation failure: {start.why}")
     from unisono.slurm.host_list import fold

@@ -20,7 +20,12 @@ _MIB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 
 
 class BadRequest(ValueError):
-    """The request is invalid, or cannot be satisfied; in Slurm's words."""
+    """The request is invalid, or cannot be satisfied; in Slurm's words, and with a number."""
+
+    def __init__(self, said: str, detail: str = "") -> None:
+        """Take Slurm's words, and what they are about in this case."""
+        super().__init__(said)
+        self.detail = detail
 
 
 class Site(NamedTuple):
@@ -215,7 +220,8 @@ def _fewest(
     if size.cpus:
         fit = size.cpus // per_task
         if not fit:
-            raise BadRequest(UNAVAILABLE)
+            detail = f"a task needs {per_task} CPUs, and the largest node has {size.cpus}"
+            raise BadRequest(UNAVAILABLE, detail)
         wanted.append(-(-tasks // fit))
     if gpus and size.gpus:
         wanted.append(-(-gpus // size.gpus))
@@ -229,10 +235,11 @@ def _gpu_shares(
     if not total:
         return [per_node] * nodes
     if total < nodes:
-        raise BadRequest(UNAVAILABLE)
+        raise BadRequest(UNAVAILABLE, f"{total} GPUs are too few for {nodes} nodes")
     most = size.gpus or total
     if total > most * nodes:
-        raise BadRequest(UNAVAILABLE)
+        detail = f"{total} GPUs on {nodes} nodes, and the largest node has {most}"
+        raise BadRequest(UNAVAILABLE, detail)
     if site.packs_gpus or per_task:
         # As Slurm does: a node is filled up, but every node gets at least one (of a task's).
         least = per_task or 1
@@ -257,7 +264,8 @@ def _task_shares(
         return [share * each for share in gpus]
     most = _number(options, "ntasks-per-node")
     if most and most * nodes < tasks:
-        raise BadRequest(UNAVAILABLE)
+        detail = f"{tasks} tasks on {nodes} nodes, with {most} tasks on each at most"
+        raise BadRequest(UNAVAILABLE, detail)
     small, more = divmod(tasks, nodes)
     return [small + 1] * more + [small] * (nodes - more)
 
@@ -297,10 +305,12 @@ def _memory(options: Mapping[str, str], site: Site, size: NodeSize, cpus: int, g
 
 def _can_ever_fit(groups: list[Group], size: NodeSize) -> None:
     for group in groups:
-        over = (
-            (size.cpus and group.cpus > size.cpus)
-            or (size.memory_mib and group.memory_mib > size.memory_mib)
-            or (size.cpus and group.gpus > size.gpus)
-        )
-        if over:
-            raise BadRequest(UNAVAILABLE)
+        for what, wanted, largest in (
+            ("CPUs", group.cpus, size.cpus),
+            ("MiB of memory", group.memory_mib, size.memory_mib),
+            ("GPUs", group.gpus, size.gpus),
+        ):
+            is_known = largest or (what == "GPUs" and size.cpus)
+            if is_known and wanted > largest:
+                detail = f"a node needs {wanted} {what}, and the largest has {largest}"
+                raise BadRequest(UNAVAILABLE, detail)
