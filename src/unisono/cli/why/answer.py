@@ -130,9 +130,9 @@ def _of_workload(found: Found, workload: Json) -> Json:
     if reached is not None:
         made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
     slow = known(workload["metadata"].get("annotations"))
-    if state == "running" and any(one.reported for one in slow.values()):
+    if state == "running" and any(one.told for one in slow.values()):
         made["slow"] = [
-            {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.reported
+            {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.told
         ]
     if admission and state != "finished":
         made["until"] = until(workload, made["limit"])

@@ -48,7 +48,7 @@ class Slow:
     """Since when a pod holds its gang up, and what was said of it."""
 
     since: str
-    reported: Level = ""
+    told: Level = ""
 
 
 class Finding(NamedTuple):
@@ -83,8 +83,8 @@ def follow(
         if not rank.is_slow:
             continue
         was = before.get(pod, Slow(timestamp(now)))
-        level = max(was.reported, _level(now - seconds(was.since), rank), key=_ORDER.index)
-        if level != was.reported:
+        level = max(was.told, _level(now - seconds(was.since), rank), key=_ORDER.index)
+        if level != was.told:
             findings.append(Finding(pod, rank, level))
         after[pod] = Slow(was.since, level)
     return after, findings
