@@ -9,11 +9,14 @@ from tests.support.quota_builders import snapshot as world
 from unisono.control.scheduler import root_causes
 from unisono.control.scheduler.root_causes import PATIENCE_MS, PAUSE_MS, RootCauses
 from unisono.engine.cluster import restore
+from unisono.engine.diagnosis import diagnose as engine_diagnose
+from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.waiting import explanations
-from unisono.engine.model.diagnosis import Holder
+from unisono.engine.model.diagnosis import Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.changes import QueueSet, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 
@@ -98,3 +101,32 @@ def test_withdraws_all_of_them_in_a_large_cluster(monkeypatch: pytest.MonkeyPatc
     found = causes.of(WorkloadKey("ns/late-0"))
     assert found is not None
     assert found.verdict == "unknown"
+
+
+def test_a_diagnosis_that_raises_rests_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[str] = []
+
+    def diagnose(
+        world: Snapshot, key: WorkloadKey, now: Instant, *, budget: Budget
+    ) -> Diagnosis | None:
+        tried.append(key)
+        if key == "ns/late-0":
+            raise ValueError("a mistake of ours")
+        return engine_diagnose(world, key, now, budget=budget)
+
+    monkeypatch.setattr(root_causes, "diagnose", diagnose)
+    state, causes = cluster(), RootCauses()
+    causes.use(state)
+    causes.refresh(NOW, told(state))
+    at = Instant(NOW + PATIENCE_MS)
+    with pytest.raises(ValueError, match="mistake"):
+        causes.refresh(at, told(state))
+    assert causes.set_aside(at, told(state)) == []
+    due = causes.next_due()
+    assert due is not None
+    assert causes.refresh(due, told(state)) == ["ns/late-1"]
+    state.apply(QueueSet(queue("other")))
+    causes.refresh(Instant(due + PAUSE_MS), told(state))
+    assert tried == ["ns/late-0", "ns/late-1", "ns/late-1"]

@@ -329,8 +329,7 @@ class Scheduler:
             return self.root_causes.refresh(now, self.explanations)
         except Exception as error:  # noqa: BLE001 (on copies: nothing is wrong with the state)
             self._report("root causes", error)
-            self.root_causes = RootCauses()  # and none until the state is built anew
-            return []
+            return self.root_causes.set_aside(now, self.explanations)
 
     # ---- deciding, and what cannot be decided --------------------------------------------------
 

@@ -26,6 +26,8 @@ from unisono.engine.state.snapshots import snapshot
 PATIENCE_MS = 3_000
 # How old a diagnosis may get on a cluster that changes; with many to make, their cost delays them.
 PAUSE_MS = 10_000
+# After a diagnosis that raised: it would again, and each time is reported.
+FAILED_PAUSE_MS = 3_600_000
 # Objects (nodes, pods, workloads) of the cluster. A trial copies all of them, some ten microseconds
 # each, and a diagnosis has some dozen trials.
 MOST_OBJECTS = 1_000
@@ -45,6 +47,7 @@ class _Known:
     version: int = -1
     at: Instant = Instant(0)
     found: Diagnosis | None = None
+    has_failed: bool = False
 
 
 class RootCauses:
@@ -57,6 +60,8 @@ class RootCauses:
         self._next = Instant(0)  # not before then, so that they stay a small part of the time
         self._due: Instant | None = None
         self._is_too_large = False  # the cluster, for any diagnosis
+        self._examined: WorkloadKey | None = None  # now
+        self._changed: list[WorkloadKey] = []  # of this step
 
     def use(self, state: ClusterState) -> None:
         """Diagnose on this state from now on."""
@@ -72,7 +77,11 @@ class RootCauses:
     def refresh(
         self, now: Instant, explanations: Mapping[WorkloadKey, Explanation]
     ) -> list[WorkloadKey]:
-        """Make the diagnoses that are due, as far as the step allows; return what is new."""
+        """Make the diagnoses that are due, as far as the step allows; return what is new.
+
+        If one raises, `set_aside` lets all others be made.
+        """
+        self._changed = []
         waiting = self._state.waiting
         for key in [key for key in self._known if key not in explanations or key not in waiting]:
             del self._known[key]
@@ -89,12 +98,23 @@ class RootCauses:
             for key, known in self._known.items()
             if (due := self._due_of(known, explanations[key])) is not None
         )
-        changed: list[WorkloadKey] = []
         if queue and queue[0][0] <= now and self._next <= now:
-            changed = self._diagnosed([key for due, key in queue if due <= now], now, explanations)
+            self._diagnose([key for due, key in queue if due <= now], now, explanations)
             queue = [entry for entry in queue if self._known[entry[1]].at != now]
         self._due = max(queue[0][0], self._next) if queue else None
-        return changed
+        return self._changed
+
+    def set_aside(
+        self, now: Instant, explanations: Mapping[WorkloadKey, Explanation]
+    ) -> list[WorkloadKey]:
+        """Let the diagnosis that raised rest, so that the others go on; return what is new."""
+        key, self._examined = self._examined, None
+        known = self._known.get(key) if key is not None else None
+        self._next = self._due = Instant(now + (PAUSE_MS if known is None else 1_000))
+        if key is not None and known is not None:
+            self._record(key, None, now, explanations)
+            known.has_failed = True
+        return self._changed
 
     def next_due(self) -> Instant | None:
         """Return when to look again; None: not before something happens."""
@@ -115,7 +135,8 @@ class RootCauses:
             return Instant(known.seen_at + PATIENCE_MS)
         if known.facts != without_times(explanation.blockers) or self._is_over(known.found):
             return Instant(known.at + PATIENCE_MS)
-        return Instant(known.at + PAUSE_MS) if known.version != self._state.version else None
+        pause = FAILED_PAUSE_MS if known.has_failed else PAUSE_MS
+        return Instant(known.at + pause) if known.version != self._state.version else None
 
     def _is_over(self, found: Diagnosis | None) -> bool:
         """Say whether something that a diagnosis names is gone: it must not be told any more."""
@@ -132,29 +153,39 @@ class RootCauses:
                     pass
         return False
 
-    def _diagnosed(
+    def _diagnose(
         self,
         keys: list[WorkloadKey],
         now: Instant,
         explanations: Mapping[WorkloadKey, Explanation],
-    ) -> list[WorkloadKey]:
-        recorded, left, changed = snapshot(self._state), STEP_OBJECTS, []
+    ) -> None:
+        recorded, left = snapshot(self._state), STEP_OBJECTS
         spent = 0
         for key in keys:
             if left <= 0:
                 break
             budget = Budget(objects=ONE_OBJECTS)
+            self._examined = key
             found = diagnose(recorded, key, now, budget=budget)
+            self._examined = None
             cost = ONE_OBJECTS - budget.objects
             left, spent = left - cost, spent + cost
-            known = self._known[key]
-            if _told(known.found) != _told(found):
-                changed.append(key)
-            known.found, known.at = found, now
-            known.version = self._state.version
-            known.facts = without_times(explanations[key].blockers)
+            self._record(key, found, now, explanations)
         self._next = Instant(now + max(1_000, int(spent * _MS_AN_OBJECT)))
-        return changed
+
+    def _record(
+        self,
+        key: WorkloadKey,
+        found: Diagnosis | None,
+        now: Instant,
+        explanations: Mapping[WorkloadKey, Explanation],
+    ) -> None:
+        known = self._known[key]
+        if _told(known.found) != _told(found):
+            self._changed.append(key)
+        known.found, known.at, known.has_failed = found, now, False
+        known.version = self._state.version
+        known.facts = without_times(explanations[key].blockers)
 
 
 def _told(found: Diagnosis | None) -> object:
