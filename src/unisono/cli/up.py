@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Beside: TypeAlias = "Callable[[Api], Coroutine[Any, Any, None]]"
 
 _FIRST_NODES = "2xg6e.48xlarge"
+NO_NODES = ("none", "0")
 _MOST_SPEED = 100_000
 _TURN_SECONDS = 0.0005
 _HIGHEST_UID = 2**31 - 1  # the kernel has one bit more; many programs do not
@@ -79,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
         default=None,
         metavar="SHAPE|FILE",
         help="nodes to add: COUNTxTYPE[@ZONE],…, COUNTx{gpu=8,cpu=96,…}, a file of Node "
-        f"manifests, or none (default at the first start: {_FIRST_NODES})",
+        "manifests, or 0: quota alone decides until a node joins "
+        f"(default at the first start: {_FIRST_NODES})",
     )
     cluster.add_argument(
         "--pools",
@@ -295,7 +297,7 @@ def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
     from unisono.runtime.clock import seconds_now
 
     shape = chosen if chosen is not None else _FIRST_NODES if is_first else "none"
-    if shape in ("none", "0"):
+    if shape in NO_NODES:
         return iter(())
     path = Path(shape)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
@@ -368,6 +370,8 @@ async def _until_stopped(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     choices = Choices(
+        # Without machines to come, `--nodes 0` means what it says: quota alone decides.
+        needs_nodes=arguments.nodes not in NO_NODES or arguments.pools is not None,
         port=arguments.port,
         listen=arguments.listen,
         users=arguments.users,

@@ -207,6 +207,7 @@ def embedded(
     settings: Settings,
     *,
     epoch: int = 1,
+    needs_nodes: bool = True,
     decides: Decides = plan,
     market: MarketReader | None = None,
     report: Report = not_reported,
@@ -214,8 +215,9 @@ def embedded(
 ) -> Assembly:
     """Return the controllers of an embedded cluster: we schedule everything and run every kind.
 
-    `epoch` counts the leaders so far, this one included; `decides` may also record decisions.
-    `report` and `keep_refusal` are the scheduler's (`scheduler/loop.py`).
+    Without `needs_nodes` quota alone decides until the first node joins. `epoch` counts the leaders
+    so far, this one included; `decides` may also record decisions. `report` and `keep_refusal` are
+    the scheduler's (`scheduler/loop.py`).
     """
     return _assembled(
         view,
@@ -223,6 +225,7 @@ def embedded(
         epoch,
         OPERATORS,
         is_alone=True,
+        needs_nodes=needs_nodes,
         decides=decides,
         market=market,
         report=report,
@@ -257,6 +260,7 @@ def cluster(
         epoch,
         operators,
         is_alone=False,
+        needs_nodes=False,  # a cluster of others may have none, and its pods run somewhere else
         decides=decides,
         market=market,
         ledger=ledger,
@@ -273,6 +277,7 @@ def _assembled(
     operators: Collection[str],
     *,
     is_alone: bool,
+    needs_nodes: bool,
     decides: Decides,
     market: MarketReader | None,
     report: Report,
@@ -301,14 +306,13 @@ def _assembled(
         is_guest=not is_alone,
         api_checks_classes=api_checks_classes,
     )
-    # A cluster of others may have no nodes at all, and its pods run somewhere else.
     scheduler = Scheduler(
         view,
         settings,
         epoch=epoch,
         places_strays=is_alone,
         needs_queue=queues.needs_queue,
-        needs_nodes=is_alone,
+        needs_nodes=needs_nodes,
         decides=decides,
         ledger=ledger,
         market=market,

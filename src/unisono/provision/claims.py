@@ -19,6 +19,8 @@ from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.engine.model.provisioning import MICRO, NodeClaim
 from unisono.engine.model.selection import Requirement, meets
 from unisono.engine.provisioning.catalogue import known_key
+from unisono.kinds.core.requests import pod_cost
+from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter import NodePool, pool_of, problem_of
 from unisono.kinds.quantity import Quantity, format_amount
@@ -103,15 +105,35 @@ def bare_claim(node_claim: NodeClaim, pool: Json, requests: Mapping[str, str]) -
 
 
 def requests_on(workload: Json, pods: Mapping[str, int]) -> dict[str, str]:
-    """Return what so many pods of each set ask for, by the usage that was recorded for them."""
+    """Return what so many pods of each set ask for.
+
+    That is the usage that was recorded for them, and what their template says of resources which no
+    quota counts.
+    """
     totals: dict[str, int] = {}
+    templates = {
+        one.get("name", "main"): one["template"] for one in workload["spec"].get("podSets") or ()
+    }
     assignments = (workload["status"].get("admission") or {}).get("podSetAssignments") or ()
     for one in assignments:
         here, count = pods.get(one["name"], 0), one.get("count") or 1
+        each = _asked(templates.get(one["name"]))
         for name, usage in (one.get("resourceUsage") or {}).items():
-            each = -(-Quantity.from_raw(usage).amount(name) // count)
-            totals[name] = totals.get(name, 0) + each * here
+            each[name] = -(-Quantity.from_raw(usage).amount(name) // count)
+        for name, amount in each.items():
+            totals[name] = totals.get(name, 0) + amount * here
     return {name: format_amount(amount, name) for name, amount in totals.items() if amount}
+
+
+def _asked(template: Json | None) -> dict[str, int]:
+    """Return what a pod of a template asks for by itself."""
+    if template is None:
+        return {}
+    spec, _ = decode(PodSpec, template.get("spec") or {}, ignore_unknown=True)
+    if spec is None:
+        return {}
+    cost = pod_cost(spec, annotations=(template.get("metadata") or {}).get("annotations") or {})
+    return {str(name): amount for name, amount in cost.requests}
 
 
 def state_of(claim: Json | None) -> State:

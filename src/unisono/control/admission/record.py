@@ -199,8 +199,8 @@ def repaired(
     new = {one.name: one for one in admission.pod_sets}
     assignments = [
         {**one, "topologyAssignment": _places(new[one["name"]], hosts)}
-        if new[one["name"]].nodes
-        else one
+        if one["name"] in new and new[one["name"]].nodes
+        else one  # a set without pods has no nodes
         for one in status["admission"]["podSetAssignments"]
     ]
     conditions = with_placement(
@@ -234,6 +234,8 @@ def placed(
     new = {one.name: one for one in admission.pod_sets}
     assignments = [
         {**one, "topologyAssignment": _places(new[one["name"]], hosts)}
+        if one["name"] in new
+        else one  # a set without pods
         for one in status["admission"]["podSetAssignments"]
     ]
     conditions = with_placement(

@@ -161,6 +161,8 @@ class Scheduler:
         self._ledger = ledger
         self._operator = OperatorPolicy(settings)
         self._needs_nodes = needs_nodes
+        # On a cluster of others their scheduler places what quota alone has admitted.
+        self._places_admitted = places_strays and not needs_nodes
         settings = self._with_node_requirement(settings)
         self.quarantine = Quarantine()
         # Workloads that are left out and hold what their status says; False: not even that works.
@@ -217,7 +219,7 @@ class Scheduler:
         self._unevaluated = Unevaluated(self.state)
         self._node_finders = (
             Repairs(self.state, self._epoch),
-            DelayedPlacement(self.state, self._epoch),
+            DelayedPlacement(self.state, self._epoch, of_admitted=self._places_admitted),
         )
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:

@@ -177,6 +177,7 @@ class RetryIndex:
 # ---- nodes after admission checks ----------------------------------------------------------------
 #
 #     QuotaReserved, no nodes ──all checks Ready──▶ a place for every pod ──▶ `checks` admits it
+#     Admitted by quota alone ──the first node joins──▶ a place for every pod
 
 
 class DelayedPlacement:
@@ -184,15 +185,17 @@ class DelayedPlacement:
 
     told_as = "GangSeated"
 
-    def __init__(self, state: ClusterState, epoch: int) -> None:
-        """Seat on a state."""
+    def __init__(self, state: ClusterState, epoch: int, *, of_admitted: bool = False) -> None:
+        """Seat on a state; `of_admitted`: also what was admitted while there was no node."""
         self._state = state
         self._epoch = epoch
+        self._of_admitted = of_admitted
         self.retries = RetryIndex(state)
 
     def update(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload may be without nodes."""
-        self.retries.note(key, waits=workload is not None and _is_without(workload))
+        waits = workload is not None and _is_without(workload, of_admitted=self._of_admitted)
+        self.retries.note(key, waits=waits)
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -202,7 +205,11 @@ class DelayedPlacement:
         The state has to know each patch before the next one is asked for.
         """
         for key, workload, own in self.retries.due(view):
-            if open_checks(workload, view) or not waits_for_seats(workload, view):
+            is_admitted = is_true(workload["status"].get("conditions"), "Admitted")
+            if is_admitted:
+                if not self._state.nodes.table.row_of:
+                    continue
+            elif open_checks(workload, view) or not waits_for_seats(workload, view):
                 continue
             self.retries.tried(key)
             found = place_reserved(self._state, own, _selectors(workload))
@@ -214,9 +221,10 @@ class DelayedPlacement:
             yield Patch(Ref.to(workload), changes, "status"), f"assigned {len(nodes)} nodes"
 
 
-def _is_without(workload: Json) -> bool:
+def _is_without(workload: Json, *, of_admitted: bool) -> bool:
     status = workload.get("status") or {}
-    if not is_holding(workload) or is_true(status.get("conditions"), "Admitted"):
+    is_admitted = is_true(status.get("conditions"), "Admitted")
+    if not is_holding(workload) or (is_admitted and not of_admitted):
         return False
     assignments = status["admission"].get("podSetAssignments") or ()
     return not any(one.get("topologyAssignment") for one in assignments)

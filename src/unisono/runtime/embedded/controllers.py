@@ -78,6 +78,7 @@ async def controlling(
     settings: Settings = DEFAULTS,
     *,
     refusals: Path,
+    needs_nodes: bool = True,
     decides: Decides | None = None,
 ) -> AsyncIterator[AtWork]:
     """Run them while the block lasts; plans that the auditor refuses are kept in `refusals`."""
@@ -112,6 +113,7 @@ async def controlling(
         live.view,
         settings,
         epoch=epoch,
+        needs_nodes=needs_nodes,
         decides=decider,
         market=reader,
         report=lambda where, error: _report_crash(Task(where, CYCLE), error),

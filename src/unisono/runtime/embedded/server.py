@@ -74,6 +74,7 @@ class Choices:
     listen: str = _HOST
     users: Path | None = None  # more users than the owner; roles count then
     pods: RunMode = "simulated"
+    needs_nodes: bool = True  # False: quota alone decides until the first node joins
     speed: float = 1.0  # of simulated pods
     is_power_safe: bool = True
     policy: Chosen | None = None
@@ -153,6 +154,7 @@ async def working(there: Answering, instance: Instance, choices: Choices) -> Asy
         pods,
         there.settings,
         refusals=instance.directory / "refusals",
+        needs_nodes=choices.needs_nodes,
         decides=choices.decides,
     )
     async with controlling as at_work:
