@@ -34,7 +34,7 @@ fmt: $(READY)  ## rewrite the code in the agreed form
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-lint: $(READY)  ## check form, banned calls and who imports whom
+lint: $(READY)  ## check form, banned calls and the layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo

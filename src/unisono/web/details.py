@@ -26,7 +26,7 @@ from unisono.net.http.messages import Response
 from unisono.net.http.pages import PageRequest
 from unisono.web import http
 from unisono.web.actions.desk import ActsAs
-from unisono.web.names import is_name
+from unisono.web.http import is_name
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What every response of the page says besides its content: security headers, no caching."""
+"""What requests of the page may name, and what every response says besides its content."""
 
 from __future__ import annotations
 
@@ -44,3 +44,21 @@ def answer(code: int, body: bytes = b"", content_type: str = PLAIN, **more: str)
 def refusal(code: int, text: str) -> Response:
     """Return a response that says no."""
     return answer(code, f"{text}\n".encode())
+
+
+# ---- names of objects in requests ----------------------------------------------------------------
+
+
+LONGEST = 253
+_MORE = frozenset("-.:")
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text can be the name of an object.
+
+    >>> [is_name(one) for one in ("a-1.b", "system:node", "..", "a/b", "", "a%2fb")]
+    [True, True, False, False, False, False]
+    """
+    if not 0 < len(text) <= LONGEST or not text.isascii() or text in (".", ".."):
+        return False
+    return all(one.isalnum() or one in _MORE for one in text)

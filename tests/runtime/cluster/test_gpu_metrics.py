@@ -11,7 +11,7 @@ from unisono.kube.clock import Clock
 from unisono.monitor.active_alerts import ActiveAlert, AlertBoard
 from unisono.monitor.gpu_history import GpuHistory
 from unisono.monitor.ledger.utilization import PrometheusError, Series
-from unisono.runtime.cluster.gpu_metrics import measuring
+from unisono.runtime.cluster.web import measuring
 from unisono.runtime.log import Journal
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from unisono.control.reconciling.workers import LiveControllers
 from unisono.control.scheduler.loop import Scheduler
@@ -17,12 +18,12 @@ from unisono.kube.connect import connected
 from unisono.kube.errors import BadConfig
 from unisono.kube.kubeconfig import Access, Login
 from unisono.kube.tls import ServerCertificate
-from unisono.monitor.active_alerts import AlertBoard
-from unisono.monitor.gpu_history import GpuHistory
+from unisono.monitor.active_alerts import ActiveAlert, AlertBoard
+from unisono.monitor.gpu_history import STEP_SECONDS, GpuHistory, prometheus_sample
+from unisono.monitor.ledger.utilization import Asks, PrometheusError
 from unisono.net.allowed_hosts import Hosts
 from unisono.runtime.clock import cpu_seconds, seconds_now
 from unisono.runtime.cluster.followed import FollowedCache
-from unisono.runtime.cluster.gpu_metrics import Watches, measuring
 from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
 from unisono.runtime.usage_reports import LedgerPast
@@ -181,3 +182,52 @@ async def _kept_fresh(
                 journal.info("a renewed certificate for the web page")
         except BadConfig as error:
             journal.warning("the certificate of the web page is stuck", reason=str(error))
+
+
+# ---- what GPUs do, as Prometheus knows it --------------------------------------------------------
+
+
+_UNWATCHED_SECONDS = 60.0
+_WATCHED_SECONDS = 120.0  # a page that was made within that time is open
+# Their answers are megabytes, too much for a page that is not open.
+_MOST_UNWATCHED = 2000
+
+
+class Watches(Asks, Protocol):
+    """Answers queries, and knows alerts."""
+
+    def alerts(self) -> tuple[ActiveAlert, ...]:
+        """Return the alerts of our rules that are pending or fire."""
+        ...
+
+
+async def measuring(
+    history: GpuHistory,
+    board: AlertBoard,
+    prometheus: Watches,
+    nodes: Callable[[], Iterable[str]],
+    looked_at: Callable[[], float],
+    clock: Clock,
+    journal: Journal,
+) -> None:
+    """Fill a history and a board until cancelled; `looked_at` says when a page was last made."""
+    said = ""
+    while True:
+        now = clock.now()
+        is_watched = now - looked_at() < _WATCHED_SECONDS
+        names = list(nodes())
+        try:
+            board.take(await asyncio.to_thread(prometheus.alerts))
+        except PrometheusError as error:
+            board.fail(str(error))
+        if names and (is_watched or history.devices <= _MOST_UNWATCHED):
+            try:
+                history.take(
+                    await asyncio.to_thread(prometheus_sample, prometheus, names, int(now))
+                )
+                said = ""
+            except PrometheusError as error:
+                if str(error) != said:
+                    said = str(error)
+                    journal.warning("GPUs cannot be measured for the page", reason=said)
+        await clock.sleep(STEP_SECONDS if is_watched else _UNWATCHED_SECONDS)

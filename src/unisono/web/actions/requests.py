@@ -27,7 +27,7 @@ from unisono.web import http
 from unisono.web.actions.action import Asked, CannotAct
 from unisono.web.actions.desk import Desk, NotAllowed, NotConfirmed
 from unisono.web.auth import Permissions
-from unisono.web.names import LONGEST, is_name
+from unisono.web.http import LONGEST, is_name
 
 MOST_BYTES = 8192
 _JSON = "application/json"
