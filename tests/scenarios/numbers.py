@@ -73,9 +73,9 @@ def _compare(part: Part, actual: float) -> None:
 
 
 def _node(part: Part, name: str, state: ClusterState) -> Node:
-    book = state.queues.get(QueueName(name))
-    if book is not None:
-        return book.node
+    cq = state.queues.get(QueueName(name))
+    if cq is not None:
+        return cq.node
     node = state.cohort_trees.cohort(CohortName(name))
     if not node.children:
         part.fail(f"there is no queue and no cohort {name}")

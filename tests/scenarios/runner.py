@@ -24,11 +24,11 @@ import numpy as np
 from tests.scenarios import values
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.manifests import Manifests
+from tests.scenarios.multifactor_checks import check_multifactor, check_shares, check_usage
 from tests.scenarios.numbers import check_numbers
 from tests.scenarios.outcomes import check_cycle, check_explanation, mismatch
 from tests.scenarios.policies import policy
 from tests.scenarios.reading import Part, read_yaml
-from tests.scenarios.turn_checks import check_shares, check_turns, check_usage
 from tests.scenarios.words import key_of
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
@@ -357,8 +357,8 @@ class Story:
             if actual.get(key_of(name)) != wanted.whole():
                 raise mismatch(wanted, f"expected {wanted.value}, got {actual.get(key_of(name))}")
 
-    def _turns(self, part: Part) -> None:
-        check_turns(part, self.state)
+    def _multifactor(self, part: Part) -> None:
+        check_multifactor(part, self.state)
 
     def _shares(self, part: Part) -> None:
         check_shares(part, self.state)
@@ -402,7 +402,7 @@ _VERBS: Mapping[str, Callable[[Story, Part], None]] = {
     "local_positions": Story._local_positions,
     "numbers": Story._numbers,
     "priorities": Story._priorities,
-    "turns": Story._turns,
+    "multifactor": Story._multifactor,
     "shares": Story._shares,
     "usage": Story._usage,
     "warnings": Story._warnings,

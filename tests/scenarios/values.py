@@ -81,7 +81,7 @@ _WORKLOAD_FIELDS = (
     ),
     "shrinks",
 )
-_LIMIT_FIELDS = ("max_execution", "turn", "limit", "begin", "deadline", "array")
+_LIMIT_FIELDS = ("max_execution", "accounting", "limit", "begin", "deadline", "array")
 _RUNNING_FIELDS = ("since", "flavor", "flavors", "evicting", "admitted", "ready")
 
 
@@ -274,7 +274,9 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         max_execution_ms=given["max_execution"].milliseconds()
         if "max_execution" in given
         else None,
-        submit_options=turn(given["turn"]) if "turn" in given else SubmitOptions(),
+        submit_options=accounting(given["accounting"])
+        if "accounting" in given
+        else SubmitOptions(),
         time_limit_ms=given["limit"].milliseconds() if "limit" in given else None,
         begin_at=Instant(given["begin"].milliseconds()) if "begin" in given else None,
         deadline=Instant(given["deadline"].milliseconds()) if "deadline" in given else None,
@@ -284,7 +286,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
     )
 
 
-def turn(part: Part) -> SubmitOptions:
+def accounting(part: Part) -> SubmitOptions:
     """Read whose a workload is: `{account, user, qos, partition, nice, …}`."""
     numbers = ("nice", "site", "priority", "number", "task")
     given = part.fields("account", "user", "qos", "partition", "hold", *numbers)

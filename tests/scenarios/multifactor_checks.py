@@ -1,4 +1,4 @@
-"""What a story says about turns: priorities with their parts, fair shares, usage."""
+"""What a story says about multifactor priority: priorities with their parts, fair shares, usage."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from unisono.engine.ordering.priority_order import multifactor_of, priority_fact
 from unisono.engine.state.cluster import ClusterState
 
 
-def check_turns(part: Part, state: ClusterState) -> None:
+def check_multifactor(part: Part, state: ClusterState) -> None:
     """Compare priorities: a number, or parts of it such as `{priority: 5593, qos: 1500}`."""
     state.refresh()
     for name, wanted in part.entries():
         found = priority_factors(state, key_of(name))
         if found is None:
-            raise mismatch(wanted, f"{key_of(name)} does not wait, or turns do not decide")
+            raise mismatch(
+                wanted, f"{key_of(name)} does not wait, or multifactor priority does not decide"
+            )
         parts = {"priority": wanted} if wanted.is_scalar() else dict(wanted.entries())
         weighed = {**{one: getattr(found, one) for one in found.__struct_fields__}}
         weighed.update(found.tres)
