@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 
 from bench.harness import Finding, Scale, repeated, row, seconds, target
-from tests.support.priority_builders import cluster, job, turns
+from tests.support.priority_builders import cluster, job, multifactor_rules
 from unisono.engine.model.multifactor import ROOT, Association, UsageRecord
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.priority_order import multifactor_of
@@ -75,7 +75,7 @@ def _later(state: ClusterState, instants: Iterator[int], question: Callable[[], 
 
 def _cluster(accounts: int, waiting: int) -> ClusterState:
     dice = random.Random(5)
-    state = cluster(turns(associations=(*_tree(accounts, dice),)))
+    state = cluster(multifactor_rules(associations=(*_tree(accounts, dice),)))
     for number in range(accounts):
         record = UsageRecord(owner=f"user/{_name(number)}/u{number}", amount=dice.random() * 1e6)
         state.apply(changes.UsageSet(record))

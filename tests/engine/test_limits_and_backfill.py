@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.priority_builders import job, turns
+from tests.support.priority_builders import job, multifactor_rules
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
@@ -39,7 +39,9 @@ def test_a_limit_counts_gangs_that_were_started_by_counting() -> None:
     quota = tuple(ResourceQuota(resource=name, nominal=most) for name, most in PLENTY.items())
     flavor = FlavorQuota(flavor=FlavorName("cpus"), resources=quota)
     world = Snapshot(
-        policy=Policy(multifactor=turns(partitions=(), qos=(one_job,)), backfill=Backfill(dates=1)),
+        policy=Policy(
+            multifactor=multifactor_rules(partitions=(), qos=(one_job,)), backfill=Backfill(dates=1)
+        ),
         flavors=(Flavor(name=FlavorName("cpus")),),
         queues=(
             ClusterQueue(

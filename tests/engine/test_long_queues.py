@@ -1,7 +1,7 @@
 """Long queues: which workloads are evaluated when one ends, and which do not delay each other.
 
 Scenarios 10 to 12 and 20 of the specification of performance, with fewer workloads: what counts is
-how often the engine looks, which does not depend on how long that takes.
+how often the engine evaluates, which does not depend on how long that takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from unisono.engine.state.cluster import ClusterState
 MANY = 400
 
 
-class Looks:
+class Evaluations:
     """Counts the workloads that the engine evaluates."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def at_rest(world: Snapshot) -> tuple[ClusterState, list[Plan]]:
 def test_only_workloads_it_concerns_are_evaluated_when_one_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looks = Looks(monkeypatch)
+    evaluations = Evaluations(monkeypatch)
     both = group({"f": {"gpu": "4"}}), group({"g": {"cpu": "4"}})
     holder, other = job("holder", "a", 4), job("other", "a", pod_sets=(pods(1, {"cpu": 4}),))
     waiting = tuple(job(f"w{number:03}", "a", 4) for number in range(MANY))
@@ -67,19 +67,22 @@ def test_only_workloads_it_concerns_are_evaluated_when_one_ends(
             waiting=waiting,
         )
     )
-    assert (admitted(plans), looks.taken()) == ([], 1)  # all are of one shape: one verdict for all
+    assert (admitted(plans), evaluations.taken()) == (
+        [],
+        1,
+    )  # all are of one shape: one verdict for all
     state.apply(WorkloadGone(other.key))
     state.apply(TimePassed(Instant(2)))
-    assert (dry_run(state, Instant(2)), looks.taken()) == ([], 0)
+    assert (dry_run(state, Instant(2)), evaluations.taken()) == ([], 0)
     state.apply(WorkloadGone(holder.key))
     assert admitted(dry_run(state, Instant(3))) == [waiting[0].key]
-    assert looks.taken() == 2  # the one that starts, and the first of the others
+    assert evaluations.taken() == 2  # the one that starts, and the first of the others
 
 
 def test_a_workload_that_needs_other_things_is_not_delayed_by_those_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looks = Looks(monkeypatch)
+    evaluations = Evaluations(monkeypatch)
     both = group({"f": {"gpu": "4"}}), group({"g": {"cpu": "1000"}})
     ahead = tuple(job(f"a{number:03}", "a", 5) for number in range(MANY))
     behind = tuple(
@@ -88,7 +91,7 @@ def test_a_workload_that_needs_other_things_is_not_delayed_by_those_ahead(
     )
     _, plans = at_rest(snapshot(queue("a", groups=both), waiting=ahead + behind))
     assert sorted(admitted(plans)) == [each.key for each in behind]
-    assert looks.taken() <= len(behind) + 2  # not at all those ahead, for each of them again
+    assert evaluations.taken() <= len(behind) + 2  # not at all those ahead, for each of them again
 
 
 def test_as_many_as_fit_start_at_once() -> None:
@@ -98,7 +101,7 @@ def test_as_many_as_fit_start_at_once() -> None:
     assert len(state.waiting) == 4
 
 
-def test_a_gang_is_told_how_many_of_its_pods_have_a_place() -> None:
+def test_reports_how_many_pods_of_a_gang_have_a_place() -> None:
     eight = amounts({"gpu": 8})
     nodes = tuple(Node(name=NodeName(f"n{number}"), allocatable=eight) for number in range(3))
     gang = job("gang", "a", pod_sets=(pods(4, {"gpu": 8}),))

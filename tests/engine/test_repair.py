@@ -61,7 +61,7 @@ def after_losing(lost: str, *admitted_workloads: AdmittedWorkload, stays: str = 
     return " ".join(node for node, _ in answer.pod_sets[0].nodes)
 
 
-def wish(mode: Mode, level: str) -> TopologyRequest:
+def topology(mode: Mode, level: str) -> TopologyRequest:
     return TopologyRequest(mode, level)
 
 
@@ -69,12 +69,12 @@ def wish(mode: Mode, level: str) -> TopologyRequest:
     ("lost", "others", "topology", "expected"),
     [
         # In the place of the lost one, in the same rack, the same block, anywhere.
-        ("b0r0n0", (), wish("preferred", RACK), "b0r1n0 b0r0n1"),
-        ("b0r0n0", ("b0r1n0 b0r1n1",), wish("preferred", RACK), "b1r0n0 b0r0n1"),
-        ("b0r0n0", (), wish("required", BLOCK), "b0r1n0 b0r0n1"),
-        ("b0r0n0", ("b0r1n0 b0r1n1",), wish("required", BLOCK), "0 of 1"),
-        ("b0r0n0", (), wish("required", RACK), "0 of 1"),
-        ("b0r0n0 b0r0n1", (), wish("required", RACK), "b0r1n0 b0r1n1"),
+        ("b0r0n0", (), topology("preferred", RACK), "b0r1n0 b0r0n1"),
+        ("b0r0n0", ("b0r1n0 b0r1n1",), topology("preferred", RACK), "b1r0n0 b0r0n1"),
+        ("b0r0n0", (), topology("required", BLOCK), "b0r1n0 b0r0n1"),
+        ("b0r0n0", ("b0r1n0 b0r1n1",), topology("required", BLOCK), "0 of 1"),
+        ("b0r0n0", (), topology("required", RACK), "0 of 1"),
+        ("b0r0n0 b0r0n1", (), topology("required", RACK), "b0r1n0 b0r1n1"),
         ("b0r0n1", ("b0r1n1",), None, "b0r0n0 b0r1n0"),
     ],
 )
@@ -87,7 +87,7 @@ def test_new_nodes_are_near_the_others(
 
 
 def test_a_gang_in_two_racks_stays_in_its_block() -> None:
-    mine = admitted("mine", "b1r0n0 b1r1n0 b1r1n1", topology=wish("preferred", RACK))
+    mine = admitted("mine", "b1r0n0 b1r1n0 b1r1n1", topology=topology("preferred", RACK))
     assert after_losing("b1r1n1", mine) == "b1r0n0 b1r1n0 b1r0n1"
 
 
@@ -97,13 +97,13 @@ def test_no_pod_moves_in_where_others_are() -> None:
 
 
 def test_a_pod_that_still_runs_on_a_lost_node_stays_there() -> None:
-    mine = admitted("mine", "b0r0n0 b0r0n1", topology=wish("required", BLOCK))
+    mine = admitted("mine", "b0r0n0 b0r0n1", topology=topology("required", BLOCK))
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n1") == "b0r1n0 b0r0n1"
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n0 b0r0n1") == "b0r0n0 b0r0n1"
 
 
 def test_pods_that_are_done_need_no_place() -> None:
-    mine = admitted("mine", "b0r0n0 b0r0n1", topology=wish("preferred", RACK))
+    mine = admitted("mine", "b0r0n0 b0r0n1", topology=topology("preferred", RACK))
     (placed,) = mine.admission.pod_sets
     left = msgspec.structs.replace(placed, nodes=placed.nodes[:1])
     admission = msgspec.structs.replace(mine.admission, pod_sets=(left,))

@@ -86,7 +86,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.groups = GROUPS
         self.grown: set[Node] = set()  # trees with admissions since all were awake
 
-    def hear(self, change: changes.Change) -> None:
+    def apply(self, change: changes.Change) -> None:
         self.state.apply(change)
         self.is_settled = False
 
@@ -104,23 +104,25 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def submit(self, data: st.DataObject) -> None:
-        workload = data.draw(workloads(f"w{len(self.submitted)}", local_queues=self._doors()))
+        workload = data.draw(
+            workloads(f"w{len(self.submitted)}", local_queues=self._local_queues())
+        )
         self.submitted.add(workload.key)
-        self.hear(changes.WorkloadWaits(workload))
+        self.apply(changes.WorkloadWaits(workload))
 
-    def _doors(self) -> tuple[LocalQueueKey, ...]:
+    def _local_queues(self) -> tuple[LocalQueueKey, ...]:
         """Return where something may be submitted; the last one perhaps leads nowhere."""
         return (*sorted(self.state.config.local_queues), LOCAL_QUEUES[-1])
 
     @rule(data=st.data(), times=st.integers(2, 4))
     def submit_equals(self, data: st.DataObject, times: int) -> None:
         """Submit several of one shape: they share a line and a verdict."""
-        first = data.draw(workloads("first", local_queues=self._doors()))
+        first = data.draw(workloads("first", local_queues=self._local_queues()))
         for _ in range(times):
             name = f"w{len(self.submitted)}"
             workload = replace(first, key=WorkloadKey(f"ns/{name}"), uid=name)
             self.submitted.add(workload.key)
-            self.hear(changes.WorkloadWaits(workload))
+            self.apply(changes.WorkloadWaits(workload))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS, more=st.integers(1, 3))
@@ -138,7 +140,7 @@ class EngineMachine(RuleBasedStateMachine):
             reclaimable=(),
         )
         self.submitted.add(workload.key)
-        self.hear(changes.WorkloadWaits(workload))
+        self.apply(changes.WorkloadWaits(workload))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS)
@@ -152,13 +154,13 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _end(self, key: WorkloadKey) -> None:
         self.gone.add(key)
-        self.hear(changes.WorkloadGone(key))
+        self.apply(changes.WorkloadGone(key))
 
     @precondition(lambda self: self.state.waiting)
     @rule(number=PICKS, priority=st.integers(0, 2), active=mostly(True, False))
     def edit_waiting(self, number: int, priority: int, active: bool) -> None:
         workload = pick(self.state.waiting, number).workload
-        self.hear(changes.WorkloadWaits(replace(workload, priority=priority, active=active)))
+        self.apply(changes.WorkloadWaits(replace(workload, priority=priority, active=active)))
 
     @precondition(lambda self: self.state.waiting)
     @rule(number=PICKS, state=st.sampled_from(("Pending", "Ready", "Retry")), after=PICKS)
@@ -167,14 +169,14 @@ class EngineMachine(RuleBasedStateMachine):
         workload = pick(self.state.waiting, number).workload
         check = CheckState("prov", state)  # type: ignore[arg-type]  # three of its literals
         until = Instant(self.now + after * SECOND) if after else None
-        self.hear(changes.WorkloadWaits(replace(workload, checks=(check,), requeue_at=until)))
+        self.apply(changes.WorkloadWaits(replace(workload, checks=(check,), requeue_at=until)))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS, priority=st.integers(0, 2))
     def reprioritise(self, number: int, priority: int) -> None:
         admitted = pick(self.state.running, number).admitted
         workload = replace(admitted.workload, priority=priority)
-        self.hear(changes.WorkloadHolds(replace(admitted, workload=workload)))
+        self.apply(changes.WorkloadHolds(replace(admitted, workload=workload)))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS)
@@ -185,13 +187,13 @@ class EngineMachine(RuleBasedStateMachine):
         done = dict(admitted.workload.reclaimable)
         done[first.name] = min(first.count, done.get(first.name, 0) + 1)
         workload = replace(admitted.workload, reclaimable=tuple(sorted(done.items())))
-        self.hear(changes.WorkloadHolds(replace(admitted, workload=workload)))
+        self.apply(changes.WorkloadHolds(replace(admitted, workload=workload)))
 
     @precondition(lambda self: self.state.running)
     @rule(number=PICKS, ready=mostly(True, False))
     def report_readiness(self, number: int, ready: bool) -> None:
         admitted = pick(self.state.running, number).admitted
-        self.hear(changes.WorkloadHolds(replace(admitted, ready=ready, may_start=True)))
+        self.apply(changes.WorkloadHolds(replace(admitted, ready=ready, may_start=True)))
 
     def _evicting(self) -> dict[WorkloadKey, Running]:
         return {key: each for key, each in self.state.running.items() if each.admitted.evicting}
@@ -235,17 +237,17 @@ class EngineMachine(RuleBasedStateMachine):
                 queue = replace(queue, cohort=data.draw(st.sampled_from((*COHORTS, None))))
             case _:
                 queue = replace(queue, groups=data.draw(GROUPS))
-        self.hear(changes.QueueSet(queue))
+        self.apply(changes.QueueSet(queue))
 
     @rule(name=st.sampled_from(QUEUES), data=st.data())
     def create_or_delete_queue(self, name: QueueName, data: st.DataObject) -> None:
         queue = self.state.config.queues.get(name)
         if queue is None or queue.terminating:
-            self.hear(changes.QueueSet(data.draw(queues(name, groups=self.groups))))
+            self.apply(changes.QueueSet(data.draw(queues(name, groups=self.groups))))
         elif data.draw(st.booleans()):
-            self.hear(changes.QueueSet(replace(queue, terminating=True)))
+            self.apply(changes.QueueSet(replace(queue, terminating=True)))
         else:
-            self.hear(changes.QueueGone(name))
+            self.apply(changes.QueueGone(name))
 
     @rule(name=st.sampled_from(COHORTS), data=st.data())
     def configure_cohort(self, name: CohortName, data: st.DataObject) -> None:
@@ -253,12 +255,12 @@ class EngineMachine(RuleBasedStateMachine):
         parents = PARENTS[name] if data.draw(mostly(True, False)) else (*COHORTS, None)
         cohort = data.draw(cohorts(name, groups=self.groups, parents=parents))
         there = data.draw(mostly(True, False))
-        self.hear(changes.CohortSet(cohort) if there else changes.CohortGone(name))
+        self.apply(changes.CohortSet(cohort) if there else changes.CohortGone(name))
 
     @rule(key=st.sampled_from(LOCAL_QUEUES), stop=mostly(*STOPS, "Gone"), weight=WEIGHTS)
     def configure_local_queue(self, key: LocalQueueKey, stop: str, weight: int) -> None:
         if stop == "Gone":
-            self.hear(changes.LocalQueueGone(key))
+            self.apply(changes.LocalQueueGone(key))
             return
         changed = LocalQueue(
             key=key,
@@ -266,7 +268,7 @@ class EngineMachine(RuleBasedStateMachine):
             stop=stop,  # type: ignore[arg-type]  # "Gone" was handled above
             weight_milli=weight,
         )
-        self.hear(changes.LocalQueueSet(changed))
+        self.apply(changes.LocalQueueSet(changed))
 
     @rule(data=st.data())
     def configure_surroundings(self, data: st.DataObject) -> None:
@@ -284,14 +286,14 @@ class EngineMachine(RuleBasedStateMachine):
                 change = changes.CheckSet(AdmissionCheck("prov", data.draw(mostly(True, False))))
             case _:
                 change = changes.PolicySet(data.draw(policies()))
-        self.hear(change)
+        self.apply(change)
 
     # --- time and decisions ----------------------------------------------------------------------
 
     @rule(seconds=st.sampled_from((1, 10, 60, 90, 300, 3600)))
     def wait(self, seconds: int) -> None:
         self.now = Instant(self.now + seconds * SECOND)
-        self.hear(changes.TimePassed(self.now))
+        self.apply(changes.TimePassed(self.now))
 
     @rule()
     def cycle(self) -> None:
@@ -308,7 +310,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule()
     def wake_everything(self) -> None:
         """A state woken as a whole and one that is restored awake decide alike, byte for byte."""
-        self.hear(changes.PolicySet(self.state.policy))
+        self.apply(changes.PolicySet(self.state.policy))
         self.grown.clear()
         fresh = state_laws.awake(snapshot(self.state))
         found, expected = (

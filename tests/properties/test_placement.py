@@ -23,10 +23,10 @@ from tests.support.placement_builders import (
     by_name,
     bytes_of,
     caps_by_name,
+    placed_pods_of,
     placer_over,
     seated,
     sums_by_path,
-    tenant_of,
 )
 from tests.support.placement_oracle import (
     Cluster,
@@ -266,7 +266,7 @@ def check_incremental(pick: Pick) -> None:
             case "come":
                 pod = pods.pop() if pods else some_pod(pick, f"kube-system/late{number}")
                 cluster.pods.append(pod)
-                placed_pods[pod.key] = tenant_of(pod)
+                placed_pods[pod.key] = placed_pods_of(pod)
                 occupancy.occupy(placed_pods[pod.key])
             case _:
                 if cluster.pods:

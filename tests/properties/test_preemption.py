@@ -2,7 +2,7 @@
 
 A preemptor's victims are enough and none of them is needless; once they have left, the preemptor
 starts in the very next cycle; whatever is submitted, everything comes to rest; and the order in
-which simultaneous events are heard changes nothing.
+which simultaneous events are received changes nothing.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def in_use(
     world = replace(
         world, now=NOW, queues=tuple(replace(queue, checks=()) for queue in world.queues)
     )
-    doors = tuple(each.key for each in world.local_queues)
+    local_queues = tuple(each.key for each in world.local_queues)
     usage, admitted_workloads = SnapshotIndex(world).usage, []
     for number in range(draw(st.integers(3, 6))):
-        workload = draw(workloads(f"r{number}", local_queues=doors, simple=True))
+        workload = draw(workloads(f"r{number}", local_queues=local_queues, simple=True))
         small = replace(workload.pod_sets[0], count=draw(st.sampled_from((1, 1, 2))))
         small = replace(small, min_count=None)
         workload = replace(workload, pod_sets=(small,), priority=draw(st.integers(0, 1)))
@@ -89,7 +89,7 @@ def in_use(
         world,
         admitted_workloads=tuple(admitted_workloads),
         waiting=tuple(
-            draw(workloads(f"w{number}", local_queues=doors, simple=simple))
+            draw(workloads(f"w{number}", local_queues=local_queues, simple=simple))
             for number in range(draw(st.integers(1, waiting)))
         ),
     )
@@ -115,18 +115,18 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> AdmittedWo
 # --- victims -------------------------------------------------------------------------------------
 
 
-def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> int:
+def _plain_gap(topology: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> int:
     """Say how much has to be freed, looking at every candidate."""
-    candidates = [*own_candidates(wish)]
-    if wish.cq.spec.preemption.reclaim != "Never":
-        candidates += [one.running for one in classical._from_cohort(wish, queue_at)]
+    candidates = [*own_candidates(topology)]
+    if topology.cq.spec.preemption.reclaim != "Never":
+        candidates += [one.running for one in classical._from_cohort(topology, queue_at)]
     freed = sum(
         amount
         for running in candidates
         for held, amount in running.charges
         if held.flavor_resource == cell.flavor_resource
     )
-    return max(1, wish.charges[cell] - available(cell) - freed)
+    return max(1, topology.charges[cell] - available(cell) - freed)
 
 
 @effort(200)
@@ -135,19 +135,19 @@ def test_useless_candidates_are_skipped_and_that_changes_nothing(world: Snapshot
     skipped = []
     may_help = classical._cohort_may_help
 
-    def noted(wish: PreemptionRequest, own: list[Running]) -> bool:
-        skipped.append(not may_help(wish, own))
+    def noted(topology: PreemptionRequest, own: list[Running]) -> bool:
+        skipped.append(not may_help(topology, own))
         return not skipped[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classical, "_cohort_may_help", noted)
-        quick = restore(world)
-        plans = dry_run(quick, NOW, most_cycles=20)
-        patch.setattr(classical, "_cohort_may_help", lambda wish, own: True)
+        usual = restore(world)
+        plans = dry_run(usual, NOW, most_cycles=20)
+        patch.setattr(classical, "_cohort_may_help", lambda topology, own: True)
         patch.setattr("unisono.engine.preemption.victims.victims_gap", _plain_gap)
         thorough = restore(world)
         assert dry_run(thorough, NOW, most_cycles=20) == plans
-    assert snapshot(thorough) == snapshot(quick)
+    assert snapshot(thorough) == snapshot(usual)
     event(f"looked away: {any(skipped)}, search: {bool(skipped)}")
 
 
@@ -210,7 +210,7 @@ def test_victims_are_found_whenever_all_of_lower_priority_would_do(
 
 @effort(60)
 @given(in_use(policy=CALM, waiting=6, simple=False))
-def test_a_preemptor_starts_as_soon_as_its_victims_have_left(world: Snapshot) -> None:
+def test_a_preemptor_starts_as_soon_as_its_victims_have_ended(world: Snapshot) -> None:
     """At once, or a cycle later when a flavor freed for another looked better to it at first."""
     state = restore(world)
     promised: dict[str, int] = {}
@@ -248,9 +248,7 @@ def test_everything_comes_to_rest(world: Snapshot) -> None:
 
 @effort(40)
 @given(in_use(policy=policies(), waiting=6, simple=False), st.randoms(use_true_random=False))
-def test_the_order_in_which_a_cluster_is_told_does_not_matter(
-    world: Snapshot, dice: random.Random
-) -> None:
+def test_the_order_of_events_does_not_matter(world: Snapshot, dice: random.Random) -> None:
     """Queues before or after their cohorts, workloads before their queues: all the same."""
     told = list(as_changes(world))
     states = [new_cluster(world.policy, now=NOW) for _ in range(2)]

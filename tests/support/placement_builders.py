@@ -126,7 +126,7 @@ T = TypeVar("T")
 Path = tuple[str | None, ...]  # label values from the widest level down
 
 
-def tenant_of(pod: NodePod) -> PlacedPods:
+def placed_pods_of(pod: NodePod) -> PlacedPods:
     """Return a pod as the engine keeps it on its node."""
     return PlacedPods(
         nodes=((pod.node, 1),),
@@ -139,17 +139,17 @@ def tenant_of(pod: NodePod) -> PlacedPods:
 
 
 def seated(cluster: Cluster) -> Occupancy:
-    """Put a cluster into the engine's books."""
+    """Put a cluster into the engine's state."""
     occupancy = Occupancy(NodeTable(), PodIndex())
     for node in cluster.nodes:
         occupancy.put_node(node)
     for pod in cluster.pods:
-        occupancy.occupy(tenant_of(pod))
+        occupancy.occupy(placed_pods_of(pod))
     return occupancy
 
 
 def placer_over(occupancy: Occupancy, placement: Placement | None = None) -> Placer:
-    """Return a placer over the engine's books."""
+    """Return a placer over the engine's state."""
     return Placer(Feasibility(occupancy.table), occupancy.pod_index, placement or Placement())
 
 
@@ -175,12 +175,12 @@ def by_name(table: NodeTable, rows: Iterable[int], values: Iterable[T]) -> dict[
 
 
 def caps_by_name(table: NodeTable, capacity: Capacity) -> dict[str, int]:
-    """Return the room of every node by its name."""
+    """Return the capacity of every node by its name."""
     return by_name(table, capacity.view.rows.tolist(), capacity.caps.tolist())
 
 
 def sums_by_path(table: NodeTable, capacity: Capacity) -> dict[Path, int]:
-    """Return the room of every domain of every level by its label values."""
+    """Return the capacity of every domain of every level by its label values."""
     found: dict[Path, int] = {}
     view = capacity.view
     for depth, level in enumerate(view.levels, start=1):

@@ -76,7 +76,7 @@ WEIGHTS = Weights(
 )
 
 
-def turns(**changed: Any) -> MultifactorRules:
+def multifactor_rules(**changed: Any) -> MultifactorRules:
     """Return the rules of the reference cluster."""
     settings: dict[str, Any] = {
         "weights": WEIGHTS,

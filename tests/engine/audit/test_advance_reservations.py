@@ -55,7 +55,7 @@ def test_a_backfill_reservation_avoids_reserved_nodes() -> None:
     passes(cluster(JOB), reserving(200))
 
 
-def test_what_is_said_to_be_reserved_is() -> None:
+def test_what_is_reported_as_reserved_is() -> None:
     fact = Reserved(name="cooling", start=Instant(100), end=Instant(200), nodes=1, limit_ms=101)
     why = Explanation(workload=JOB.key, queue=None, blockers=(fact,))
     plan = Plan(based_on=0, now=Instant(0), waits=(Wait(outcome="line", explanation=why),))

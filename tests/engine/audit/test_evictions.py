@@ -69,7 +69,7 @@ def test_the_other_queue_s_stop_is_no_cause() -> None:
         ({"ready": False, "unready_since": Instant(1)}, 2 * MINUTE, False),
     ],
 )
-def test_pods_that_are_late(admitted: dict[str, Any], now: int, expected: bool) -> None:
+def test_pods_that_are_overdue(admitted: dict[str, Any], now: int, expected: bool) -> None:
     check(expected, "PodsReadyTimeout", world(**admitted), now)
 
 

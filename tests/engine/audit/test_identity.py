@@ -56,15 +56,15 @@ def test_one_decision_per_workload() -> None:
     breaks("twice", world, plan(waits=(wait(A), wait(A))))
 
 
-def test_a_preemptor_may_be_told_what_it_waits_for() -> None:
+def test_a_preemptor_may_have_an_explanation() -> None:
     world = snapshot(
         queue("q", preemption=RULES), waiting=(HIGH,), admitted_workloads=(running(LOW),)
     )
-    told = Explanation(
+    explanation = Explanation(
         workload=HIGH.key, queue=None, blockers=(WaitingForVictims(victims=(LOW.key,)),)
     )
     preemption = preempt(HIGH, "low")
-    explained = Wait(outcome="sticky", explanation=told)
+    explained = Wait(outcome="sticky", explanation=explanation)
     passes(world, plan(preemptions=(preemption,), waits=(explained,)))
     breaks("twice", world, plan(preemptions=(preemption,), waits=(explained, explained)))
     breaks("twice", world, plan(preemptions=(preemption,), admissions=(admit(HIGH),)))

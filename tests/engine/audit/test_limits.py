@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.priority_builders import TREE, cluster, job, turns
+from tests.support.priority_builders import TREE, cluster, job, multifactor_rules
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run
@@ -24,8 +24,8 @@ def rules_of(**limits: Any) -> tuple[MultifactorRules, MultifactorRules]:
     """Return rules without limits, and the same with some on a QOS and on an account."""
     qos = Qos(name="normal", limits=Limits(**limits))
     tree = (*TREE[1:], Association(account="prod", limits=Limits(group_jobs=2)))
-    free = turns(partitions=(), qos=(Qos(name="normal"),))
-    return free, turns(partitions=(), qos=(qos,), associations=tree)
+    free = multifactor_rules(partitions=(), qos=(Qos(name="normal"),))
+    return free, multifactor_rules(partitions=(), qos=(qos,), associations=tree)
 
 
 def world_with(limits: dict[str, Any], *, held: bool = False) -> tuple[Snapshot, Any]:

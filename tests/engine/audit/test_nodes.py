@@ -210,7 +210,7 @@ def test_a_node_takes_only_so_many_pods() -> None:
     passes(world(roomy, waiting=(gang,)), started(gang, {"n1": 111}))
 
 
-def test_nodes_may_be_asked_for_something_else_than_quota() -> None:
+def test_requests_of_nodes_may_differ_from_quota() -> None:
     gang = of(pods(2, {"gpu": 1}, node_requests=amounts({"slots": 3})))
     passes(world(machine("n1", 0, more={"slots": 6}), waiting=(gang,)), started(gang, {"n1": 2}))
     breaks(
@@ -229,7 +229,7 @@ def preempting(*victims: str, place: str) -> Plan:
     return plan(preemptions=(replace(made, admission=on(made.admission, {place: 1})),))
 
 
-def test_victims_make_room_on_the_preemptors_nodes() -> None:
+def test_victims_free_the_preemptors_nodes() -> None:
     cluster = world(
         machine("n1"),
         machine("n2"),
@@ -263,7 +263,7 @@ def test_no_admission_on_nodes_of_a_preemptor() -> None:
 
 
 def test_a_victim_may_be_needed_for_its_nodes_alone() -> None:
-    """Spec quota, scenario 64: there is quota, but no rack has room for both pods."""
+    """Spec quota, scenario 64: there is quota, but no rack holds both pods."""
     close = TopologyRequest("required", "rack")
     racks = {"n1": "r1", "n2": "r1", "n3": "r2", "n4": "r2"}
     wide = of(pods(2, {"gpu": 8}, topology=close), name="high", priority=5)

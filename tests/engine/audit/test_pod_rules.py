@@ -80,7 +80,7 @@ def test_own_anti_affinity_is_kept() -> None:
 
 def test_anti_affinity_of_other_pods_is_kept() -> None:
     keep_off = (rule(RACK, app="x"),)
-    guest, other = of(a_set(1)), of(a_set(1, labels=(("app", "y"),)))
+    newcomer, other = of(a_set(1)), of(a_set(1, labels=(("app", "y"),)))
     for cluster in (
         world(*NODES, pods=(some_pod("n1", labels=(), anti_affinity=keep_off),)),
         world(
@@ -90,9 +90,11 @@ def test_anti_affinity_of_other_pods_is_kept() -> None:
             ),
         ),
     ):
-        found = breaks("neighbours", replace(cluster, waiting=(guest,)), started(guest, {"n2": 1}))
+        found = breaks(
+            "neighbours", replace(cluster, waiting=(newcomer,)), started(newcomer, {"n2": 1})
+        )
         assert "keep others away from rack=r1" in found.message
-        passes(replace(cluster, waiting=(guest,)), started(guest, {"n3": 1}))
+        passes(replace(cluster, waiting=(newcomer,)), started(newcomer, {"n3": 1}))
         passes(replace(cluster, waiting=(other,)), started(other, {"n2": 1}))
 
 
@@ -105,11 +107,11 @@ def test_a_rule_speaks_of_its_own_namespace_unless_it_says_otherwise() -> None:
             anti_affinity=(PodRule(selector, HOSTNAME),),
         )
 
-    guest = of(a_set(1))
-    made = started(guest, {"n1": 1})
-    passes(world(*NODES, waiting=(guest,), pods=(keep_off(),)), made)
+    newcomer = of(a_set(1))
+    made = started(newcomer, {"n1": 1})
+    passes(world(*NODES, waiting=(newcomer,), pods=(keep_off(),)), made)
     for options in ({"namespaces": ("ns",)}, {"every_namespace": True}):
-        cluster = world(*NODES, waiting=(guest,), pods=(keep_off(**options),))
+        cluster = world(*NODES, waiting=(newcomer,), pods=(keep_off(**options),))
         breaks("neighbours", cluster, made)
 
 
@@ -129,7 +131,7 @@ def test_pods_that_want_to_be_near_each_other_are_in_one_domain() -> None:
     breaks("neighbours", cluster, started(near, {"n1": 1, "n3": 1}))
 
 
-def test_the_first_of_their_kind_start_a_domain_before_others_of_the_gang_come() -> None:
+def test_the_first_pods_of_their_label_start_a_domain_before_others_of_the_gang() -> None:
     near = a_set(2, affinity_to=(rule(RACK, app="x"),))
     gang = of(near, a_set(1, "more"))
     cluster = world(*NODES, waiting=(gang,))

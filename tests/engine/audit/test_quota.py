@@ -53,7 +53,7 @@ def test_limits_on_borrowing_and_lending_count() -> None:
     breaks("over-quota", kept, plan(admissions=(admit(borrower, borrow_level=1),)))
 
 
-def test_victims_hold_their_quota_until_they_are_gone() -> None:
+def test_victims_hold_their_quota_until_they_have_ended() -> None:
     """10 GPUs, 6 held by a victim: 4 may be admitted beside it, 5 only when it has left."""
     p, e4, e5 = job("p", "own", 5), job("e4", "x", 4), job("e5", "x", 5)
     world = snapshot(
@@ -136,7 +136,7 @@ def test_level_zero_is_within_the_own_quota(gpus: int, right: int, wrong: int) -
     breaks("borrow-level", world, plan(admissions=(admit(a, borrow_level=wrong),)))
 
 
-def test_a_preemptor_must_fit_when_its_victims_are_gone() -> None:
+def test_a_preemptor_must_fit_when_its_victims_have_ended() -> None:
     high = job("high", "q", 4, priority=9)
     rules = PreemptionRules(within_queue="LowerPriority")
     world = snapshot(
@@ -149,7 +149,7 @@ def test_a_preemptor_must_fit_when_its_victims_are_gone() -> None:
     assert "leaves q 2 over" in found.message
 
 
-def test_two_preemptors_do_not_count_on_the_same_room() -> None:
+def test_two_preemptors_do_not_count_on_the_same_quota() -> None:
     a, b = job("a", "a", 4), job("b", "b", 4)
     world = snapshot(
         queue("a", "4", "k", preemption=RECLAIM),

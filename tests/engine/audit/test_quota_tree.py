@@ -227,11 +227,11 @@ def test_adding_along_the_path_is_the_same_as_adding_up(
     expected = {node: before.used(node, ACCOUNT) for node in tree.path(q(name))}
     rest = amount
     for node in tree.path(q(name)):
-        room = before.local_available(node, ACCOUNT)
+        left = before.local_available(node, ACCOUNT)
         expected[node] += rest
-        if rest <= room:
+        if rest <= left:
             break
-        rest -= room
+        rest -= left
     after = before.after(charged=[Charge(QueueName(name), {ACCOUNT: amount})])
     assert {node: after.used(node, ACCOUNT) for node in expected} == expected
 

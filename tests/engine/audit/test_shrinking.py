@@ -32,21 +32,21 @@ def world(held: AdmittedWorkload, wanted: int = 2, **options: Any) -> Snapshot:
     return snapshot(rules, waiting=(high,), admitted_workloads=(held,), **options)
 
 
-def shrinking(around: Snapshot, count: int, **news: Any) -> Plan:
+def shrinking(around: Snapshot, count: int, **changed: Any) -> Plan:
     """Let the gang go on with so many pods."""
     held = around.admitted_workloads[0]
-    first = replace(held.admission.pod_sets[0], count=count, **news)
+    first = replace(held.admission.pod_sets[0], count=count, **changed)
     keeps = replace(held.admission, pod_sets=(first,))
     return _keeping(around, keeps)
 
 
-def _keeping(around: Snapshot, keeps: Admission, *, told: bool = False) -> Plan:
+def _keeping(around: Snapshot, keeps: Admission, *, marked: bool = False) -> Plan:
     made = preempt(around.waiting[0], "elastic")
-    victim = replace(made.victims[0], keeps=keeps, already_evicting=told)
+    victim = replace(made.victims[0], keeps=keeps, already_evicting=marked)
     return plan(preemptions=(replace(made, victims=(victim,)),))
 
 
-def test_as_many_pods_as_are_needed_may_go() -> None:
+def test_as_many_pods_as_are_needed_may_be_released() -> None:
     around = world(elastic())
     passes(around, shrinking(around, 3))
 
@@ -85,7 +85,7 @@ def test_it_stays_what_it_is() -> None:
     breaks("victim-part", world(elastic(), policy=Policy(strict=True)), shrinking(around, 3))
 
 
-def test_only_the_highest_ranks_go() -> None:
+def test_only_the_highest_ranks_are_released() -> None:
     held = elastic()
     placed = replace(held.admission.pod_sets[0], nodes=(("n1", 3), ("n2", 2)))
     around = world(replace(held, admission=replace(held.admission, pod_sets=(placed,))))
@@ -96,7 +96,9 @@ def test_a_shrinking_victim_is_marked_and_keeps_no_more_pods() -> None:
     around = world(elastic())
     three = shrinking(around, 3).preemptions[0].victims[0].keeps
     assert three is not None
-    told = replace(around, admitted_workloads=(replace(around.admitted_workloads[0], keeps=three),))
-    passes(told, _keeping(told, three, told=True))
-    breaks("victim-flag", told, shrinking(told, 3))
-    breaks("victim-part", told, shrinking(told, 4))
+    marked = replace(
+        around, admitted_workloads=(replace(around.admitted_workloads[0], keeps=three),)
+    )
+    passes(marked, _keeping(marked, three, marked=True))
+    breaks("victim-flag", marked, shrinking(marked, 3))
+    breaks("victim-part", marked, shrinking(marked, 4))

@@ -21,7 +21,7 @@ PATIENT = Policy(placement=Placement(wait_for_leaving_ms=60_000))
 
 
 def cluster(*, uses: int = 6, leaves_at: int | None = 30_000, policy: Policy = PATIENT) -> Snapshot:
-    """Two nodes; on the first a pod that was told to end."""
+    """Two nodes; on the first a pod that is being deleted."""
     leaving = NodePod(
         key="ns/leaving",
         node=NodeName("n1"),

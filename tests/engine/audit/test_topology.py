@@ -22,8 +22,10 @@ NODES = (
 )
 
 
-def a_set(count: int, wish: TopologyRequest | None, name: str = "main", **options: Any) -> PodSet:
-    return pods(count, {"gpu": 1}, name, topology=wish, **options)
+def a_set(
+    count: int, topology: TopologyRequest | None, name: str = "main", **options: Any
+) -> PodSet:
+    return pods(count, {"gpu": 1}, name, topology=topology, **options)
 
 
 def required(level: str, **options: Any) -> TopologyRequest:
@@ -48,8 +50,8 @@ def test_the_node_is_the_narrowest_level() -> None:
 
 
 def test_what_is_only_preferred_may_be_anywhere() -> None:
-    wish = TopologyRequest("preferred", RACK)
-    loose = of(a_set(2, wish))
+    topology = TopologyRequest("preferred", RACK)
+    loose = of(a_set(2, topology))
     passes(world(*NODES, waiting=(loose,)), started(loose, {"a0": 1, "bare": 1}))
 
 
@@ -69,9 +71,9 @@ def test_a_topology_says_which_levels_belong_together() -> None:
 
 
 def test_sets_of_one_group_share_a_domain() -> None:
-    wish = required(RACK)
-    grouped = of(a_set(1, wish, group="g"), a_set(1, wish, "more", group="g"))
-    single = of(a_set(1, wish), a_set(1, wish, "more"))
+    topology = required(RACK)
+    grouped = of(a_set(1, topology, group="g"), a_set(1, topology, "more", group="g"))
+    single = of(a_set(1, topology), a_set(1, topology, "more"))
     split = ({"a0": 1}, {"a2": 1})
     breaks("topology", world(*NODES, waiting=(grouped,)), started(grouped, *split))
     passes(world(*NODES, waiting=(grouped,)), started(grouped, {"a0": 1}, {"a1": 1}))

@@ -143,7 +143,7 @@ def test_members_use_it_and_run_beyond_it(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_one_equivalence_class_is_told_apart_by_user_and_limit(
+def test_one_equivalence_class_is_divided_by_user_and_limit(
     way: Backfill | None,
 ) -> None:
     state = cluster(way, msgspec.structs.replace(MAINTENANCE, users=("ann",)), nodes=1)

@@ -109,7 +109,7 @@ def test_starts_are_the_same_without_explanations(seed: int, sizes: tuple[int, .
     assert _starts(trace, nodes, explains=True)[0] == _starts(trace, nodes, explains=False)[0]
 
 
-def test_the_fast_path_explains_nothing_unless_asked() -> None:
+def test_the_fast_path_explains_nothing_unless_requested() -> None:
     trace, nodes = random_jobs(1, (1000,)), _nodes(1)
     assert _starts(trace, nodes, explains=True)[1]
     assert not _starts(trace, nodes, explains=False)[1]

@@ -33,7 +33,7 @@ def test_only_the_first_of_a_group_has_the_one_reservation() -> None:
     assert _named(here, "B2", "B3") == {"B2": 90}
 
 
-def test_a_later_arrival_that_goes_first_gets_the_reservation() -> None:
+def test_a_later_arrival_of_higher_priority_gets_the_reservation() -> None:
     """Within one second the uid decides the order."""
     here = machine(EASY, 8)
     here.submit("A", 8, 30)

@@ -61,7 +61,7 @@ def test_names_the_holders_that_end_soonest() -> None:
     assert found.basis == "limits"
 
 
-def test_names_the_workload_that_goes_first() -> None:
+def test_names_the_workload_of_higher_priority() -> None:
     state = cluster(queue("q", strategy="StrictFIFO"))
     submit(
         state,

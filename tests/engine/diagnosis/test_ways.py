@@ -134,7 +134,7 @@ def test_a_way_that_no_empty_node_opens_says_why_there() -> None:
     assert [way.possible for way in found.ways] == [True, False]
 
 
-def test_the_line_of_a_workload_begins_with_the_root_cause_and_names_every_flavor() -> None:
+def test_the_summary_of_a_workload_begins_with_the_root_cause_and_names_every_flavor() -> None:
     state = two_flavors()
     submit(state, job("notebook", "q", 4, time_limit_ms=HOUR), gang("train", 2, 8))
     why = explanation(state, WorkloadKey("ns/train"))

@@ -1,4 +1,4 @@
-"""Classic fair share: Slurm's figures, and what every sort of fair share promises."""
+"""Classic fair share: Slurm's numbers, and what every sort of fair share promises."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USED = {
 }
 
 
-def test_the_figures_of_a_real_cluster() -> None:
+def test_the_numbers_of_a_real_cluster() -> None:
     accounts = Accounts(MultifactorRules(associations=(*TREE, *MORE_OF_THE_TREE)))
     usage = usage_of(accounts, USED)
     norms = norms_of(accounts, usage)

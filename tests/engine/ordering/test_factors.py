@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.priority_builders import QOS, TREE, WEIGHTS, cluster, job, turns
+from tests.support.priority_builders import QOS, TREE, WEIGHTS, cluster, job, multifactor_rules
 from unisono.engine.cluster import restore
 from unisono.engine.model.explanation import Held, NotEntitled
 from unisono.engine.model.multifactor import Association, Factors, Partition, UsageRecord, Weights
@@ -32,7 +32,7 @@ AGE = 39_000
 
 def used_cluster(**changed: Any) -> ClusterState:
     records = tuple(UsageRecord(owner=owner, amount=amount) for owner, amount in USED.items())
-    return cluster(turns(**changed), now=AGE, usage=records)
+    return cluster(multifactor_rules(**changed), now=AGE, usage=records)
 
 
 def factors(state: ClusterState, workload: Workload) -> Factors:
@@ -73,7 +73,7 @@ def test_before_anything_was_used_and_without_age(partition: str, priority: int)
 
 
 def test_an_operator_may_set_a_priority() -> None:
-    rules = turns(associations=(*TREE, Association(account="prod", user="root")))
+    rules = multifactor_rules(associations=(*TREE, Association(account="prod", user="root")))
     wanted = job("op", account="prod", user="root", priority=10_000)
     found = factors(cluster(rules), wanted)
     assert found == Factors(priority=10_000, is_set=True)

@@ -1,4 +1,4 @@
-"""Fair Tree: the reference figures, and any tree against the plainest walk."""
+"""Fair Tree: the reference numbers, and any tree against the plainest walk."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_preemptor_comes_before_all_others() -> None:
     assert min([Head("other", node, priority=9), waits], key=classical_key) is waits
 
 
-def test_equal_heads_are_told_apart_by_their_identity() -> None:
+def test_equal_heads_are_ordered_by_their_identity() -> None:
     node = Node("q", is_queue=True)
     assert [h.uid for h in sorted([Head("b", node), Head("a", node)], key=classical_key)] == [
         "a",

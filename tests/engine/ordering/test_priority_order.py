@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.priority_builders import TREE, WEIGHTS, cluster, job, turns
+from tests.support.priority_builders import TREE, WEIGHTS, cluster, job, multifactor_rules
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run
@@ -75,7 +75,7 @@ def usage(state: ClusterState, owner: str) -> float:
 
 def test_the_highest_priority_starts_first_over_all_queues() -> None:
     """A queue's second goes before another queue's first."""
-    state = cluster(turns(weights=Weights(qos=100)), queues=2)
+    state = cluster(multifactor_rules(weights=Weights(qos=100)), queues=2)
     other = LocalQueueKey("ns/q2")
     submit(
         state,
@@ -89,12 +89,12 @@ def test_the_highest_priority_starts_first_over_all_queues() -> None:
 
 def test_a_workload_without_an_account_is_in_that_of_its_user() -> None:
     """The only one that the user is in, or of several the one marked as default."""
-    seats = (
+    members = (
         *TREE,
         Association(account="nlp", user="mail"),
         Association(account="nlp", user="games", is_default=True),
     )
-    state = cluster(turns(associations=seats))
+    state = cluster(multifactor_rules(associations=members))
     submit(state, *(job(user, gpu=1, user=user, account="") for user in ("man", "mail", "games")))
     submit(state, job("named", gpu=1, user="games", account="vision"))
     found = {name: account_and_qos(state, WorkloadKey(f"ns/{name}")) for name in ("man", "mail")}
@@ -108,7 +108,7 @@ def test_a_workload_without_an_account_is_in_that_of_its_user() -> None:
 
 
 def test_a_higher_tier_goes_before_any_priority() -> None:
-    state = cluster(turns(operators=("mail",)))
+    state = cluster(multifactor_rules(operators=("mail",)))
     submit(
         state,
         job("set", gpu=8, pods=4, account="prod", user="mail", priority=10_000),
@@ -119,7 +119,7 @@ def test_a_higher_tier_goes_before_any_priority() -> None:
 
 
 def test_equals_go_by_submission_then_number_then_task_then_name() -> None:
-    state = cluster(turns(weights=Weights()))
+    state = cluster(multifactor_rules(weights=Weights()))
     at = Instant(5)
     submit(
         state,
@@ -134,16 +134,16 @@ def test_equals_go_by_submission_then_number_then_task_then_name() -> None:
 
 
 def test_the_priority_class_alone_may_decide() -> None:
-    state = cluster(turns(order="priority"))
+    state = cluster(multifactor_rules(order="priority"))
     low = msgspec.structs.replace(job("low", account="prod"), priority=-10)
     high = msgspec.structs.replace(job("high"), priority=10)
     submit(state, low, job("middle"), high)
     assert settle(state) == ["high", "middle", "low"]
 
 
-def test_a_strict_queue_looks_at_a_new_head_when_time_brings_one() -> None:
+def test_a_strict_queue_evaluates_a_new_head_when_time_brings_one() -> None:
     """The head cannot fit; an hour later a workload that can has a higher priority."""
-    rules = turns(
+    rules = multifactor_rules(
         weights=Weights(age=1000, qos=500), max_age_ms=HOUR, associations=TREE, partitions=()
     )
     state = cluster(rules)
@@ -164,7 +164,7 @@ def test_a_strict_queue_looks_at_a_new_head_when_time_brings_one() -> None:
 
 
 def test_what_runs_costs_its_user_and_every_account_above() -> None:
-    state = cluster(turns(half_life_ms=0))
+    state = cluster(multifactor_rules(half_life_ms=0))
     submit(state, job("a", cpu=4, account="vision", user="man"))
     assert settle(state) == ["a"]
     pass_time(state, 100 * SECOND)
@@ -179,7 +179,9 @@ def test_what_runs_costs_its_user_and_every_account_above() -> None:
 def test_prices_and_qos_multiply() -> None:
     weights = (("cpu", 1.0), ("mem", 0.25 / 1024), ("gres/gpu", 4.0))
     dear = Partition(name="main", is_default=True, billing_weights=weights)
-    rules = turns(half_life_ms=0, partitions=(dear,), qos=(Qos(name="cheap", usage_factor=0.5),))
+    rules = multifactor_rules(
+        half_life_ms=0, partitions=(dear,), qos=(Qos(name="cheap", usage_factor=0.5),)
+    )
     state = cluster(rules)
     submit(state, job("a", cpu=2, gpu=8, account="prod", user="mail"))
     submit(state, job("b", cpu=2, gpu=8, account="prod", user="news", qos="cheap"))
@@ -190,7 +192,7 @@ def test_prices_and_qos_multiply() -> None:
 
 
 def test_the_user_with_less_usage_is_next() -> None:
-    state = cluster(turns(weights=Weights(fair_share=1000)))
+    state = cluster(multifactor_rules(weights=Weights(fair_share=1000)))
     submit(state, job("m1", gpu=8, cpu=8, pods=4, account="prod", user="mail"))
     assert settle(state) == ["m1"]
     pass_time(state, HOUR)
@@ -201,12 +203,14 @@ def test_the_user_with_less_usage_is_next() -> None:
 
 
 def test_usage_survives_an_edit_of_the_policy() -> None:
-    state = cluster(turns(half_life_ms=0))
+    state = cluster(multifactor_rules(half_life_ms=0))
     submit(state, job("a", cpu=4, account="vision", user="man"), job("b", priority=0))
     settle(state)
     pass_time(state, 100 * SECOND)
     state.apply(
-        changes.PolicySet(Policy(multifactor=turns(half_life_ms=0, weights=Weights(age=1))))
+        changes.PolicySet(
+            Policy(multifactor=multifactor_rules(half_life_ms=0, weights=Weights(age=1)))
+        )
     )
     pass_time(state, 200 * SECOND)
     assert usage(state, "user/vision/man") == 800.0
@@ -216,12 +220,14 @@ def test_usage_survives_an_edit_of_the_policy() -> None:
 
 @pytest.mark.parametrize("compat", [False, True])
 def test_a_workload_that_runs_through_an_edit_is_charged_once(compat: bool) -> None:
-    state = cluster(turns(compat=compat))
+    state = cluster(multifactor_rules(compat=compat))
     submit(state, job("a", cpu=4, account="prod", user="mail"))
     assert settle(state) == ["a"]
     pass_time(state, state.now + HOUR)
     before = usage(state, "user/prod/mail")
-    policy = msgspec.structs.replace(state.policy, multifactor=turns(compat=compat, dampening=2))
+    policy = msgspec.structs.replace(
+        state.policy, multifactor=multifactor_rules(compat=compat, dampening=2)
+    )
     state.apply(changes.PolicySet(policy))
     assert before > 0
     assert usage(state, "user/prod/mail") == pytest.approx(before)
@@ -230,7 +236,7 @@ def test_a_workload_that_runs_through_an_edit_is_charged_once(compat: bool) -> N
 @pytest.mark.parametrize("compat", [False, True])
 def test_usage_is_the_same_after_a_restart_in_the_middle_of_a_period(compat: bool) -> None:
     """What had started within the period was charged for all of it."""
-    state = cluster(turns(compat=compat, calc_period_ms=300 * SECOND))
+    state = cluster(multifactor_rules(compat=compat, calc_period_ms=300 * SECOND))
     pass_time(state, 250 * SECOND)
     submit(state, job("a", cpu=4, account="prod", user="mail"))
     assert settle(state) == ["a"]
@@ -243,7 +249,7 @@ def test_usage_is_the_same_after_a_restart_in_the_middle_of_a_period(compat: boo
 
 
 def test_a_user_without_an_association_gets_a_share() -> None:
-    state = cluster(turns(half_life_ms=0))
+    state = cluster(multifactor_rules(half_life_ms=0))
     submit(state, job("a", cpu=4, account="prod", user="stranger"))
     settle(state)
     pass_time(state, SECOND)
@@ -253,7 +259,7 @@ def test_a_user_without_an_association_gets_a_share() -> None:
 
 
 def test_only_known_users_may_be_wanted() -> None:
-    state = cluster(turns(known_users_only=True))
+    state = cluster(multifactor_rules(known_users_only=True))
     submit(state, job("a", account="prod", user="stranger"))
     found = explanation(state, WorkloadKey("ns/a"))
     assert found is not None
@@ -263,12 +269,12 @@ def test_only_known_users_may_be_wanted() -> None:
 @pytest.mark.parametrize("backfill", [None, Backfill()], ids=["in order", "with backfill"])
 def test_what_a_user_has_used_gives_it_no_place_in_an_account(backfill: Backfill | None) -> None:
     """After a change of the policy it counted as known, until the scheduler started anew."""
-    state = cluster(turns(half_life_ms=0))
+    state = cluster(multifactor_rules(half_life_ms=0))
     submit(state, job("a", cpu=4, account="prod", user="stranger"))
     submit(state, job("b", cpu=40, account="prod", user="stranger"))  # no node is as large
     assert settle(state) == ["a"]
     pass_time(state, SECOND)
-    rules = turns(half_life_ms=0, known_users_only=True)
+    rules = multifactor_rules(half_life_ms=0, known_users_only=True)
     state.apply(changes.PolicySet(Policy(multifactor=rules, backfill=backfill)))
     assert settle(state) == []
     pass_time(state, 2 * SECOND)
@@ -282,7 +288,7 @@ def test_what_a_user_has_used_gives_it_no_place_in_an_account(backfill: Backfill
 
 
 def test_accounts_of_namespaces_and_queues() -> None:
-    rules = turns(accounts_of=(("ns", "prod"), ("ns/q2", "nlp")), half_life_ms=0)
+    rules = multifactor_rules(accounts_of=(("ns", "prod"), ("ns/q2", "nlp")), half_life_ms=0)
     state = cluster(rules, queues=2)
     submit(state, job("a"), job("b", queue=LocalQueueKey("ns/q2")))
     settle(state)
@@ -295,7 +301,9 @@ def test_accounts_of_namespaces_and_queues() -> None:
 
 def limited(**limits: Any) -> MultifactorRules:
     """Return rules under which the QOS of all users has these limits."""
-    return turns(qos=(Qos(name="normal", priority=50, limits=Limits(**limits)),), partitions=())
+    return multifactor_rules(
+        qos=(Qos(name="normal", priority=50, limits=Limits(**limits)),), partitions=()
+    )
 
 
 GPU = "gres/gpu"
@@ -315,13 +323,13 @@ def test_a_user_over_a_limit_blocks_no_other() -> None:
         3000,
         4000,
     )
-    told = explanation(state, WorkloadKey("ns/g2"))
-    assert told is not None
-    assert message_of(told) == (
+    why = explanation(state, WorkloadKey("ns/g2"))
+    assert why is not None
+    assert message_of(why) == (
         "QOSMaxGRESPerUser: user games uses 3 of 4 gres/gpu that QOS normal allows a user, "
         "and asks for 3"
     )
-    assert reason_of(told) == "WaitingForQuota"
+    assert reason_of(why) == "WaitingForQuota"
     finish(state, "g1")
     assert settle(state) == ["g2"]
 
@@ -331,7 +339,7 @@ def test_an_account_and_all_below_it() -> None:
         *TREE[1:],
         Association(account="prod", shares=40, limits=Limits(group_tres=((GPU, 6000),))),
     )
-    state = cluster(turns(associations=tree))
+    state = cluster(multifactor_rules(associations=tree))
     submit(state, job("a", gpu=4, account="prod", user="mail"))
     submit(state, job("b", gpu=4, account="prod", user="news"))
     assert settle(state) == ["a"]
@@ -341,7 +349,7 @@ def test_an_account_and_all_below_it() -> None:
 @pytest.mark.parametrize("deny", [True, False])
 def test_a_partition_s_caps(deny: bool) -> None:
     caps = Limits(tres_per_job=(("cpu", 32_000), (GPU, 4000)))
-    rules = turns(
+    rules = multifactor_rules(
         qos=(Qos(name="caps", deny_on_limit=deny, limits=caps),),
         partitions=(Partition(name="large-gpu", qos="caps", is_default=True),),
     )
@@ -356,7 +364,9 @@ def test_a_partition_s_caps(deny: bool) -> None:
 
 def test_more_than_a_user_may_ever_have_is_refused_by_that_name() -> None:
     most = Limits(tres_per_user=((GPU, 4000),))
-    rules = turns(qos=(Qos(name="normal", deny_on_limit=True, limits=most),), partitions=())
+    rules = multifactor_rules(
+        qos=(Qos(name="normal", deny_on_limit=True, limits=most),), partitions=()
+    )
     state = cluster(rules)
     submit(state, job("eight", gpu=8, account="vision", user="games"))
     assert settle(state) == []
@@ -367,15 +377,17 @@ def test_more_than_a_user_may_ever_have_is_refused_by_that_name() -> None:
 
 def test_caps_of_the_partition_itself() -> None:
     caps = Limits(tres_per_job=((GPU, 4000),))
-    state = cluster(turns(partitions=(Partition(name="p", is_default=True, limits=caps),)))
+    state = cluster(
+        multifactor_rules(partitions=(Partition(name="p", is_default=True, limits=caps),))
+    )
     submit(state, job("eight", gpu=8), job("four", gpu=4))
     assert settle(state) == ["four"]
     assert reason(state, "eight").code == "QOSMaxGRESPerJob"
 
 
 def test_a_partition_s_longest_time_and_largest_number_of_nodes() -> None:
-    terms = Partition(name="p", is_default=True, max_time_ms=600_000, max_nodes=2)
-    state = cluster(turns(partitions=(terms,)))
+    limits = Partition(name="p", is_default=True, max_time_ms=600_000, max_nodes=2)
+    state = cluster(multifactor_rules(partitions=(limits,)))
     submit(
         state,
         job("long", max_execution_ms=HOUR),
@@ -436,7 +448,7 @@ def test_the_first_level_with_a_limit_decides() -> None:
         Association(account="prod", limits=Limits(jobs_per_user=1, tres_per_job=((GPU, 1000),))),
     )
     qos = Qos(name="big", limits=Limits(tres_per_job=((GPU, 8000),)))
-    state = cluster(turns(associations=tree, qos=(qos, Qos(name="plain"))))
+    state = cluster(multifactor_rules(associations=tree, qos=(qos, Qos(name="plain"))))
     submit(state, job("a", gpu=8, account="prod", user="mail", qos="big"))
     submit(state, job("b", gpu=8, account="prod", user="news", qos="plain"))
     assert settle(state) == ["a"]
@@ -452,7 +464,7 @@ def test_what_was_used_fades_below_a_limit() -> None:
         *TREE[1:],
         Association(account="prod", limits=Limits(group_tres_minutes=((GPU, 100_000),))),
     )
-    state = cluster(turns(associations=tree, half_life_ms=HOUR))
+    state = cluster(multifactor_rules(associations=tree, half_life_ms=HOUR))
     state.apply(changes.UsageSet(UsageRecord(owner="account/prod", what=GPU, amount=12_000.0)))
     submit(state, job("a", gpu=1, account="prod", user="mail"))
     assert settle(state) == []
@@ -464,7 +476,7 @@ def test_what_was_used_fades_below_a_limit() -> None:
     assert settle(state) == ["a"]
 
 
-def test_too_many_submitted_are_refused_until_some_are_gone() -> None:
+def test_too_many_submitted_are_refused_until_some_have_ended() -> None:
     state = cluster(limited(submitted_per_user=2, jobs_per_user=1))
     for number in range(4):
         at = Instant(10 - number)
@@ -516,7 +528,7 @@ def with_backfill(rules: MultifactorRules, dates: int | None) -> ClusterState:
 
 
 @pytest.mark.parametrize("dates", [1, None], ids=["easy", "conservative"])
-def test_backfill_goes_by_turns_and_keeps_limits(dates: int | None) -> None:
+def test_backfill_follows_the_priority_order_and_keeps_limits(dates: int | None) -> None:
     rules = limited(tres_per_user=((GPU, 32_000),))
     state = with_backfill(msgspec.structs.replace(rules, weights=Weights(qos=1)), dates)
     long, short = {"time_limit_ms": 10 * HOUR}, {"time_limit_ms": HOUR}
@@ -551,7 +563,7 @@ def histories(draw: st.DrawFn) -> tuple[MultifactorRules, list[tuple[str, Any]]]
         submitted_per_user=draw(st.sampled_from([None, 4])),
         jobs_accruing_per_user=draw(st.sampled_from([None, 2])),
     )
-    rules = turns(
+    rules = multifactor_rules(
         qos=(Qos(name="normal", priority=50, limits=limits), Qos(name="high", priority=100)),
         half_life_ms=HOUR,
         compat=draw(st.booleans()),
@@ -614,7 +626,7 @@ def test_a_state_from_a_snapshot_decides_the_same(
         assert msgspec.json.encode(made) == msgspec.json.encode(same)
 
 
-_TYPE = type(snapshot(cluster(turns())))
+_TYPE = type(snapshot(cluster(multifactor_rules())))
 
 
 @settings(max_examples=25, deadline=None)
@@ -629,7 +641,7 @@ _TYPE = type(snapshot(cluster(turns())))
 )
 def test_every_workload_has_one_place_and_keeps_it(wants: list[tuple[str, int, str]]) -> None:
     """The order is total, and the same whatever way it is found."""
-    state = cluster(turns())
+    state = cluster(multifactor_rules())
     jobs = [
         job(f"j{index}", account="prod", user=user, qos=qos, created_at=Instant(at))
         for index, (user, at, qos) in enumerate(wants)
@@ -639,7 +651,7 @@ def test_every_workload_has_one_place_and_keeps_it(wants: list[tuple[str, int, s
     pass_time(state, HOUR)
     listed = pending(state, "q")  # type: ignore[arg-type]
     assert sorted(listed) == sorted(workload.key for workload in jobs)
-    other = cluster(turns())
+    other = cluster(multifactor_rules())
     submit(other, *reversed(jobs))
     pass_time(other, HOUR)
     assert pending(other, "q") == listed  # type: ignore[arg-type]
@@ -653,7 +665,9 @@ def test_shares_converge() -> None:
         Association(account="lab", user="one", shares=1),
         Association(account="lab", user="three", shares=3),
     )
-    state = cluster(turns(associations=tree, weights=Weights(fair_share=1000), half_life_ms=HOUR))
+    state = cluster(
+        multifactor_rules(associations=tree, weights=Weights(fair_share=1000), half_life_ms=HOUR)
+    )
     count, ran = 0, {"one": 0, "three": 0}
     for minute in range(0, 600, 5):
         pass_time(state, minute * 60 * SECOND)

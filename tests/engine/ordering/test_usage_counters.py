@@ -79,7 +79,7 @@ def test_without_a_half_life_nothing_decays() -> None:
     assert one.value(number, CYCLE) == 500.0
 
 
-def test_news_that_come_late_count_from_the_beginning() -> None:
+def test_late_events_count_from_the_beginning() -> None:
     early, late = counters(compat=False), counters(compat=False)
     number, same = ran(early, 10, since=600), late.add()
     late.start(same, 10 * MICRO, Instant(CYCLE - 600_000), Instant(CYCLE - 60_000))

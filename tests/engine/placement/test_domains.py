@@ -57,7 +57,7 @@ def test_liked_domains_come_before_tight_ones() -> None:
     assert tried(nodes, close(4), bonus=liked) == ["of-c", "of-a", "of-b"]
 
 
-def test_every_set_of_a_group_needs_room_and_all_of_them_together() -> None:
+def test_every_set_of_a_group_has_to_fit_and_all_of_them_together() -> None:
     nodes = racks(a=4, b=6, c=8)
     first, second = close(4, name="first"), close(1, 4, name="second")
     assert tried(nodes, first, second) == ["of-c"]
@@ -91,7 +91,7 @@ def test_only_the_best_are_tried() -> None:
     assert tried(nodes, close(8)) == [f"of-r{i}" for i in range(MOST_DOMAINS)]
 
 
-def test_a_gang_that_lacks_something_else_than_gpus_makes_room_for_others() -> None:
+def test_a_gang_that_lacks_something_else_than_gpus_spares_them_for_others() -> None:
     """The tightest have the GPUs, but not the CPUs for both: they do not count among the few."""
     poor = [node(f"p{i}", 8, {RACK: f"p{i}"}, more={"cpu": 3}) for i in range(MOST_DOMAINS)]
     rich = [node(f"r{i}", 9 + i, {RACK: f"r{i}"}, more={"cpu": 4}) for i in range(MOST_DOMAINS + 3)]

@@ -272,7 +272,7 @@ def test_a_changed_node_changes_its_bit_and_its_capacity() -> None:
     assert feasibility.capacity(ssd, one, ()).total == 49
 
 
-def test_only_so_many_shapes_are_remembered() -> None:
+def test_only_so_many_requests_are_remembered() -> None:
     table = table_of(node("n"))
     feasibility = Feasibility(table)
     for gpus in range(1, CAPACITIES_KEPT + 10):

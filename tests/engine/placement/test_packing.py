@@ -78,7 +78,7 @@ def test_a_score_decides_among_equals_only() -> None:
     assert shown(fill(caps, 5, later_is_better)) == {2: 2, 3: 3}
 
 
-def test_scores_are_asked_for_the_positions_they_belong_to() -> None:
+def test_scores_belong_to_their_positions() -> None:
     asked: list[list[int]] = []
 
     def score(positions: Rows) -> Integers:

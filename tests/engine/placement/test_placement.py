@@ -1,4 +1,4 @@
-"""Placement on a cluster: equal gangs share answers, listeners hear of searches."""
+"""Placement on a cluster: equal gangs share answers, listeners get searches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_equal_requests_have_equal_answers() -> None:
         gang(demand(2), demand(1, name="second")),
     ],
 )
-def test_what_is_asked_does(other: Gang) -> None:
+def test_what_is_requested_does(other: Gang) -> None:
     assert not asked(answers_of(node("a"), node("b")), gang(demand(2)), other)
 
 
@@ -94,27 +94,27 @@ def test_only_so_many_are_remembered() -> None:
     assert len(answers._known) <= ANSWERS_KEPT
 
 
-class Heard:
+class Listener:
     """A listener that writes down what it hears."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     def search_begins(self) -> None:
-        self.heard.append("begins")
+        self.received.append("begins")
 
     def search_ends(self, answer: Answer) -> None:
-        self.heard.append("refused" if isinstance(answer, GangDoesNotFit) else "placed")
+        self.received.append("refused" if isinstance(answer, GangDoesNotFit) else "placed")
 
 
-def test_a_listener_hears_of_every_search_and_changes_no_answer() -> None:
+def test_a_listener_gets_every_search_and_changes_no_answer() -> None:
     state = new_cluster()
     state.apply(NodeSet(node("a", 4)))
-    placement, listener = placement_of(state), Heard()
+    placement, listener = placement_of(state), Listener()
     alone = [placement.place(gang(demand(pods))) for pods in (4, 5)]
     placement.listener = listener
     assert [placement.place(gang(demand(pods))) for pods in (4, 5)] == alone
-    assert listener.heard == ["begins", "placed", "begins", "refused"]
+    assert listener.received == ["begins", "placed", "begins", "refused"]
     assert placement.hits_and_misses == (2, 2)
 
 

@@ -156,7 +156,7 @@ def test_selectors_match_pods_without_labels(selector: LabelSelector) -> None:
 # --- together -------------------------------------------------------------------------------------
 
 
-def test_pods_go_where_their_company_is() -> None:
+def test_pod_affinity_places_pods_beside_others() -> None:
     near = (rule(RACK, app="x"),)
     placer = over(pod("n1", labels=X))
     assert found(placer, demand(2, 8, affinity_to=near)) == {"n1": 1, "n2": 1}
@@ -165,7 +165,7 @@ def test_pods_go_where_their_company_is() -> None:
     refuse(over(pod("bare", labels=X)), demand(1, 1, affinity_to=near))
 
 
-def test_the_first_of_their_kind_may_start_anywhere_with_the_label() -> None:
+def test_the_first_pods_of_their_label_may_start_in_any_domain() -> None:
     own: dict[str, Any] = {
         "labels": X,
         "affinity_to": (rule(RACK, app="x"),),

@@ -39,7 +39,7 @@ def test_leftover_leaves_no_gpu_stranded() -> None:
     assert chosen(demand(1, 3), *nodes, scoring="none") == "five"
 
 
-def test_binpack_and_spread_look_at_what_is_used() -> None:
+def test_binpack_and_spread_score_by_what_is_used() -> None:
     # All of them take two more pods.
     nodes = (node("b-empty", 2), node("a-half", 4), node("c-busy", 8))
     used = {"a-half": 2, "c-busy": 6}

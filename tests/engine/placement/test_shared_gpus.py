@@ -1,4 +1,4 @@
-"""A seat for one pod where GPUs are shared: every choice against plain loops, and promises."""
+"""A place for one pod where GPUs are shared: every choice against plain loops, and promises."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def fits(cpu: int, devices: list[int], shape: PodShape) -> bool:
 
 
 def after(here: Plain, shape: PodShape, *, shares: bool) -> Iterator[Way]:
-    """Yield every way to seat a pod that fits: the device it shares, and what is free then."""
+    """Yield every way to place a pod that fits: the device it shares, and what is free then."""
     free = here.devices()
-    large = [d for d, room in enumerate(free) if room >= max(1, shape.milli)]
+    large = [d for d, part in enumerate(free) if part >= max(1, shape.milli)]
     for chosen in [(d,) for d in large] if shares else [tuple(large[: shape.gpus])]:
-        left = [room - shape.milli * (d in chosen) for d, room in enumerate(free)]
+        left = [part - shape.milli * (d in chosen) for d, part in enumerate(free)]
         yield chosen, left
 
 
@@ -202,7 +202,7 @@ def some_cluster(seed: int) -> Cluster:
     return Cluster(dice, plain, Occupancy(table, PodIndex()), shapes, mix)
 
 
-def wish(requests: Amounts) -> Demand:
+def demand_for(requests: Amounts) -> Demand:
     return demand(1, 0, "preferred", more=dict(requests))
 
 
@@ -214,7 +214,7 @@ def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> Non
     for _ in range(60):
         requests = cluster.dice.choice(cluster.shapes)
         expected = choose(cluster.plain, requests, cluster.mix, scoring)
-        found = ranking.best(wish(requests))
+        found = ranking.best(demand_for(requests))
         assert found == expected
         if found is not None:
             cluster.take(*found, requests)
@@ -232,7 +232,7 @@ def test_states_that_are_numbered_anew_change_no_choice(
     ranking = SharedGpuRanking(Feasibility(cluster.occupancy.table), cluster.mix)
     for _ in range(80):
         requests = cluster.dice.choice(cluster.shapes)
-        found = ranking.best(wish(requests))
+        found = ranking.best(demand_for(requests))
         assert found == choose(cluster.plain, requests, cluster.mix, "spare")
         numbered |= {each.numbering for each in ranking._views.values()}
         if found is not None:
@@ -251,7 +251,7 @@ def test_fragmentation_is_that_of_plain_loops(seed: int) -> None:
     pods = sum(count for _, count in cluster.mix.typical)
     for _ in range(20):
         requests = cluster.dice.choice(cluster.shapes)
-        found = ranking.best(wish(requests))
+        found = ranking.best(demand_for(requests))
         if found is not None:
             cluster.take(*found, requests)
         each = [fragmentation(h.cpu, h.devices(), cluster.mix) for h in cluster.plain]
@@ -271,13 +271,13 @@ def seats(
     ranking = SharedGpuRanking(Feasibility(table), mix, scoring)
     found: list[object] = []
     for one in asked:
-        seat = ranking.best(wish(amounts(one)))
-        if seat is None:
+        place = ranking.best(demand_for(amounts(one)))
+        if place is None:
             found.append(None)
             continue
-        name = table.names(np.array([seat[0]]))[0]
-        occupancy.occupy(PlacedPods(((name, 1),), amounts(one), devices=seat[1]))
-        found.append((name, *seat[1]))
+        name = table.names(np.array([place[0]]))[0]
+        occupancy.occupy(PlacedPods(((name, 1),), amounts(one), devices=place[1]))
+        found.append((name, *place[1]))
     return found
 
 
@@ -304,7 +304,7 @@ def test_a_pod_without_gpus_takes_nodes_without_them_first() -> None:
     assert found == [("b",), ("a",), None]
 
 
-def test_no_nodes_no_seat() -> None:
+def test_without_nodes_there_is_no_place() -> None:
     assert seats([], [{MILLI: 1}, {GPU: 1}, {}], "spare", SharedPodMix()) == [None] * 3
 
 

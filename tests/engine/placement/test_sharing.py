@@ -55,8 +55,8 @@ def test_nothing_stays_booked() -> None:
 def test_a_required_domain_counts_parts() -> None:
     racks = {"a": "r0", "b": "r0", "c": "r1"}
     placer = placer_of(*(node(name, 1, {RACK: rack}) for name, rack in racks.items()))
-    wish = parts(4, 500, "required", levels=(RACK,), level=RACK)
-    (placed,) = placements(placer, wish)
+    demand = parts(4, 500, "required", levels=(RACK,), level=RACK)
+    (placed,) = placements(placer, demand)
     assert (placed.nodes, placed.devices) == ((("a", 2), ("b", 2)), (0, 0, 0, 0))
     no = refuse(placer, parts(5, 500, "required", levels=(RACK,), level=RACK))
     assert (no.best_domain, no.pods_placeable) == ("r0", 4)

@@ -85,7 +85,7 @@ def test_scenario_38() -> None:
 
 def test_scenario_53() -> None:
     """What a local queue used lately outranks priority."""
-    doors = tuple(
+    local_queues = tuple(
         LocalQueue(
             key=job("w", name).queue,
             queue=queue("q").name,
@@ -101,7 +101,7 @@ def test_scenario_53() -> None:
     cluster = world(
         queue("q", "4", preemption=WITHIN, usage_based_admission=True),
         policy=Policy(admission_fair_sharing=AdmissionFairSharing()),
-        local_queues=doors,
+        local_queues=local_queues,
         admitted_workloads=admitted_workloads,
     )
     assert victims(cluster, waiting=job("n", "q", 2, priority=9)).keys() == {"x"}
@@ -230,15 +230,15 @@ def test_scenario_39() -> None:
         queue("q", "0", "team", preemption=ANY),
         queue("ext", "0", "org"),
         cohorts=(cohort("org"), cohort("team", "4", "org")),
-        admitted_workloads=(held("guest", "ext", 4, 100),),
+        admitted_workloads=(held("borrower", "ext", 4, 100),),
     )
-    assert victims(cluster, waiting=job("n", "q", 4)) == {"guest": "InCohortReclamation"}
+    assert victims(cluster, waiting=job("n", "q", 4)) == {"borrower": "InCohortReclamation"}
     theirs = replace(cluster, cohorts=(cohort("org", "4"), cohort("team", "0", "org")))
     assert not victims(theirs, waiting=job("n", "q", 4))
     borrowing = queue("q", "0", "team", preemption=replace(ANY, borrow=BORROWING))
     eager = replace(theirs, queues=(borrowing, theirs.queues[1]))
     higher = job("n", "q", 4, priority=101)
-    assert victims(eager, waiting=higher) == {"guest": "InCohortReclaimWhileBorrowing"}
+    assert victims(eager, waiting=higher) == {"borrower": "InCohortReclaimWhileBorrowing"}
 
 
 def test_scenario_40() -> None:
@@ -259,17 +259,17 @@ def test_scenario_41() -> None:
     def both(gpu: str, cpu: str) -> tuple[object, ...]:
         return (group({"f": {"cpu": cpu, "gpu": gpu}}),)
 
-    guest = job("guest", "b", pod_sets=(pods(1, {"cpu": 6, "gpu": 4}),))
+    borrower = job("borrower", "b", pod_sets=(pods(1, {"cpu": 6, "gpu": 4}),))
     cluster = world(
         queue("a", cohort="all", groups=both("4", "0"), preemption=ANY),
         queue("b", cohort="all", groups=both("0/bl4", "0")),
         queue("share", cohort="all", groups=both("0", "20")),
-        admitted_workloads=(running(guest),),
+        admitted_workloads=(running(borrower),),
     )
     own = job("w", "a", pod_sets=(pods(1, {"cpu": 10, "gpu": 4}),))
     assert not victims(cluster, waiting=own)
     only_gpus = job("w", "a", pod_sets=(pods(1, {"gpu": 4}),))
-    assert victims(cluster, waiting=only_gpus).keys() == {"guest"}
+    assert victims(cluster, waiting=only_gpus).keys() == {"borrower"}
 
 
 def test_an_inactive_queue_gives_nothing_back() -> None:

@@ -135,13 +135,13 @@ def test_scenario_50() -> None:
         )
     )
     arrivals = [("b-big", "b", 6, 1), ("a-mid", "a", 5, 0), ("b-small", "b", 2, 0)]
-    told: list[str] = []
+    evicted: list[str] = []
     for second, (name, of, gpus, priority) in enumerate(arrivals):
         now = Instant(second * 1000)
         workload = job(name, of, gpus, priority=priority, created_at=now)
-        told += reactions(state, WorkloadWaits(workload), now=now).evicted
-    assert told[0] == "b-big"
-    assert len(told) == len(set(told))
+        evicted += reactions(state, WorkloadWaits(workload), now=now).evicted
+    assert evicted[0] == "b-big"
+    assert len(evicted) == len(set(evicted))
 
 
 def test_scenario_52() -> None:

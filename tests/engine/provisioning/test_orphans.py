@@ -115,7 +115,7 @@ def test_only_one_takes_a_machine() -> None:
     assert state.config.market.orphaned == ()
 
 
-def test_spot_needs_leave_here_too() -> None:
+def test_spot_has_to_be_allowed_here_too() -> None:
     spot = orphaned("m1", "m2", sold="spot")
     assert not any(
         node_claim.taken_over
@@ -128,7 +128,7 @@ def test_spot_needs_leave_here_too() -> None:
     )
 
 
-def test_the_auditor_knows_orphaned_machines() -> None:
+def test_the_auditor_accepts_orphaned_machines() -> None:
     seen = world(gang("j", 2), left=orphaned("m1", "m2"))
     made = decided(seen)
     without = msgspec.structs.replace(seen, market=market([machine("large", 8, 64)], []))

@@ -133,7 +133,7 @@ def test_a_refusal_names_when_to_ask_again_and_what_it_would_cost() -> None:
     ]
 
 
-def test_fewer_than_were_refused_may_be_asked_for_sooner() -> None:
+def test_fewer_than_were_refused_may_be_bought_sooner() -> None:
     catalogue = Catalogue(_out(2))
     later = Instant(60_000)
     assert bought(choose(order(demand(1, gpus=4), now=later), catalogue)) == {"large": 1}
@@ -142,7 +142,7 @@ def test_fewer_than_were_refused_may_be_asked_for_sooner() -> None:
     assert bought(choose(order(demand(2, gpus=4), now=again), catalogue)) == {"large": 2}
 
 
-def test_other_ways_are_told_with_their_prices() -> None:
+def test_alternatives_are_reported_with_their_prices() -> None:
     catalogue = Catalogue(
         market([SMALL, machine("other", 1, 8, "Y")], [offer("small", 9), offer("other", 7)])
     )
@@ -150,8 +150,8 @@ def test_other_ways_are_told_with_their_prices() -> None:
     chosen = choose(wanted, catalogue)
     assert bought(chosen) == {"other": 2}
     assert isinstance(chosen, Filled)
-    told = alternatives_to(wanted, catalogue, chosen)
-    assert [(one.machines, one.price_micro) for one in told] == [((("small", 2),), 18)]
+    alternatives = alternatives_to(wanted, catalogue, chosen)
+    assert [(one.machines, one.price_micro) for one in alternatives] == [((("small", 2),), 18)]
 
 
 def test_a_budget_is_not_exceeded() -> None:

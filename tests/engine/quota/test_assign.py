@@ -204,7 +204,7 @@ def test_pods_are_counted_where_the_queue_counts_them() -> None:
 # --- reasons and wake-ups ------------------------------------------------------------------------
 
 
-def test_a_shortage_is_said_and_filed_with_its_numbers() -> None:
+def test_a_shortage_is_reported_and_indexed_with_its_numbers() -> None:
     nodes = tree(queues={"q": ("2", "all"), "b": ("4", "all")})
     use(nodes["b"], 3)
     result = assigned(nodes["q"], queue("q", "2"), pods(1, {"gpu": 5}))
@@ -309,7 +309,7 @@ def test_counts_shrink_evenly() -> None:
     ]
 
 
-def test_reclaimable_pods_are_not_asked_for_again() -> None:
+def test_reclaimable_pods_are_not_requested_again() -> None:
     workload = job(
         "w", "q", pod_sets=(pods(4, {"gpu": 1}, min_count=2),), reclaimable=(("main", 1),)
     )

@@ -90,7 +90,7 @@ def test_a_flavor_without_an_object_matches_nothing() -> None:
     assert whys[0] == FlavorMismatch(pod_set="main", flavor=FlavorName("x86"), why="missing")
 
 
-def test_an_uncovered_resource_is_refused_unless_told_otherwise() -> None:
+def test_an_uncovered_resource_is_refused_unless_ignored() -> None:
     """Scenario 23."""
     wants = pods(1, {"gpu": 1, "fpga": 1})
     assert [type(each) for each in eligible(wants).refusals] == [ResourceNotCovered]

@@ -133,7 +133,7 @@ def test_freed_quota_may_move_an_earlier_pod_set_out_of_the_way() -> None:
 # --- heads of lines ------------------------------------------------------------------------------
 
 
-def test_a_newcomer_that_becomes_the_head_of_a_blocked_queue_is_examined() -> None:
+def test_a_newcomer_that_becomes_the_head_of_a_blocked_queue_is_evaluated() -> None:
     state = at_rest(world(queue("q", "4", strategy="StrictFIFO"), waiting=(job("big", "q", 5),)))
     first = job("first", "q", 2, priority=5)
     assert reactions(state, WorkloadWaits(first)) == Deeds(["first"], [])
@@ -142,7 +142,7 @@ def test_a_newcomer_that_becomes_the_head_of_a_blocked_queue_is_examined() -> No
     assert reactions(state, gone("big")) == Deeds(["behind"], [])
 
 
-def test_an_older_workload_of_a_refused_kind_is_examined() -> None:
+def test_an_older_workload_of_a_refused_class_is_evaluated() -> None:
     """Under LowerOrNewerEqualPriority the older one may do what the newer one could not."""
     rules = PreemptionRules(within_queue="LowerOrNewerEqualPriority")
     held = running(job("held", "q", 4, created_at=Instant(20)))
@@ -278,7 +278,7 @@ def test_readiness_anywhere_concerns_all(drained: bool) -> None:
         assert reactions(state, WorkloadHolds(replace(unready, ready=True))) == Deeds(["b1"], [])
 
 
-def test_a_queue_that_moves_brings_room_to_its_new_tree() -> None:
+def test_a_queue_that_moves_brings_quota_to_its_new_tree() -> None:
     state = at_rest(
         world(
             queue("poor", "0", "here"),

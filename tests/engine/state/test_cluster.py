@@ -77,7 +77,7 @@ def usage(state: ClusterState, name: str = "q", flavor_resource: FlavorResource 
 # --- a workload's life ---------------------------------------------------------------------------
 
 
-def test_hearing_something_twice_changes_nothing() -> None:
+def test_receiving_something_twice_changes_nothing() -> None:
     state = restore(world(queue("q", "4")))
     waits, holds = WorkloadWaits(job("w", "q", 1)), WorkloadHolds(running(job("h", "q", 2)))
     for change in (waits, holds, waits, holds):
@@ -98,16 +98,16 @@ def test_a_trigger_without_a_value_counts_as_well() -> None:
         TimePassed(Instant(7)),
         WorkloadGone(key("a")),
     ]
-    told, called = (restore(world(queue("q"))) for _ in range(2))
-    heard: list[list[Change]] = [[], []]
-    told.listener, called.listener = heard[0].append, heard[1].append
+    applied, called = (restore(world(queue("q"))) for _ in range(2))
+    received: list[list[Change]] = [[], []]
+    applied.listener, called.listener = received[0].append, received[1].append
     for change in changes:
-        told.apply(change)
+        applied.apply(change)
     called.submit(job("a", "q"))
     called.advance(Instant(7))
     called.remove(key("a"))
-    assert heard == [changes, changes]
-    assert snapshot(told) == snapshot(called)
+    assert received == [changes, changes]
+    assert snapshot(applied) == snapshot(called)
 
 
 def test_a_workload_is_in_one_place_at_a_time() -> None:
@@ -220,7 +220,7 @@ def test_a_flavor_that_is_no_longer_listed_drains() -> None:
 # --- configuration -------------------------------------------------------------------------------
 
 
-def test_a_deleted_queue_stays_in_the_cohort_until_its_admitted_workloads_are_gone() -> None:
+def test_a_deleted_queue_stays_in_the_cohort_until_its_admitted_workloads_have_ended() -> None:
     admitted = running(job("h", "a", pod_sets=(pods(3, {"gpu": 1}),)))
     state = restore(
         world(
@@ -278,20 +278,20 @@ def test_cohorts_in_a_cycle_admit_nothing() -> None:
 
 def test_a_local_queue_may_be_stopped_and_deleted_and_come_back() -> None:
     """Scenario 71: only its own workloads leave."""
-    doors = {name: LocalQueue(key=job("x", name).queue, queue=Q) for name in ("x", "y")}
+    local_queues = {name: LocalQueue(key=job("x", name).queue, queue=Q) for name in ("x", "y")}
     state = at_rest(
         world(
             queue("q", "4"),
-            local_queues=tuple(doors.values()),
+            local_queues=tuple(local_queues.values()),
             waiting=(job("x1", "x", 2), job("y1", "y", 2), job("y2", "y", 2)),
         )
     )
-    stop = LocalQueueSet(replace(doors["x"], stop="HoldAndDrain"))
+    stop = LocalQueueSet(replace(local_queues["x"], stop="HoldAndDrain"))
     assert reactions(state, stop) == Deeds(["y2"], ["x1"])
     assert why(state, "x1") == QueueStopped(queue="ns/x", local=True, drain=True)
-    assert reactions(state, LocalQueueGone(doors["x"].key)) == NOTHING
-    assert why(state, "x1") == QueueMissing(local_queue=doors["x"].key)
-    back = LocalQueueSet(doors["x"])
+    assert reactions(state, LocalQueueGone(local_queues["x"].key)) == NOTHING
+    assert why(state, "x1") == QueueMissing(local_queue=local_queues["x"].key)
+    back = LocalQueueSet(local_queues["x"])
     assert reactions(state, back, WorkloadGone(key("y1"))) == Deeds(["x1"], [])
 
 

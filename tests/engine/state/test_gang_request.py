@@ -141,7 +141,7 @@ def test_nor_those_of_another_namespace() -> None:
     assert _starts(state) == {"yours"}
 
 
-def test_pods_keep_their_own_labels_where_they_sit() -> None:
+def test_placed_pods_keep_their_own_labels() -> None:
     state = _cluster(nodes=3)
     for name in ("a", "b", "c"):
         state.apply(WorkloadWaits(_named(name, gpus=3)))

@@ -9,7 +9,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
 
 
-def tenancy_of(*nodes: Node) -> Occupancy:
+def occupancy_of(*nodes: Node) -> Occupancy:
     return Occupancy(table_of(*nodes), PodIndex())
 
 
@@ -30,7 +30,7 @@ def free(occupancy: Occupancy) -> dict[str, int]:
 
 
 def test_coming_and_going() -> None:
-    occupancy = tenancy_of(node("a"), node("b"))
+    occupancy = occupancy_of(node("a"), node("b"))
     before = bytes_of(occupancy)
     gang = placed(2, a=3, b=1)
     occupancy.occupy(gang)
@@ -43,7 +43,7 @@ def test_coming_and_going() -> None:
 
 
 def test_every_move_is_counted() -> None:
-    occupancy = tenancy_of(node("a"))
+    occupancy = occupancy_of(node("a"))
     gang = placed(a=1)
     seen = [occupancy.moves]
     occupancy.occupy(gang)
@@ -57,8 +57,8 @@ def test_every_move_is_counted() -> None:
     assert seen == sorted(set(seen)), "it grows each time"
 
 
-def test_equal_tenants_are_two() -> None:
-    occupancy = tenancy_of(node("a"))
+def test_equal_placed_pods_are_two() -> None:
+    occupancy = occupancy_of(node("a"))
     one, other = placed(a=1), placed(a=1)
     occupancy.occupy(one)
     occupancy.occupy(other)
@@ -69,7 +69,7 @@ def test_equal_tenants_are_two() -> None:
 
 
 def test_a_pod_on_a_missing_node_is_counted_when_the_node_comes() -> None:
-    occupancy = tenancy_of(node("a"))
+    occupancy = occupancy_of(node("a"))
     gang = placed(a=1, late=2)
     occupancy.occupy(gang)
     assert free(occupancy) == {"a": 7}
@@ -86,8 +86,8 @@ def test_before_the_first_node_no_pod_is_lost() -> None:
     assert free(occupancy) == {"a": 7}
 
 
-def test_a_node_that_returns_finds_its_tenants_again() -> None:
-    occupancy = tenancy_of(node("a"), node("b"))
+def test_a_node_that_returns_has_its_pods_again() -> None:
+    occupancy = occupancy_of(node("a"), node("b"))
     gang = placed(a=3, b=1)
     occupancy.occupy(gang)
     occupancy.drop_node(NodeName("a"))
@@ -101,7 +101,7 @@ def test_a_node_that_returns_finds_its_tenants_again() -> None:
 
 
 def test_a_pod_that_left_meanwhile_is_not_counted_when_the_node_returns() -> None:
-    occupancy = tenancy_of(node("a"))
+    occupancy = occupancy_of(node("a"))
     gang = placed(a=3)
     occupancy.occupy(gang)
     occupancy.drop_node(NodeName("a"))
@@ -111,8 +111,8 @@ def test_a_pod_that_left_meanwhile_is_not_counted_when_the_node_returns() -> Non
     assert not occupancy._without_node
 
 
-def test_a_changed_node_keeps_its_tenants() -> None:
-    occupancy = tenancy_of(node("a"))
+def test_a_changed_node_keeps_its_pods() -> None:
+    occupancy = occupancy_of(node("a"))
     occupancy.occupy(placed(a=3))
     occupancy.put_node(node("a", 16))
     assert free(occupancy) == {"a": 13}
@@ -121,7 +121,7 @@ def test_a_changed_node_keeps_its_tenants() -> None:
 
 
 def test_pods_that_no_rule_could_select_are_not_remembered() -> None:
-    occupancy = tenancy_of(node("a"))
+    occupancy = occupancy_of(node("a"))
     plain = PlacedPods(nodes=((NodeName("a"), 1),), requests=amounts({GPU: 1}))
     occupancy.occupy(plain)
     assert not occupancy.pod_index.groups

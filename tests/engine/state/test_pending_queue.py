@@ -102,7 +102,7 @@ def test_a_preempted_workload_has_a_verdict_of_its_own() -> None:
     assert head(queue) == "marked"
 
 
-def test_a_preemptor_stays_first_until_it_leaves() -> None:
+def test_a_preemptor_stays_first_until_it_is_no_longer_pending() -> None:
     queue = HeapQueue()
     workloads = [waiting("preemptor", at=9), waiting("important", 2, priority=5)]
     for each in workloads:
@@ -137,7 +137,7 @@ def test_recent_usage_comes_before_priority() -> None:
     assert head(queue) == "x"
 
 
-def test_one_local_queue_leaving_does_not_wake_the_other() -> None:
+def test_one_local_queue_ending_does_not_wake_the_other() -> None:
     queue = HeapQueue(usage_of=lambda key: 0)
     mine, yours = waiting("mine", lq="x"), waiting("yours", lq="y")
     for each in (mine, yours):

@@ -71,7 +71,7 @@ def test_cohorts_of_cohorts_add_up() -> None:
     assert [available(cell(each)) for each in queues] == [2, 4, 13]
 
 
-def test_over_use_after_a_cut_is_negative_room_for_all() -> None:
+def test_over_use_after_a_cut_makes_available_negative_for_all() -> None:
     """Scenario 10."""
     nodes = tree(queues={"a": ("2", "all"), "b": ("2", "all")})
     use(nodes["a"], 6)
@@ -200,7 +200,7 @@ def test_taking_back_in_any_order_leaves_nothing(
 
 @effort(100)
 @given(BOOKINGS, BOOKINGS)
-def test_a_ledger_rolls_back_to_its_marks(
+def test_a_transaction_rolls_back_to_its_marks(
     first: list[tuple[str, int]], second: list[tuple[str, int]]
 ) -> None:
     nodes, transaction = organisation(), Transaction()
@@ -217,7 +217,7 @@ def test_a_ledger_rolls_back_to_its_marks(
 
 @effort(100)
 @given(BOOKINGS, st.sampled_from(("ta", "tb", "tp")), st.integers(1, 12))
-def test_what_fits_lowers_the_room_by_its_amount(
+def test_what_fits_lowers_what_is_available_by_its_amount(
     bookings: list[tuple[str, int]], name: str, amount: int
 ) -> None:
     nodes = organisation()

@@ -43,7 +43,7 @@ def test_only_the_last_runs_count() -> None:
     assert learned(*[900] * 50, *[5] * MOST_RUNS).expected_ms(KIND) == 5
 
 
-def test_the_order_of_hearing_and_hearing_twice_change_nothing() -> None:
+def test_the_order_of_runs_and_repeating_them_change_nothing() -> None:
     runs = [(Instant(at), str(at), at * 7 % 31) for at in range(40)]
     answers = set()
     for seed in range(5):

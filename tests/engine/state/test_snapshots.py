@@ -47,7 +47,7 @@ def test_a_snapshot_is_a_file() -> None:
     state_laws.check_snapshot(state, NOW)
 
 
-def test_room_stays_promised_across_a_restart() -> None:
+def test_claims_of_a_preemptor_survive_a_restart() -> None:
     """mid preempted low; hi, which came later, does not get the place (spec quota §18.2a)."""
     state = restore(
         world(
@@ -67,12 +67,14 @@ def test_room_stays_promised_across_a_restart() -> None:
 def test_recent_usage_survives_a_restart() -> None:
     hour = 3600 * 1000
     policy = Policy(admission_fair_sharing=AdmissionFairSharing(half_life_ms=hour))
-    doors = tuple(LocalQueue(key=job("w", name).queue, queue=QueueName("q")) for name in "xy")
+    local_queues = tuple(
+        LocalQueue(key=job("w", name).queue, queue=QueueName("q")) for name in "xy"
+    )
     state = at_rest(
         world(
             queue("q", "4", usage_based_admission=True),
             policy=policy,
-            local_queues=doors,
+            local_queues=local_queues,
             waiting=(job("x1", "x", 4),),
         )
     )
@@ -98,12 +100,12 @@ def test_the_order_of_events_is_not_recorded() -> None:
     blocking = Policy(pods_ready=PodsReady(block_admission=True))
     a, b = queue("a", "4", "all"), queue("b", "4", "all")
     stop_a = QueueSet(msgspec.structs.replace(a, stop="HoldAndDrain"))
-    door_a = LocalQueue(key=job("x", "a").queue, queue=a.name, stop="HoldAndDrain")
+    local_queue_a = LocalQueue(key=job("x", "a").queue, queue=a.name, stop="HoldAndDrain")
     told: list[Change] = [
         WorkloadHolds(running(job("a1", "a", 1), ready=False)),
         WorkloadHolds(running(job("b1", "b", 1), ready=False)),
         stop_a,
-        LocalQueueSet(door_a),
+        LocalQueueSet(local_queue_a),
         QueueSet(msgspec.structs.replace(b, weight_milli=2000)),
     ]
     encoded = set()

@@ -27,7 +27,7 @@ def _anew(state: ClusterState) -> Timeline:
     return made
 
 
-def _turns(timeline: Timeline) -> list[list[tuple[WorkloadKey, int]]]:
+def _order(timeline: Timeline) -> list[list[tuple[WorkloadKey, int]]]:
     """Return the workloads of each group, groups by their first members."""
     for group in timeline.order:
         assert group.places == sorted(each.place for each in group.members)
@@ -65,11 +65,11 @@ def test_it_stays_in_order_as_workloads_come_and_go(seed: int) -> None:
             case _:
                 state.apply(WorkloadWaits(one_job))
         kept, anew = state.timeline, _anew(state)
-        assert _turns(kept) == _turns(anew)
+        assert _order(kept) == _order(anew)
         assert _ends(kept) == _ends(anew)
 
 
-def test_a_kind_that_comes_back_has_heard_nothing_yet() -> None:
+def test_a_group_that_comes_back_has_no_verdict_yet() -> None:
     state = restore(world(queue("q", "1"), policy=POLICY))
     state.apply(WorkloadHolds(running(job("runs", "q"))))
     state.apply(WorkloadWaits(job("waits", "q")))
@@ -83,7 +83,7 @@ def test_a_kind_that_comes_back_has_heard_nothing_yet() -> None:
     assert (group.blockers, group.recorded_in, group.is_delaying) == ((), 0, False)
 
 
-def test_kinds_that_never_come_back_are_forgotten() -> None:
+def test_groups_that_never_come_back_are_forgotten() -> None:
     state = restore(world(queue("q", "1"), policy=POLICY))
     before = _groups()
     for number in range(RESTING_KEPT + 10):

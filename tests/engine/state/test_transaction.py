@@ -1,4 +1,4 @@
-"""The transaction: many are counted as gone for one look at nodes, and then as there again."""
+"""The transaction: many are counted as gone for one search, and then as there again."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def crowded(dice: random.Random, *, labelled: bool) -> tuple[Occupancy, list[Sta
 
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: bool) -> None:
+def test_lifting_pods_and_putting_them_back_changes_nothing(seed: int, labelled: bool) -> None:
     occupancy, workloads = crowded(random.Random(seed), labelled=labelled)
     plainly, those = crowded(random.Random(seed), labelled=labelled)
     transaction, other = Transaction(occupancy), Transaction(plainly)
-    for books, its in ((transaction, workloads), (other, those)):
+    for each, its in ((transaction, workloads), (other, those)):
         for placed in its[0].placed_pods:  # something was booked before
-            books.vacate(placed)
+            each.vacate(placed)
     before, moves, version = bytes_of(occupancy), occupancy.moves, occupancy.table.usage.version
     clearing = transaction.clear_nodes(workloads[1:7])
     for one in those[1:7]:

@@ -29,7 +29,7 @@ def freed(wakes: Wakes, charges: list[tuple[FlavorResource, int]]) -> list[Block
     return [*wakes.due(nothing_available)]
 
 
-def test_what_was_taken_again_wakes_no_workload_that_only_room_can_help() -> None:
+def test_what_was_taken_again_wakes_no_workload_that_needs_quota_only() -> None:
     available_to = {ACCOUNT: 1}
     wakes = Wakes()
     wakes.file(
@@ -50,7 +50,7 @@ def test_what_was_taken_again_wakes_no_workload_that_only_room_can_help() -> Non
     ]
 
 
-def test_preemptible_workloads_matter_to_those_that_said_so() -> None:
+def test_preemptible_workloads_wake_classes_that_watch_admitted_ones() -> None:
     wakes = Wakes()
     wakes.file(blocked_class(1), ((ACCOUNT, 4),), admitted_workloads=True)
     wakes.file(blocked_class(2), ((ACCOUNT, 4),))
@@ -84,7 +84,7 @@ def test_what_was_freed_before_does_not_count() -> None:
     assert freed(wakes, [(ACCOUNT, 1)]) == [blocked_class(1)]
 
 
-def test_a_new_filing_replaces_the_old_one() -> None:
+def test_a_new_entry_replaces_the_old_one() -> None:
     wakes = Wakes()
     wakes.file(blocked_class(1), ((ACCOUNT, 1),))
     wakes.file(blocked_class(1), ((ACCOUNT, 5),))
