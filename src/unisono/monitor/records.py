@@ -432,13 +432,15 @@ class PendingReason(NamedTuple):
     changes: tuple[str, ...] = ()
     start: float = 0.0  # reserved or estimated; 0: unknown
     is_promised: bool = False  # a date that is kept free for it, not only an estimate
+    position: int = 0  # among the workloads whose starts are known; 0: it starts if it fits then
     limit: float = 0.0  # how long it is expected to run then; 0: unknown
     reason: str = ""  # of its condition QuotaReserved
+    verdict: str = ""  # of its root cause: later, never; empty if there is none
 
     @property
     def is_never(self) -> bool:
         """Whether it cannot start however long it waits: it, or its queue, has to be changed."""
-        return self.reason in _NEVER
+        return self.verdict == "never" or self.reason in _NEVER
 
 
 def _main_cause(published: Any, facts: Iterable[Mapping[str, Any]]) -> str:
@@ -460,16 +462,22 @@ def pending_reason(conditions: views.Conditions) -> PendingReason:
         facts = [one for one in published["facts"] if isinstance(one, dict)]
         dated = [one for one in facts if one.get("fact") in _TIMES]
         first = min(dated, key=lambda one: float(one["start"]), default={})
-        changes = [str(one["changes"]) for one in facts if one.get("changes")]
+        root = published.get("rootCause") or {}
+        # Beside a root cause nothing else was tried.
+        changes = [str(one["says"]) for one in root.get("inTheWay") or ()] or [
+            str(one["changes"]) for one in facts if one.get("changes")
+        ]
         return PendingReason(
             str(published["stage"]),
             _main_cause(published, facts) or says,
             tuple(dict.fromkeys(changes)),
             start=float(first.get("start") or 0) / 1000,
             is_promised=first.get("fact") == "Planned",
+            position=int(first.get("position") or 0),
             limit=float(first.get("limit_ms") or 0) / 1000,
             reason=reason,
+            verdict=str(root.get("verdict") or ""),
         )
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         # There is no explanation, or one in the form of another version.
         return PendingReason(reason, says, reason=reason)

@@ -51,7 +51,9 @@ async def bookkeeping(
     """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`."""
     try:
         store = LedgerStore(ledger)
-        cache = _Bookkeeping(store, LedgerRecorder(figures.cache), meter, complain, afterwards)
+        keeper = LedgerRecorder(figures.cache)
+        keeper.on_started = figures.estimates.count
+        cache = _Bookkeeping(store, keeper, meter, complain, afterwards)
         cache.resume()
     except LedgerError as error:
         complain(f"usage is not recorded: {error}")

@@ -6,7 +6,7 @@ open when we stopped and is gone when we come back ended when we last looked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from unisono.monitor.cache import ClusterCache, PodChange, WorkloadChange
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
 from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
+from unisono.monitor.start_estimates import NONE, Score, scores, told
 
 _MICRO = 1_000_000
 _AVOIDED = ("unisono.dev/quarantine", "unisono.dev/suspect")
@@ -45,6 +46,8 @@ class LedgerRecorder:
         self._changed: dict[tuple[str, str], Row] = {}
         self._now = 0
         self._has_caught_up = False
+        # Is told how true the starts were that a workload was told, when it has started.
+        self.on_started: Callable[[Sequence[Score]], None] = lambda found: None
         cache.on_pod.append(self._follow_pod)
         cache.on_workload.append(self._follow_workload)
 
@@ -174,10 +177,15 @@ class LedgerRecorder:
             self._put_workload(replace(row, ended=max(left, row.since), outcome=reason))
             row = None
         made = _workload_row(after, self._cache.queue_of(after), tries, row)
+        if after.is_waiting:
+            first, half, last = told(made, after.waits, self._now)
+            made = replace(made, told_first=first, told_half=half, told_last=last)
         if after.finished:
             made = replace(made, ended=max(int(after.finished), made.since), outcome="Finished")
         if made != row:
             self._put_workload(made)
+        if made.admitted and (row is None or not row.admitted):
+            self.on_started(scores(made))
 
     def _follow_nodes(self) -> None:
         if self._nodes_version == self._cache.nodes_version:
@@ -312,6 +320,9 @@ def _workload_row(
         ready=int(workload.ready) or (row.ready if row is not None else 0),
         saved=int(workload.saved) or (row.saved if row is not None else 0),
         limit=workload.limit,
+        told_first=row.told_first if row is not None else NONE,
+        told_half=row.told_half if row is not None else NONE,
+        told_last=row.told_last if row is not None else NONE,
     )
 
 

@@ -57,6 +57,11 @@ class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome: str = ""  # Finished, or why it had to leave; empty while it is there
     saved: int = 0  # when its last checkpoint was written
     limit: int = 0  # seconds it said it would run at most
+    # Starts that were told while it was pending: the start, when that was told, and 1 for a
+    # reservation; the first, the one that stood at half of that wait, and the last.
+    told_first: tuple[int, int, int] = (0, 0, 0)
+    told_half: tuple[int, int, int] = (0, 0, 0)
+    told_last: tuple[int, int, int] = (0, 0, 0)
 
 
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -13,6 +13,7 @@ from unisono.monitor.metrics.nodes import ProvisioningMetrics
 from unisono.monitor.metrics.notifications import NotificationCounts, notification_families
 from unisono.monitor.metrics.scheduler import PlacementMetrics, SchedulerHealth, health_families
 from unisono.monitor.records import NodeRecord
+from unisono.monitor.start_estimates import EstimateMetrics
 
 Compat = Literal["kueue", "kube-state"]
 ALL: tuple[Compat, ...] = ("kueue", "kube-state")
@@ -46,6 +47,7 @@ class MetricsRegistry:
         self._history = workloads.WorkloadHistory(self.cache, since=since)
         self.provisioning = ProvisioningMetrics(self.cache, clock, since=since)
         self.cost = CostMetrics(self.cache, clock)
+        self.estimates = EstimateMetrics()
         self.cycles = Histogram(("phase",), _CYCLES)
         self.placement = PlacementMetrics(self.cache, since=since)
         self.health: Callable[[], SchedulerHealth] = SchedulerHealth
@@ -74,6 +76,7 @@ class MetricsRegistry:
         yield from nodes.families(self.cache, self._idle.of(self.cache, now))
         yield from self.provisioning.families()
         yield from self.cost.families(now)
+        yield from self.estimates.families()
         yield from notification_families(self.notifications())
         if "kueue" in self._compat:
             yield from compatibility.kueue_families(self.cache, tally)

@@ -19,6 +19,7 @@ from unisono.monitor.report.model import (
     Amounts,
     Capacity,
     Down,
+    Estimates,
     Fault,
     Headline,
     Job,
@@ -27,6 +28,7 @@ from unisono.monitor.report.model import (
     Share,
     Waiting,
 )
+from unisono.monitor.start_estimates import accuracy, scores
 
 _MOST_WASTE = 10
 _MOST_DOWN = 10
@@ -170,6 +172,27 @@ class _Settled:
             ),
             jobs=len({(one.namespace, one.kind, one.name) for one in jobs}),
             waits=waits_of(one for some in self._waits.values() for one in some),
+            estimates=self._estimates(),
+        )
+
+    def _estimates(self) -> Estimates | None:
+        """Return how true the starts were that workloads were told which started in the period."""
+        since, until = self._period
+        started = [one for one in self._mine if since <= one.admitted < until]
+        every = [score for one in started for score in scores(one)]
+        first = [one for one in every if one.when == "first"]
+        found, half = accuracy(first), accuracy([one for one in every if one.when == "half"])
+        if found is None:
+            return None
+        reserved = [one for one in first if one.told.reserved]
+        return Estimates(
+            jobs=found.jobs,
+            within_jobs=found.within_jobs,
+            within=found.within,
+            half_way_jobs=half.jobs if half is not None else 0,
+            half_way_within=half.within if half is not None else None,
+            reservations=len(reserved),
+            reservations_kept=sum(one.is_kept for one in reserved),
         )
 
     def _how_long(self) -> dict[str, list[int]]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from unisono.monitor.report.model import Amounts, Headline, Job, Report, Share
+from unisono.monitor.report.model import Amounts, Estimates, Headline, Job, Report, Share
 
 Line = tuple[str, ...]
 # All of them are in JSON.
@@ -91,9 +91,25 @@ def headline_lines(report: Report) -> list[Line]:
         ("Jobs", str(now.jobs), _change(now.jobs, before.jobs)),
         ("Wait, median", lasting(now.waits.p50), f"before: {lasting(before.waits.p50)}"),
         ("Wait, p95", lasting(now.waits.p95), f"before: {lasting(before.waits.p95)}"),
+        *_estimate_lines(now.estimates),
         *([("Price unknown", hours(now.unpriced), "GPU-hours")] if now.unpriced else []),
         *([("Owner unknown", hours(now.unknown_owner), "GPU-hours")] if now.unknown_owner else []),
     ]
+
+
+def _estimate_lines(found: Estimates | None) -> list[Line]:
+    """Say how true the starts were that jobs were told."""
+    if found is None:
+        return []
+    jobs = f"{found.within_jobs} of {found.jobs} jobs"
+    more = "of the wait that was told first"
+    if found.half_way_within is not None:
+        more += f"; half way: {share(found.half_way_within)}"
+    lines: list[Line] = [(f"{jobs} started within", share(found.within), more)]
+    if found.reservations:
+        kept = f"{found.reservations_kept} of {found.reservations}"
+        lines.append(("Reservations kept", kept, "started by the first start reserved"))
+    return lines
 
 
 def _costs(now: Headline, before: Headline) -> tuple[float, float]:

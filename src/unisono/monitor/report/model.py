@@ -120,6 +120,18 @@ class Waiting(msgspec.Struct, rename="camel"):
     age_seconds: int
 
 
+class Estimates(msgspec.Struct, rename="camel"):
+    """How true the starts were that workloads were told; errors are parts of the wait told."""
+
+    jobs: int  # that started in the period, and had been told a start
+    within_jobs: int  # nine of ten of them ...
+    within: float  # ... were off by no more than this
+    half_way_jobs: int = 0  # likewise for what was told at half of that wait
+    half_way_within: float | None = None
+    reservations: int = 0  # of the first starts told, those that were reserved ...
+    reservations_kept: int = 0  # ... and by which the workload had started
+
+
 class Headline(msgspec.Struct, rename="camel"):
     """The first lines."""
 
@@ -131,6 +143,7 @@ class Headline(msgspec.Struct, rename="camel"):
     unpriced: float  # GPU-hours of jobs on machines of unknown price
     jobs: int
     waits: Waits
+    estimates: Estimates | None = None  # nothing was told
 
     @property
     def total_cents(self) -> int:
