@@ -45,9 +45,9 @@ from unisono.cli.install.manifests import (
 from unisono.cli.objects import PLAIN
 from unisono.control.assembly import OPERATORS
 from unisono.control.rbac import MACHINES
+from unisono.kube.form import Json
 from unisono.runtime.webhook.configuration import KINDS
 
-Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1] / "deploy"
 # Written by hand; everything else in there is made here.
 KEPT = ("README.md",)

@@ -6,11 +6,8 @@ node, because a volume is usually that of one node.
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.cli.install.manifests import NAME, Wanted
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 _REPORT = f"{NAME}-report"
 _CLAIM = f"{NAME}-ledger"

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvloop
 
@@ -36,6 +36,7 @@ from bench.real.ground import (
 from unisono.control.conditions import is_true, with_condition
 from unisono.kube.client import Client, WatchEvent
 from unisono.kube.errors import Conflict, TooManyRequests
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.sim.generators import CLASSES, CPU_PER_QUEUE, kueue_perf
 
@@ -49,8 +50,6 @@ _ASSIGNED = {"name": "main", "count": 1, "flavors": {"cpu": "any"}, "resourceUsa
 _ADMISSION = {"clusterQueue": "probe", "podSetAssignments": [_ASSIGNED]}
 _AT_ONCE = 32
 _QUIET_S = 0.01
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)

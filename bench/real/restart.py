@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import uvloop
 
@@ -26,6 +25,7 @@ from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kube.client import Client
+from unisono.kube.form import Json
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 
 NODES: dict[Scale, int] = {"full": 1000, "quick": 100, "tiny": 4}
@@ -35,8 +35,6 @@ _WAITING = 9  # workloads that wait, for every node
 _AT_ONCE = 32
 _REST_S = 5.0
 _LOOK_S = 0.1
-
-Json = dict[str, Any]
 
 
 def measure(scale: Scale) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from tests.support.random_requests import ADMIN, Json, Wild
+from tests.support.random_requests import ADMIN, Wild
 from unisono.apiserver.api import Api, Environment
 from unisono.apiserver.bootstrap import create
 from unisono.apiserver.http_entry import HttpEntry
@@ -35,6 +35,7 @@ from unisono.apiserver.storage import store as stores
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.kinds.shapes.served import Served
+from unisono.kube.form import Json
 from unisono.net.http.messages import Response, head_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,8 @@ from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
 from unisono.apiserver.request import Request
 from unisono.kinds.kueue.visibility import Window
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _ROOT = "/apis/visibility.kueue.x-k8s.io"
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from tests.support.control_objects import KUEUE, job, node, priority, queue
 from tests.support.control_world import World
@@ -19,7 +18,6 @@ from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
 
-Json = dict[str, Any]
 Situation = Callable[[World], Awaitable[str]]
 
 FOLDER = Path(__file__).with_name("why")

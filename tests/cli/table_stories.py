@@ -11,7 +11,6 @@ import contextlib
 import io
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 from tests.runner.simulated_world import simulated_world
@@ -23,7 +22,6 @@ from unisono.cli.plan import command as plan
 from unisono.kube.client import Client
 from unisono.runtime.clock import RealClock
 
-Json = dict[str, Any]
 Prints = Callable[[Client, argparse.Namespace], Awaitable[int]]
 
 FOLDER = Path(__file__).with_name("tables")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from unisono.cli import alerts
 from unisono.cli.main import main
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def alert(name: str, state: str = "firing", **labels: str) -> Json:

@@ -14,8 +14,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.cli import listing, nodes, queues, workloads
 from unisono.cli.listing import Reads, Sheet
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def rows(reads: Reads, **given: Any) -> list[list[list[str]]]:

@@ -20,12 +20,12 @@ from unisono.engine.model.names import QueueName
 from unisono.engine.model.policy import AdmissionFairSharing, Policy
 from unisono.kinds.kueue.visibility import Window
 from unisono.kinds.policy.settings import DEFAULTS, Settings
+from unisono.kube.form import Json
 from unisono.monitor.cache import FOLLOWED, ClusterCache, fill
 from unisono.monitor.metrics import workloads as workload_metrics
 from unisono.monitor.pending import PendingWorkloads
 from unisono.web.dashboard import Dashboard
 
-Json = dict[str, Any]
 Positions = dict[str, int]
 CHECK = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",

@@ -19,6 +19,7 @@ import pytest
 from kubernetes import client, config, watch
 
 from tests.clients.conftest import Cluster
+from unisono.kube.form import Json
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +30,6 @@ RUN_SECONDS = 0.2
 PATIENCE_SECONDS = 60
 BUFFER = 1_000
 MANAGER = "performance-runner"
-
-Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")

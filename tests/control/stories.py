@@ -13,10 +13,10 @@ from tests.runner.simulated_world import node, simulated_world
 from tests.support.control_objects import queue
 from tests.support.control_world import World
 from unisono.control.names import POD, WORKLOAD
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runner.simulated.kubelet import Simulation
 
-Json = dict[str, Any]
 SEEDS = Path(__file__).parent.parent / "kubectl" / "manifests"
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

@@ -19,9 +19,9 @@ from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.job_kinds import volcano
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 Story = Callable[[World], Awaitable[None]]
 
 

@@ -15,8 +15,8 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.control.pod_gangs.test_pod_gangs import in_group, member, podgroup
 from tests.control.stories import delete, gpu_node, nodes_of, phases, queue_of, told
 from tests.support.control_objects import job, node, priority, queue
@@ -14,9 +12,7 @@ from unisono.control.admission.placement import is_of_earlier_leader, placement_
 from unisono.control.conditions import find, is_true
 from unisono.control.gangs.controller import GangController
 from unisono.control.job_kinds.batch.operator import JobOperator
-from unisono.kube.form import Key
-
-Json = dict[str, Any]
+from unisono.kube.form import Json, Key
 
 
 def workload(world: World) -> Json:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.control.jobs.test_live_jobs import workload
 from tests.control.scheduler.test_start_times import play
 from tests.support.control_objects import job
@@ -11,8 +9,7 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
 from unisono.kinds.policy.settings import Settings
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def said_of(world: World, name: str) -> str:

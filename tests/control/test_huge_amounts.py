@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ from unisono.cli.why.answer import answer
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 LARGEST = 2**63 - 1
 GPU = "nvidia.com/gpu"
 

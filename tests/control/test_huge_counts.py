@@ -24,9 +24,9 @@ from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 HUGE = 2**31 - 1
 MOST_INDEXED = 100_000  # of which Kubernetes itself allows no more
 # Of everything in the store: what a new cluster has, and the hundred Jobs of a JobSet that waits.

@@ -13,9 +13,9 @@ from tests.support.control_objects import GPU, KUEUE, job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find, is_true
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 # What a user makes as one object; the others are pods and perhaps their group.
 JOBS = tuple(sort for sort in JOB_KINDS if sort not in ("podgroup", "kueuegroup"))
 SECONDS = 20

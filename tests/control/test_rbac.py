@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import pytest
 
@@ -35,13 +34,12 @@ from unisono.control.rbac import (
 )
 from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import DEFAULTS, Settings
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
 from unisono.notify.controller import ARRAYS, NAME
 from unisono.provision import assembly as provisioning
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
-Json = dict[str, Any]
 _ROLES = ("Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 

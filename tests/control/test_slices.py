@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,8 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
 from unisono.kinds.kueue.workload_rules import REPLACES
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
-
-Json = dict[str, Any]
 
 
 def story(tell: Callable[[World], Awaitable[None]], *, nodes: bool = True) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -16,10 +15,9 @@ from unisono.control.assembly import Assembly, embedded
 from unisono.control.view import View
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.embedded.in_process import InProcess
-
-Json = dict[str, Any]
 
 
 def with_kubelet(view: View, settings: Settings) -> Assembly:

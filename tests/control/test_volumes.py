@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,7 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def claim(name: str, volume: str = "") -> Json:

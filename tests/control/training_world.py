@@ -13,11 +13,11 @@ from tests.runner.simulated_world import node, simulated_world
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find, timestamp
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
 __all__ = ["Json", "World", "node"]
 
-Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[1] / "kubectl" / "manifests"
 
 

@@ -26,8 +26,8 @@ from tests.durability.crashes import Server
 from tests.durability.history import History
 from tests.faults.jobs import JOB_KINDS, Gang, Wish
 from tests.faults.sweep import surroundings
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 # Kinds whose pods end by themselves and are made by an operator.
 KINDS = ("job", "jobset", "trainjob", "vcjob", "pytorchjob")
 # A gang may run in part while it binds (a minute), and while no controller is there to bind it.

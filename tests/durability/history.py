@@ -14,9 +14,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-Json = dict[str, Any]
+from unisono.kube.form import Json
+
 _WORKLOAD = "kueue.x-k8s.io/workload"
 _INDEXES = (
     "batch.kubernetes.io/job-completion-index",

@@ -42,13 +42,13 @@ from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.errors import Unreachable
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.kube.priority_lanes import Lanes
 from unisono.kube.transport import Answer, Transport
 from unisono.runner.simulated.kubelet import SimulatedKubelet
 from unisono.runtime.embedded.in_process import InProcess
 
-Json = dict[str, Any]
 Deed = Callable[["Cluster"], Awaitable[None]]
 # More moves than this at one instant mean that the controllers never come to rest.
 _MOST_MOVES = 20_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from tests.faults import reading
 from tests.faults.cluster import Cluster
@@ -13,9 +12,9 @@ from tests.faults.plan import Trouble
 from unisono.control import names
 from unisono.control.conditions import timestamp
 from unisono.kube.errors import KubeError, NotFound
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 _MENDED_AFTER_S = (5.0, 20.0, 60.0)
 # When the user of bare pods replaces one that is gone: longer than a pod has to terminate.
 _REPLACED_AFTER_S = 60.0

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 
 from tests.faults import reading
 from tests.faults.cluster import LATEST_S, Cluster
-from tests.faults.reading import Json
 from unisono.control import names
 from unisono.kinds.core.pod_groups import GROUP_NAME
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
 # A gang has a minute to bind, another for what its controllers and a dead node need to be noticed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from tests.control.job_kinds.test_kubeflow import kubeflow_job, replica
 from tests.control.job_kinds.test_ray_jobs import container
@@ -17,9 +17,9 @@ from unisono.control.job_kinds import ray, volcano
 from unisono.control.job_kinds.kubeflow import MPI, PYTORCH
 from unisono.control.pod_gangs.membership import COSCHEDULING
 from unisono.kinds.core.pod_groups import GROUP_NAME, TOTAL_COUNT
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 End = Literal["succeeded", "failed", "runs"] | None
 # So often may anything restart: nothing here fails for good because of what we do to it.
 _OFTEN = 1000

@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tests.faults.fault_rates import FaultRates
 from tests.faults.jobs import JOB_KINDS, NEEDS_QUEUE, Gang, Wish
 from tests.support.control_objects import GPU, KUEUE, node, priority
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 PRIORITIES = {"low": 1, "high": 100}
 # Things go wrong for so long; then all gangs have to come to a good end.
 TROUBLE_S = 240.0

@@ -23,10 +23,10 @@ from unisono.control.reconciling.workers import last_written
 from unisono.control.view import Index, KindStore, View
 from unisono.kube.cache import Replace
 from unisono.kube.client import Client
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.kube.transport import NOTHING, Answer, Stream
 
-Json = dict[str, Any]
 # A watch that resumes a little too early repeats so many changes, in their order.
 _MOST_REPEATED = 4
 

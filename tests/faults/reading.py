@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from unisono.control import names
 from unisono.control.admission.placement import placement_of
 from unisono.control.conditions import find, is_true
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 
 

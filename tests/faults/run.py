@@ -7,7 +7,6 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from tests.faults.cluster import Broken, Cluster
 from tests.faults.disturbances import Disturbances
@@ -18,9 +17,9 @@ from tests.faults.plan import TROUBLE_S, Trouble, plan_of
 from tests.faults.snapshot_text import snapshot_text
 from unisono.control import names
 from unisono.control.assembly import KINDS
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 # Longer than any back-off: a gang that is not done by then never will be.
 _PATIENCE_S = 4 * 3600.0
 _ROUND_S = 120.0

@@ -20,8 +20,9 @@ from tests.faults.cluster import Cluster
 from tests.faults.disturbances import Disturbances
 from tests.faults.jobs import JOB_KINDS, Wish, batch
 from tests.faults.process import Call
-from tests.faults.run import Json, Outcome, play
+from tests.faults.run import Outcome, play
 from tests.support.control_objects import GPU, KUEUE, node, priority
+from unisono.kube.form import Json
 
 _SEED = 1
 

@@ -18,8 +18,8 @@ from tests.support.control_objects import job
 from unisono.control.job_kinds.kubeflow import JOB_KINDS as KUBEFLOW
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.shapes.shape import Shape
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 NAMESPACE = "noisy"  # of the hostile ones, and the name of their queue
 NAME = "hostile"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

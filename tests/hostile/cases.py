@@ -20,8 +20,8 @@ from tests.hostile.fields import Field, NoWay, fields_of
 from tests.hostile.stage import Send, Stage
 from tests.hostile.values import BY_SORT, Absent
 from unisono.kinds.shapes.served import Served
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 # Objects of the noisy queue that are in use before a case begins: changing them moves something.
 _IN_USE = frozenset({"ClusterQueue", "LocalQueue", "ResourceFlavor"})
 # Kinds whose objects cannot be changed, or are only questions.

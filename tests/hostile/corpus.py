@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import orjson
 import yaml
@@ -33,8 +32,8 @@ from tests.support.control_objects import KUEUE
 from unisono.cli.why.answer import answer as answer_why
 from unisono.cli.why.read import gather
 from unisono.kinds.shapes.served import Served, served_kinds
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 # Names of queues that the files ask for without bringing them along.
 _QUEUES = ("user-queue", "tas-user-queue", "lq-a", "lq-b", "training-queue", "team-a-queue")
 _ALL = "corpus"

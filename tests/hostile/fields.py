@@ -15,8 +15,8 @@ from tests.hostile.bases import least_of
 from unisono.kinds.overriding import override
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 Sort = Literal["number", "quantity", "either", "text", "list", "map", "any"]
 ITEM, VALUE = "[]", "{}"  # steps of a path: the first item of a list, one value of a map
 # Status is the controllers' to write; of nodes it is what a kubelet reports, true or not.

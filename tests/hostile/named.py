@@ -20,8 +20,8 @@ from tests.support.control_objects import KUEUE, job
 from unisono.control.conditions import find
 from unisono.control.names import WORKLOAD
 from unisono.kinds.shapes.served import Served, served_kinds
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _HUGE = 2**31 - 1
 # Longer than anything waits for pods that do not come.
 _LONG_S = 600.0

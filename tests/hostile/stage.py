@@ -36,13 +36,12 @@ from unisono.control.reconciling.event_routing import Task
 from unisono.control.view import Difference, View
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.settings import DEFAULTS, Settings
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
 from unisono.net.http.messages import Response
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.embedded.in_process import InProcess
 
-Json = dict[str, Any]
 NOISY, QUIET = "noisy", "quiet"
 ADMIN = User(name="admin", groups=("system:masters",))
 _FOREVER = 1_000_000

@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import orjson
 
@@ -47,8 +46,8 @@ from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import DEFAULTS
 from unisono.kinds.shapes.served import Served
 from unisono.kube.errors import KubeError
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 MOST_CYCLES = 10  # of the scheduler, until the innocent has its nodes
 MOST_BYTES = 50 * 1024 * 1024  # by which the process may grow
 # Steps that a case may take at all: a right job and the innocent take about 400,000 in their whole

@@ -21,8 +21,8 @@ from unisono.kinds.decode import _reader_for
 from unisono.kinds.known import KNOWN, taken_in, wrong_with
 from unisono.kinds.registry import Kind
 from unisono.kinds.scalar import Scalar
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 
 

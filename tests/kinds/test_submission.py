@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.engine.model.names import Instant
 from unisono.kinds.submission import why_never
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 NOW = Instant(0)
 
 

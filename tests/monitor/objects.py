@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def node(name: str, gpus: int = 8, **changes: Any) -> Json:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from unisono.kinds.kueue.visibility import Window, window_of
+from unisono.kube.form import Json
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD, ClusterCache
 from unisono.monitor.pending import PendingWorkloads
 
-Json = dict[str, Any]
 _API = "kueue.x-k8s.io/v1beta2"
 
 

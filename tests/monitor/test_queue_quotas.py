@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.kinds import views
+from unisono.kube.form import Json
 from unisono.monitor.records import Quota, queue_record
-
-Json = dict[str, Any]
 
 
 def quotas(*groups: Json) -> tuple[Quota, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tests.notify.worlds import MAIL, Postman, play, record, section
 from tests.slurm.fake_api import FakeApi, context
@@ -12,10 +11,10 @@ from tests.support.control_world import START, World
 from unisono.control import names
 from unisono.control.job_kinds import slurm
 from unisono.engine.model.policy import Backfill, Policy
+from unisono.kube.form import Json
 from unisono.notify.controller import REFUSED
 from unisono.slurm.commands.sbatch import run as sbatch
 
-Json = dict[str, Any]
 ADA = "ada@example.org"
 RULE = {"events": ["all"], "mail": ["ops@example.org"]}
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from unisono.kinds.notifying import EVENTS
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.notify.events import events_of, is_fresh, read_told, written_told
 
-Json = dict[str, Any]
 T0 = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload")
 ALL = frozenset(EVENTS)

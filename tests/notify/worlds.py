@@ -16,14 +16,13 @@ from unisono.kinds.decode import decode
 from unisono.kinds.notifying import NOTIFIED
 from unisono.kinds.policy.notifications import Notifications
 from unisono.kinds.policy.settings import Settings
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.notify.controller import ARRAYS, NAME, ArrayNotifier, LivePolicy, Notifier, Teller
 from unisono.notify.events import read_told
 from unisono.notify.messages import title
 from unisono.notify.outbox import Letter, Outbox
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
-Json = dict[str, Any]
 MAIL: Json = {
     "server": "mail.example.org",
     "from": "unisono@example.org",

@@ -42,6 +42,7 @@ from unisono.kinds.notes import Notes
 from unisono.kinds.policy import multifactor
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration
+from unisono.kube.form import Json
 from unisono.provision import disruption_budgets
 from unisono.provision.catalog import nodes
 from unisono.runner.process import probes
@@ -54,7 +55,6 @@ from unisono.slurm.sbatch import arrays as slurm_arrays
 from unisono.slurm.sbatch import layout
 from unisono.web.views import gang, timeline
 
-Json = dict[str, Any]
 SOURCE = Path(unisono.__file__).parent
 LONG = "9" * 10_000
 HOSTILE = (

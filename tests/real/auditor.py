@@ -15,11 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.real.control_plane import ControlPlane
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 GPU = "nvidia.com/gpu"
 _EVERY_S = 0.4

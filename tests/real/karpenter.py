@@ -27,11 +27,11 @@ from unisono.control import names
 from unisono.control.conditions import is_true, timestamp, with_condition
 from unisono.kube.client import Client
 from unisono.kube.errors import Conflict, KubeError, NotFound
+from unisono.kube.form import Json
 from unisono.provision import keys
 from unisono.provision.catalog.instance_types import machine_types
 from unisono.provision.claims import node_name, wanted_of
 
-Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 _EVERY_S = 0.2
 # Of nodes that have just come; the second is put there by the API server itself.

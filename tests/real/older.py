@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 _GROUP = "kueue.x-k8s.io"
 _OPEN: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

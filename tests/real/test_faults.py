@@ -10,7 +10,6 @@ import asyncio
 import json
 import random
 import time
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,10 +18,10 @@ from tests.real.cluster import asked, there, until
 from tests.real.fault_proxy import Asked, Dropped, expired_watch, refusal
 from tests.real.stage import Stage
 from unisono.kube.client import Client
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
-Json = dict[str, Any]
 
 
 def _mixed(stage: Stage) -> None:

@@ -18,11 +18,11 @@ from tests.real.stage import Stage
 from unisono.control import names
 from unisono.kube.client import Client
 from unisono.kube.errors import StatusError
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 TENANT = "tenant"
 MOST = 2**31 - 1
 _ROLES = "rbac.authorization.k8s.io"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -21,11 +20,11 @@ from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.errors import NotFound, UnknownKind
+from unisono.kube.form import Json
 from unisono.provision import keys
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 _STARTUP = {"key": "node.example/agent-not-ready", "effect": "NoSchedule"}
 _POOL: Json = {
     "apiVersion": "karpenter.sh/v1",

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 import pytest
 
 from tests.notify.test_delivery import Mailroom, mail_server, receiver
 from tests.real.cluster import kubectl, put, until
 from tests.real.stage import Stage, gang
+from unisono.kube.form import Json
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 HOME = "unisono-system"
 ACCOUNT = f"--as=system:serviceaccount:{HOME}:unisono"
 

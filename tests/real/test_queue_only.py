@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,10 +27,10 @@ from tests.real.test_controller import _job, _queues
 from unisono.control import names
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden
+from unisono.kube.form import Json
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 HOME = "unisono-system"
 AS_UNISONO = f"--as=system:serviceaccount:{HOME}:unisono"
 SHAPE = "2x{gpu=8,cpu=32,memory=256Gi}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -19,11 +18,11 @@ from tests.real.cluster import kubectl, kubelets, put, there, until
 from tests.real.control_plane import ControlPlane
 from tests.real.stage import MOST_PARTIAL_S, WORKLOAD, Stage, staged
 from unisono.control import names
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 _RAY_CLUSTER = Kind("ray.io/v1", "RayCluster")
 _VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job")
 # Gangs by namespace and the beginning of their pods' names: how many pods are to have nodes.

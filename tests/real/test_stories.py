@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -15,10 +14,10 @@ from tests.real.control_plane import ControlPlane
 from tests.real.stage import WORKLOAD, Stage, gang, staged
 from unisono.control import names
 from unisono.kube.client import Client
+from unisono.kube.form import Json
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 

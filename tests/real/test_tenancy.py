@@ -19,10 +19,10 @@ from tests.control.training_world import job_set, replicated
 from tests.real.cluster import account as service_account
 from tests.real.cluster import kubectl, put, replica, until
 from tests.real.control_plane import ControlPlane
+from unisono.kube.form import Json
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 HOME = "team-a"
 TENANT = ("--as=tenant",)  # has unisono:batch-user in one namespace, and nothing else
 EDITOR = ("--as=editor",)  # may also create pods there, as Kubernetes' own `edit` has it

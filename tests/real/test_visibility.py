@@ -10,7 +10,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.real.cluster import unisono as command
 from tests.real.control_plane import CONTROLLERS, ControlPlane, free_ports, running
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runtime.visibility.objects import API_SERVICE, NAME, VERSIONS, api_service_name
 
@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed"),
 ]
 
-Json = dict[str, Any]
 _HOME = "unisono-system"
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _ROOT = "/apis/visibility.kueue.x-k8s.io"

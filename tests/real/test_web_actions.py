@@ -7,7 +7,6 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from unisono.kube.errors import NotFound
 
 pytestmark = pytest.mark.real
 
-Json = dict[str, Any]
 TEXT = "document.getElementById('page').innerText"
 GO = "document.querySelector('dialog button[type=submit]:not(:disabled)')"
 

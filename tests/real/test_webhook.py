@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,13 +32,13 @@ from tests.real.test_tenancy import account as controller_account
 from unisono.control import names
 from unisono.kube.client import Client
 from unisono.kube.errors import Invalid, KubeError
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.runtime.cluster.preconditions import DEPLOYMENT
 from unisono.runtime.webhook.configuration import KINDS, WEBHOOK, Which
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 _HOME = "unisono-system"
 _SERVICE = Kind("v1", "Service")
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from unisono.kinds.overriding import override
+from unisono.kube.form import Json
 from unisono.slurm.client import ApiAccess, ApiClient, ClientError
 from unisono.slurm.commands.context import Context
 from unisono.slurm.labels import JOBS
 
-Json = dict[str, Any]
 # 2026-11-15T18:00:00Z
 NOW = 1_794_765_600.0
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from unisono.cli.main import main
+from unisono.kube.form import Json
 from unisono.slurm.conf import hosts_of, read_conf
 from unisono.slurm.imports.report import Report
 from unisono.slurm.imports.sacctmgr import read_dump, read_qos
 from unisono.slurm.imports.scheduling_policy import scheduling_policy
 
 DATA = Path(__file__).parent / "data"
-Json = dict[str, Any]
 
 
 @pytest.fixture

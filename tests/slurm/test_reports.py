@@ -13,11 +13,11 @@ import pytest
 from tests.slurm.fake_api import FakeApi, context, job
 from unisono.cli.main import main
 from unisono.kinds.overriding import override
+from unisono.kube.form import Json
 from unisono.slurm.commands import sacct, scancel, scontrol, sdiag, sinfo, sprio, sreport, sshare
 from unisono.slurm.commands.context import Refused
 from unisono.slurm.site import MAP
 
-Json = dict[str, Any]
 TURNS = "/api/v1/namespaces/kube-system/configmaps/slurm-turns"
 WEIGHTS = {
     "age": 1000,

@@ -11,6 +11,7 @@ import pytest
 
 from tests.slurm.fake_api import FakeApi, context, job
 from unisono.kinds.overriding import override
+from unisono.kube.form import Json
 from unisono.slurm.client import ApiClient
 from unisono.slurm.commands.context import PlannedStart, Refused
 from unisono.slurm.commands.sbatch import run
@@ -19,7 +20,6 @@ from unisono.slurm.sbatch.layout import BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import of_script
 from unisono.slurm.site import MAP
 
-Json = dict[str, Any]
 NODES = NodeSize(64, 524_288, 8, 4)
 CONF = """
 ClusterName=hpc

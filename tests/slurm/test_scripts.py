@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from unisono.cli.main import main
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 DATA = Path(__file__).parent / "data"
 NOW = "2026-01-01T12:00:00Z"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.slurm.fake_api import NOW, FakeApi, context, job
+from unisono.kube.form import Json
 from unisono.slurm.commands.context import Refused
 from unisono.slurm.commands.squeue import run
-
-Json = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-Json = dict[str, Any]
+from unisono.kube.form import Json
+
 KUEUE = "kueue.x-k8s.io/v1beta2"
 GPU = "nvidia.com/gpu"
 

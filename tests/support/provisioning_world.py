@@ -16,6 +16,7 @@ from unisono.control import names
 from unisono.control.assembly import INDEXES, KINDS, Assembly, embedded
 from unisono.control.view import View
 from unisono.kinds.policy.settings import DEFAULTS, Settings
+from unisono.kube.form import Json
 from unisono.kube.transport import Transport
 from unisono.provision import assembly as provisioning
 from unisono.provision.offerings import OfferingsReader
@@ -23,7 +24,6 @@ from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
-Json = dict[str, Any]
 ALL_KINDS = (*KINDS, *provisioning.KINDS)
 ALL_INDEXES = {**INDEXES, **provisioning.INDEXES}
 

@@ -18,8 +18,7 @@ import orjson
 from unisono.apiserver.request import Request, User
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.shapes.shape import Shape
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 ADMIN = User(name="admin", groups=("system:masters",))
 NAMES = ("a", "b", "c")

@@ -20,6 +20,7 @@ from unisono.apiserver.times import timestamp
 from unisono.engine.cycle import plan
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.provision.catalog.nodes import nodes_of, parse_shape
 from unisono.runtime.clock import RealClock, seconds_now
@@ -30,7 +31,6 @@ from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.instance import Instance
 from unisono.runtime.scheduler_metrics import Timed
 
-Json = dict[str, Any]
 KUEUE = "kueue.x-k8s.io/v1beta2"
 RBAC = "rbac.authorization.k8s.io"
 JOB = Kind("batch/v1", "Job")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.web.acting import JOB, KUEUE, NODE, WORKLOAD, Acting, acting, job, until
 from unisono.kube.errors import NotFound
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 CLUSTER_QUEUE = Kind(KUEUE, "ClusterQueue")
 POLICY = Kind("unisono.dev/v1", "Policy")
 HOLD = "unisono.dev/hold"

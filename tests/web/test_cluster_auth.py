@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,13 +12,13 @@ from tests.conformance.servers import embedded
 from unisono.apiserver.access.credential_files import write_kubeconfig
 from unisono.kube.connect import connected
 from unisono.kube.errors import Unreachable
+from unisono.kube.form import Json
 from unisono.kube.kubeconfig import find_access
 from unisono.runtime.clock import RealClock
 from unisono.runtime.ids import new_uid, random_source
 from unisono.web.auth import AuthenticationError, Permissions
 from unisono.web.cluster_auth import ClusterAuthenticator
 
-Json = dict[str, Any]
 USERS = {"lee-token": "lee", "root-token": "root"}
 
 

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.monitor import objects
+from unisono.kube.form import Json
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, ClusterCache, fill
 from unisono.web.dashboard import Dashboard
@@ -50,7 +51,7 @@ def test_what_is_kept_by_changes_is_what_is_counted_anew(cache: ClusterCache) ->
         {"QuotaReserved": "2026-01-01T10:01:00Z", "PodsReady": "2026-01-01T10:02:00Z"},
         {"Finished": "2026-01-01T10:09:00Z"},
     ]
-    there: dict[str, objects.Json] = {}
+    there: dict[str, Json] = {}
     for step in range(300):
         name = f"w{dice.randrange(12)}"
         old = there.get(name)

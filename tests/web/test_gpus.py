@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from tests.monitor import objects
+from unisono.kube.form import Json
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import NODE, WORKLOAD, ClusterCache, fill
 from unisono.monitor.gpu_history import STEP_SECONDS, GpuHistory, Sample
 from unisono.web.auth import Permissions, everything
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 
 NOW = 1_767_265_200.0  # 2026-01-01T11:00:00Z
 OWNER = everything("kim")

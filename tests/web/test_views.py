@@ -9,6 +9,7 @@ import json
 import pytest
 
 from tests.monitor import objects
+from unisono.kube.form import Json
 from unisono.kube.mapping import POD, Kind
 from unisono.monitor.cache import (
     CLUSTER_QUEUE,
@@ -25,7 +26,7 @@ from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.web.auth import HIDDEN, Permissions, everything
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import Pages
-from unisono.web.view_models import Json, PageModel, PageUpdates
+from unisono.web.view_models import PageModel, PageUpdates
 from unisono.web.views import timeline as views_of_time
 from unisono.web.views.timeline import Past
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
 
 from tools.sample.times import text
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, Planned, QuotaExhausted
 from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _GPU = "nvidia.com/gpu"
 _HOUR = 3600
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tools.sample.times import text
 from unisono.kinds.core.nodes import HELD_FOR
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 _GPU = "nvidia.com/gpu"
 _HOUR = 3600
 _TYPES = (

@@ -22,6 +22,7 @@ from unisono.engine.model.names import (
     QueueName,
     WorkloadKey,
 )
+from unisono.kube.form import Json
 from unisono.kube.mapping import POD, Kind
 from unisono.monitor.cache import (
     CLUSTER_QUEUE,
@@ -40,8 +41,6 @@ from unisono.monitor.report.build import Rows, report
 from unisono.monitor.report.formats import as_json
 from unisono.web.pages import File
 from unisono.web.views.timeline import Past
-
-Json = dict[str, Any]
 
 _GPU = "nvidia.com/gpu"
 _TEAMS = ("vision", "language", "speech", "robotics", "recsys", "genomics")

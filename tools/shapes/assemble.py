@@ -12,9 +12,9 @@ from tools.shapes.crd import read_kind, unite_kinds
 from tools.shapes.describe import Sentences, describe
 from tools.shapes.hoist import hoist
 from tools.shapes.messages import with_messages
-from tools.shapes.schema import Json
 from tools.shapes.shared import share
 from tools.shapes.sources import CUSTOM
+from unisono.kube.form import Json
 
 _EMPTY = ("shortNames", "categories", "subresources", "selectable", "columns")
 

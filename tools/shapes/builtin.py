@@ -10,9 +10,10 @@ from typing import Any
 from tools.shapes import hand_written
 from tools.shapes.builtin_kinds import BODIES, BUILT_IN, BuiltIn, prefix_of
 from tools.shapes.enums import add_words
-from tools.shapes.schema import Json, definition_name, facts
+from tools.shapes.schema import definition_name, facts
 from tools.shapes.sources import KUBERNETES, KUBERNETES_VERSIONS
 from tools.shapes.union import unite
+from unisono.kube.form import Json
 
 
 def read_definitions(directory: Path) -> dict[str, Json]:

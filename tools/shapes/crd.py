@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from tools.shapes.schema import Json, facts
+from tools.shapes.schema import facts
 from tools.shapes.union import unite
+from unisono.kube.form import Json
 
 _META = {"$ref": "meta.v1.ObjectMeta"}
 

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tools.shapes.schema import Json
+from unisono.kube.form import Json
 
 FOLDER = Path(__file__).parent / "descriptions"
 _LONGEST = 4  # names that a key may have

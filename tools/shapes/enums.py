@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tools.shapes.schema import Json
 from tools.shapes.sources import API, API_VERSION
+from unisono.kube.form import Json
 
 _ENUM = re.compile(r"\+enum\n(?:\s*//[^\n]*\n)*\s*type (\w+) string")
 _WORD = re.compile(r"^\s+\w+\s+(\w+)\s+=\s+\"([^\"]*)\"", re.MULTILINE)

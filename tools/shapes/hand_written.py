@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tools.shapes.schema import QUANTITY, SCALARS, TIME, Json
+from tools.shapes.schema import QUANTITY, SCALARS, TIME
+from unisono.kube.form import Json
 
 _CONDITION: Json = {
     "type": "object",

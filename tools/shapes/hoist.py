@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from tools.shapes.schema import Json
+from unisono.kube.form import Json
 
 _SMALLEST = 160  # characters; a reference must be worth it
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
-from tools.shapes.schema import ANY_OBJECT, ANYTHING, Json
+from tools.shapes.schema import ANY_OBJECT, ANYTHING
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.meta import LabelSelector
 from unisono.kinds.policy.schema import Policy
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.slurm import SlurmJob
+from unisono.kube.form import Json
 
 # `kubectl get unisono` lists these: what has a turn, a quota and a place.
 SCHEDULABLE = frozenset(

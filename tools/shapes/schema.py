@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 QUANTITY: Json = {"$ref": "meta.v1.Quantity"}
 INT_OR_STRING: Json = {"$ref": "meta.v1.IntOrString"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tools.shapes.schema import Json
+from unisono.kube.form import Json
 
 META: Json = {"$ref": "meta.v1.ObjectMeta"}
 # Large types are known by most of their fields, since older schemas lack the newest ones.

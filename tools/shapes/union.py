@@ -6,7 +6,8 @@ everything else (bounds, patterns, defaults, rules) the newer one is right.
 
 from __future__ import annotations
 
-from tools.shapes.schema import INT_OR_STRING, Json
+from tools.shapes.schema import INT_OR_STRING
+from unisono.kube.form import Json
 
 
 def unite(older: Json, newer: Json) -> Json:

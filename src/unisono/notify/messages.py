@@ -20,15 +20,13 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
-from typing import Any
 
 import msgspec
 
 from unisono.kinds.policy.notifications import Form
+from unisono.kube.form import Json
 from unisono.notify.events import Happened
 from unisono.notify.subject import Subject
-
-Json = dict[str, Any]
 
 _MOST_LETTERS = 200  # of a name or a title
 _MOST_WHY = 1000

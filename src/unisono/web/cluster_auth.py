@@ -20,9 +20,8 @@ from typing import Any, Protocol
 import msgspec
 
 from unisono.kube.errors import KubeError
+from unisono.kube.form import Json
 from unisono.web.auth import AuthenticationError, Permissions, token_of
-
-Json = dict[str, Any]
 
 # Answers are kept so long; so long a user stays signed in after access was withdrawn.
 _KEPT_S = 60.0

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import ClusterCache, Key, PodChange, WorkloadChange
 from unisono.monitor.dcgm.assignments import Device, DeviceAssignments
 from unisono.monitor.metrics.queues import state_of
 from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
 
-Json = dict[str, Any]
 # Returns an object as the API has it; None if there is none, or if its kind is not followed.
 Look = Callable[[Kind, str, str], Mapping[str, Any] | None]
 

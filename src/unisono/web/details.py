@@ -11,7 +11,6 @@ may not read with kubectl, the API refuses here, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 import yaml
@@ -20,6 +19,7 @@ from unisono.control.names import POD, WORKLOAD, WORKLOAD_ANNOTATION
 from unisono.kinds.views import seconds_of
 from unisono.kube.client import Client
 from unisono.kube.errors import BadRequest, KubeError, NotFound, Status, StatusError, Unauthorized
+from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT, Kind
 from unisono.kube.pods import log
 from unisono.net.http.messages import Response
@@ -27,8 +27,6 @@ from unisono.net.http.pages import PageRequest
 from unisono.web import http
 from unisono.web.actions.desk import ActsAs
 from unisono.web.http import is_name
-
-Json = dict[str, Any]
 
 _PARTS = ("events", "manifest", "logs")
 # Of one namespace; an API keeps events for an hour.

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from unisono.kinds.pace import ranked
+from unisono.kube.form import Json
 from unisono.monitor.cache import Key
 from unisono.monitor.dcgm.assignments import Device
 from unisono.monitor.gpu_history import GpuHistory
 from unisono.monitor.records import PodRecord, WorkloadRecord
 from unisono.web.dashboard import Dashboard
-from unisono.web.view_models import Json
 
 _POINTS = 60  # of half an hour
 _FEW_POINTS = 24  # in rows

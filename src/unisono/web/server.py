@@ -25,6 +25,7 @@ from collections.abc import AsyncIterator, Callable
 import orjson
 
 from unisono.kinds.digits import whole_number
+from unisono.kube.form import Json
 from unisono.monitor.ledger.store import LedgerError
 from unisono.net.allowed_hosts import Hosts, host_of, is_loopback
 from unisono.net.http.messages import Limits, Response
@@ -37,7 +38,7 @@ from unisono.web.actions.desk import Desk
 from unisono.web.auth import COOKIE, AuthenticationError, Authenticator, Permissions, token_of
 from unisono.web.details import Details, is_detail
 from unisono.web.pages import Pages
-from unisono.web.view_models import Json, PageUpdates
+from unisono.web.view_models import PageUpdates
 
 # Only actions have a body.
 _LIMITS = Limits(

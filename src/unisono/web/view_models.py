@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,9 @@ from unisono.cli.install.manifests import (
 from unisono.cli.main import main
 from unisono.control.assembly import OPERATORS
 from unisono.control.rbac import MACHINES, PARTS, QUEUEING, READ, WEB, rights
+from unisono.kube.form import Json
 from unisono.runtime import AnswerIsNo
 from unisono.runtime.cluster.preconditions import Upstream
-
-Json = dict[str, Any]
 
 
 def made(**chosen: Any) -> dict[str, Json]:

@@ -18,8 +18,6 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.runtime.manifest_files import files_of
 from unisono.sim.what_if import what_if
 
-Json = dict[str, Any]
-
 QUEUE = """\
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ResourceFlavor

@@ -16,9 +16,9 @@ from unisono.cli.why.read import Found, gather
 from unisono.cli.why.surroundings import around
 from unisono.cli.why.text import text
 from unisono.control import names
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 

@@ -11,8 +11,8 @@ from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 WITHIN = {"withinClusterQueue": "LowerPriority"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
@@ -16,9 +15,8 @@ from unisono.control.job_kinds.batch.operator import JobOperator
 from unisono.control.nodes import ReadinessTaints
 from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 from unisono.kube.pods import bind
-
-Json = dict[str, Any]
 
 
 def assembled(view: View, settings: Settings, *, runs_jobs: bool = True) -> Assembly:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from unisono.control.conditions import timestamp
@@ -19,8 +17,8 @@ from unisono.control.gangs.recovery import (
     record_of,
     recovered,
 )
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 NOW = 10_000.0
 
 

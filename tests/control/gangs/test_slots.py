@@ -11,8 +11,7 @@ from unisono.control.assembly import INDEXES
 from unisono.control.gangs.slots import slots_of
 from unisono.control.view import KindStore, View
 from unisono.kinds.overriding import override
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def _pod(name: str, gen: int, phase: str = "Succeeded") -> Json:

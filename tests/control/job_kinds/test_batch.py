@@ -13,8 +13,7 @@ from tests.support.control_objects import queue
 from tests.support.control_world import World
 from unisono.control.conditions import seconds, timestamp
 from unisono.control.names import JOB, POD, WORKLOAD
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def job(

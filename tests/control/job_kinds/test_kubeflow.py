@@ -21,8 +21,7 @@ from tests.control.stories import (
 from tests.support.control_world import World
 from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, JobKind
 from unisono.control.names import CLUSTER_QUEUE, CONFIG_MAP, POD, SECRET, SERVICE
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def replica(count: int = 1, *, gpus: int = 1, policy: str = "OnFailure", **says: str) -> Json:

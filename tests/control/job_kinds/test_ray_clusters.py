@@ -16,8 +16,8 @@ from tests.control.stories import (
 from tests.support.control_world import World
 from unisono.control.job_kinds import ray
 from unisono.control.names import POD, SERVICE, WORKLOAD
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 SEED = EXAMPLES / "seed-003-preemption"
 
 

@@ -11,8 +11,7 @@ from tests.support.control_world import World
 from unisono.control.conditions import timestamp
 from unisono.control.job_kinds import ray
 from unisono.control.names import JOB, POD, WORKLOAD
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def container(gpus: int = 0) -> Json:

@@ -13,11 +13,11 @@ from unisono.control import names
 from unisono.control.job_kinds import slurm
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.kinds.policy.settings import DEFAULTS, Settings
+from unisono.kube.form import Json
 from unisono.slurm.commands.sbatch import run
 from unisono.slurm.jobs import Row
 from unisono.slurm.site import MAP
 
-Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.control.job_kinds.test_slurm_job import Json, submit
+from tests.control.job_kinds.test_slurm_job import submit
 from tests.runner.simulated_world import node, simulated_world
 from tests.support.control_world import World
 from unisono.control import names
@@ -13,7 +13,7 @@ from unisono.control.job_kinds import slurm
 from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
 from unisono.control.view import View
 from unisono.kinds.overriding import override
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
 
 KEY = Key("kube-system", "slurm-turns")

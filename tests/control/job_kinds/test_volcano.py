@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.control.stories import (
@@ -22,8 +20,8 @@ from tests.control.stories import (
 from tests.support.control_world import World
 from unisono.control.job_kinds import volcano
 from unisono.control.names import CONFIG_MAP, POD, SECRET, SERVICE, WORKLOAD
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 DDP = "pytorch-ddp-training"
 WORKERS = [f"{DDP}-worker-{number}" for number in range(4)]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from tests.control.stories import env_of, gpu_node, nodes_of, phases, pods, told
 from tests.support.control_world import World
 from unisono.control.job_kinds import volcano
 from unisono.control.names import NODE
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def test_a_lost_node_costs_no_retry() -> None:

@@ -14,8 +14,7 @@ from tests.support.control_world import World
 from unisono.control.conditions import timestamp
 from unisono.control.job_kinds import volcano
 from unisono.control.names import POD, VOLCANO_QUEUE, WORKLOAD
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def task(name: str, replicas: int, *, gpus: int = 1, policies: Any = (), **says: str) -> Json:

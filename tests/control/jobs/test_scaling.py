@@ -16,8 +16,6 @@ from unisono.control import names
 from unisono.control.conditions import find
 from unisono.control.names import JOB, WORKLOAD
 
-Json = dict[str, Any]
-
 
 def play(story: Callable[[World], Awaitable[None]], *, nodes: int = 3, gpus: int = 24) -> None:
     """Run a story with a job of two pods on nodes of eight GPUs."""

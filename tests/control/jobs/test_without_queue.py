@@ -21,8 +21,8 @@ from unisono.control.view import View
 from unisono.engine.model.selection import LabelSelector
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kinds.policy.settings import DEFAULTS, QueueRule, Settings
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 RULED = Settings(default_queues=(QueueRule(LabelSelector(), "lq-cq"),))
 SLURM: Json = {
     "apiVersion": "unisono.dev/v1",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from unisono.control.jobs.workload import new_words
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def _object(annotations: dict[str, str], labels: dict[str, str] | None = None) -> Json:

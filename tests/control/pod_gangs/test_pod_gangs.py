@@ -21,8 +21,8 @@ from tests.support.control_world import World
 from unisono.control.conditions import find
 from unisono.control.names import POD, WORKLOAD
 from unisono.control.pod_gangs.membership import COSCHEDULING, UPSTREAM_GROUP, VOLCANO
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 QUEUE = {"kueue.x-k8s.io/queue-name": "lq-cq"}
 
 

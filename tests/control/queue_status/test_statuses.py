@@ -15,8 +15,8 @@ from unisono.control import names
 from unisono.control.conditions import find
 from unisono.engine.model.policy import FairSharing, Policy
 from unisono.kinds.policy.settings import DEFAULTS
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any
 
 import pytest
 
@@ -12,10 +11,9 @@ from unisono.control import names
 from unisono.control.assembly import INDEXES
 from unisono.control.queue_status.tally import Sums, Tally
 from unisono.control.view import KindStore, View
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 LOCALS = [Key("ns", f"lq{number}") for number in range(3)]
 QUEUES = ["cq0", "cq1"]
 

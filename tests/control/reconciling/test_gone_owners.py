@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -14,9 +13,8 @@ from tests.control.training_world import gpu_node, job_set, replicated
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.job_kinds import volcano
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
-
-Json = dict[str, Any]
 
 OWNERS: dict[str, tuple[Json, Kind, Kind]] = {
     "Volcano Job": (vcjob(task("w", 2)), volcano.JOB, volcano.POD_GROUP),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ from tests.kinds.test_known import poked_at
 from tests.support.control_objects import job
 from tests.support.control_world import World
 from unisono.control.actions import Note
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 BATCH = job("j", queue_name="")
 JOBS = {
     "Job": (BATCH, "spec/template", "Job"),

@@ -17,9 +17,9 @@ from unisono.control import names
 from unisono.control.conditions import is_true
 from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.kube.errors import Unreachable
+from unisono.kube.form import Json
 from unisono.kube.transport import Answer, Transport
 
-Json = dict[str, Any]
 Fault = Callable[[str, Json], Awaitable[Answer | None]]
 
 

@@ -39,10 +39,9 @@ from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.state import changes
 from unisono.kinds.kueue.workloads import MOST_SETS
 from unisono.kinds.policy.settings import DEFAULTS
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 GPU = "nvidia.com~gpu"
 LIMITS = "template/spec/containers/0/resources/limits"
 FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE = queue()

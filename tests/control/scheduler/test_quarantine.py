@@ -33,9 +33,8 @@ from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.kueue.queue_rules import queue_of
-from unisono.kube.form import Key
+from unisono.kube.form import Json, Key
 
-Json = dict[str, Any]
 Story = Callable[[World], Awaitable[None]]
 
 

@@ -11,8 +11,7 @@ from tests.support.control_objects import KUEUE, node
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find, is_true
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def story(tell: Callable[[World], Awaitable[None]]) -> None:

@@ -19,8 +19,8 @@ from unisono.control import names
 from unisono.control.conditions import find, seconds
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.kinds.policy.settings import Settings
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 CONSERVATIVE = Settings(policy=Policy(backfill=Backfill()))
 

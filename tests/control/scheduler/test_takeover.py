@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
 
 import pytest
 
@@ -20,8 +19,7 @@ from unisono.control.scheduler.writes_in_flight import MOST_MARKED, taken_over
 from unisono.control.view import KindStore, View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.errors import Conflict, KubeError, Status, error_of
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def placement_in(world: World) -> str:

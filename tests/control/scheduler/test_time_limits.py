@@ -14,8 +14,8 @@ from unisono.control import names
 from unisono.control.conditions import find
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.workload import Workload
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 HOUR = 3_600_000
 

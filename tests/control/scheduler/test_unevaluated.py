@@ -11,8 +11,8 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.cli.workload_state import condition, job_of
 from unisono.control import names
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 

@@ -13,8 +13,8 @@ from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.names import Instant
 from unisono.kinds.snapshot.build import read_world
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 BY_TEMPLATE = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
 BY_CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}
 CLASS = {

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
 import pytest
 
 from unisono.kinds.decode import decode, encode
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.convert import lower_version, raise_version
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 GROUP = "kueue.x-k8s.io"
 
 TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "x"}]}}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import yaml
 
 from tests.support.manifests import sound
 from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import order_key, pending_order, positions
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 QUEUES = """
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue

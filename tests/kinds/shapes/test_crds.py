@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from unisono.kinds.known import KNOWN
 from unisono.kinds.shapes.crds import MOST_BYTES, crd_of, crds_of, custom_groups
 from unisono.kinds.shapes.served import read_served
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 pytestmark = pytest.mark.slow  # a hundred pods are written out in full
 

@@ -6,13 +6,11 @@ import json
 import pkgutil
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from unisono.kinds.shapes.served import GROUPS, Served, all_definitions, served_kinds
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 # Everything is parsed when the server starts; this much takes about 10 ms.
 MOST_BYTES = 700_000

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.monitor import objects
-from tests.monitor.objects import Json
 from unisono.kinds.core.nodes import HELD_FOR
 from unisono.kinds.views import seconds_of
+from unisono.kube.form import Json
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE_CLAIM, WORKLOAD, fill
 from unisono.monitor.metrics.nodes import Offering
 from unisono.monitor.metrics.registry import MetricsRegistry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.monitor import objects
-from tests.monitor.objects import Json
 from unisono.kinds.views import seconds_of
+from unisono.kube.form import Json
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD, fill
 from unisono.monitor.metrics.registry import MetricsRegistry

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.monitor import objects
-from tests.monitor.objects import Json
+from unisono.kube.form import Json
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import NODE, WORKLOAD, fill
 from unisono.monitor.dcgm.devices import uuid_of

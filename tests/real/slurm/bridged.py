@@ -31,6 +31,7 @@ from tests.real.slurm.packages import find
 from tests.real.stage import staged
 from unisono.control import names
 from unisono.kube.client import Client
+from unisono.kube.form import Json
 
 _SECONDS = 120.0
 _KINDS = {
@@ -39,7 +40,6 @@ _KINDS = {
     "workloads": names.WORKLOAD,
     "nodes": names.NODE,
 }
-Json = dict[str, Any]
 T = TypeVar("T")
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import Any
 
 from tests.real.slurm.bridged import Both
 from tests.real.slurm.daemons import Slurm
-
-Json = dict[str, Any]
+from unisono.kube.form import Json
 
 
 def pod(name: str, *, gpus: int, node: str = "", labels: dict[str, str] | None = None) -> Json:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -26,12 +25,12 @@ from unisono.engine.ordering.fair_share import level_shares
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.snapshot.build import read_world
+from unisono.kube.form import Json
 from unisono.slurm.bridge.gang import Settings, gang_of
 from unisono.slurm.bridge.slurm_view import SlurmJob, SlurmView, jobs_of, nodes_of
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-Json = dict[str, Any]
 
 ACCOUNTS = (
     Account("prod", shares=40),

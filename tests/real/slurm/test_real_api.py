@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,8 @@ from tests.real.slurm.bridged import Both, both
 from tests.real.slurm.daemons import Shape
 from tests.real.slurm.objects import clear, comment, is_reserved, pod
 from tests.real.slurm.packages import NoSlurm
+from unisono.kube.form import Json
 
-Json = dict[str, Any]
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 

@@ -16,9 +16,9 @@ from tests.kinds.test_known import WORKLOAD, poked_at
 from unisono.apiserver.access.reserved_fields import job_kinds
 from unisono.apiserver.schema.expressions.evaluate import Program
 from unisono.kinds.shapes.served import served_kinds
+from unisono.kube.form import Json
 from unisono.runtime.admission.policies import validating
 
-Json = dict[str, Any]
 POLICIES = {
     one["metadata"]["name"]: one["spec"]
     for one in validating("unisono-system")

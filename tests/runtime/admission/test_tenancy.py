@@ -10,11 +10,11 @@ import pytest
 from tests.runtime.admission.test_policies import run
 from unisono.apiserver.access.reserved_fields import RESERVED, decision_written
 from unisono.kinds.shapes.served import Served
+from unisono.kube.form import Json
 from unisono.runtime.admission.policies import validating
 from unisono.runtime.admission.tenancy import ITEMS, VALUES, Path, searched_kinds
 from unisono.runtime.cluster.preconditions import BINDING, CLASSES_CHECKED
 
-Json = dict[str, Any]
 POLICIES = {
     one["metadata"]["name"]: one["spec"]
     for one in validating("unisono-system")

@@ -10,6 +10,7 @@ import pytest
 
 from unisono.control.assembly import OPERATORS
 from unisono.control.rbac import PARTS, Right, rights, rights_at_home
+from unisono.kube.form import Json
 from unisono.runtime import AnswerIsNo
 from unisono.runtime.cluster.preconditions import (
     Upstream,
@@ -19,8 +20,6 @@ from unisono.runtime.cluster.preconditions import (
     operators_to_run,
     upstream_operators,
 )
-
-Json = dict[str, Any]
 
 
 def deployment(name: str, image: str, replicas: int = 1) -> Json:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from unisono.kube.form import Json
 from unisono.net.http.pages import PageRequest
 from unisono.runtime.visibility.delegation import Delegation, FrontProxy, Visitor, front_proxy_of
 from unisono.runtime.visibility.delegation import visitor_of as read
 
-Json = dict[str, Any]
 PROXY = FrontProxy(
     authority="PEM",
     names=("front-proxy-client",),

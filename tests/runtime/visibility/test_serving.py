@@ -14,6 +14,7 @@ import pytest
 
 from unisono.kinds.kueue.visibility import Window
 from unisono.kube.errors import NotFound, Status
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.net.http.messages import Response
 from unisono.net.http.pages import PageRequest
@@ -21,7 +22,6 @@ from unisono.runtime.log import Journal
 from unisono.runtime.visibility.objects import API_SERVICE, VERSIONS, api_service_name, objects
 from unisono.runtime.visibility.serving import VisibilityServer
 
-Json = dict[str, Any]
 START = 1_800_000_000.0
 _GROUP = "visibility.kueue.x-k8s.io"
 _QUEUE = f"/apis/{_GROUP}/v1beta2/clusterqueues/cq/pendingworkloads"

@@ -11,6 +11,7 @@ from tests.runtime.admission.test_policies import run
 from tests.runtime.admission.test_tenancy import PLACES, at, is_refused
 from unisono.apiserver.access.reserved_fields import RESERVED
 from unisono.kinds.shapes.served import Served
+from unisono.kube.form import Json
 from unisono.runtime.admission.tenancy import Path, searched_kinds
 from unisono.runtime.webhook.configuration import (
     CLASSES_JUDGED,
@@ -19,7 +20,6 @@ from unisono.runtime.webhook.configuration import (
     undecided,
 )
 
-Json = dict[str, Any]
 # One by one: together they are longer than what our own reader of expressions takes.
 UNDECIDED = {served.resource: undecided(places) for served, places in searched_kinds()}
 CLASSES = [

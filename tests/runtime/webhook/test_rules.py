@@ -13,9 +13,9 @@ from tests.control.job_kinds.test_volcano_policies import task, vcjob
 from unisono.apiserver.patch.json_patch import json_patch
 from unisono.control import names
 from unisono.kinds.policy.schema import PriorityClassRule
+from unisono.kube.form import Json
 from unisono.runtime.webhook.rules import HOLD, INTAKE, JUDGE, OWNERS_CLAIMED, TENANCY, answer
 
-Json = dict[str, Any]
 QUEUED = {names.QUEUE_LABEL: "team"}
 GROUPED = {**QUEUED, "kueue.x-k8s.io/pod-group-name": "g"}
 

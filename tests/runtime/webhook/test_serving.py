@@ -6,13 +6,13 @@ import asyncio
 import base64
 import copy
 import io
-from typing import Any
 
 import pytest
 
 from unisono.control.jobs.priority_class_rules import CLASS_RULES
 from unisono.kinds.policy.schema import PriorityClassRule
 from unisono.kube.errors import Conflict, NotFound, Status
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.net.http.pages import PageRequest
 from unisono.runtime.log import Journal
@@ -21,7 +21,6 @@ from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, objects
 from unisono.runtime.webhook.rules import TENANCY
 from unisono.runtime.webhook.serving import Webhook
 
-Json = dict[str, Any]
 DAY = 86_400.0
 START = 1_800_000_000.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.shapes.describe import FOLDER, Sentences, describe
-from tools.shapes.schema import Json
+from unisono.kube.form import Json
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.shapes.enums import add_words
-from tools.shapes.schema import Json
 from tools.shapes.sources import API, API_VERSION
+from unisono.kube.form import Json
 
 TYPES = """
 // +enum

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.shapes.hoist import hoist
-from tools.shapes.schema import Json
+from unisono.kube.form import Json
 
 
 def _quota() -> Json:

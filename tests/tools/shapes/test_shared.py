@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tools.shapes.schema import Json
 from tools.shapes.shared import _LARGE, _SMALL, share
+from unisono.kube.form import Json
 
 TEXT: Json = {"type": "string"}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tools.shapes.schema import INT_OR_STRING, Json
+from tools.shapes.schema import INT_OR_STRING
 from tools.shapes.union import unite
+from unisono.kube.form import Json
 
 
 def test_fields_of_both_are_known_and_only_what_both_require_is_required() -> None:

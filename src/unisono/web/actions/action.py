@@ -10,7 +10,7 @@ import json
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,9 +20,9 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.overriding import override
 from unisono.kinds.shapes.served import served_kinds
 from unisono.kube.client import Client
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
-Json = dict[str, Any]
 # What an action means to the engine: changes of a copy of its state.
 Edit = Callable[[ClusterState], Iterable[Change]]
 

@@ -27,10 +27,11 @@ from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.digits import whole_number
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, KubeError, StatusError
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.kube.pods import evict
 from unisono.web.actions import gangs, nodes, queues
-from unisono.web.actions.action import Action, Asked, CannotAct, Here, Json, Prepared, Right, Write
+from unisono.web.actions.action import Action, Asked, CannotAct, Here, Prepared, Right, Write
 from unisono.web.actions.what_if import Outcome, WhatIf, sentences
 from unisono.web.auth import Permissions, token_of
 

@@ -29,6 +29,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.digits import whole_number
 from unisono.kinds.holds import HOLD, hold_changes
 from unisono.kube.errors import Forbidden, NotFound
+from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.slurm.commands.scancel import stop_changes
 from unisono.slurm.commands.scontrol import job_changes
@@ -40,7 +41,6 @@ from unisono.web.actions.action import (
     Edit,
     Field,
     Here,
-    Json,
     Prepared,
     Right,
     Write,

@@ -29,6 +29,7 @@ from unisono.engine.state.snapshots import known_nodes
 from unisono.kinds.digits import whole_number
 from unisono.kinds.policy.settings import counting_policy
 from unisono.kube.errors import NotFound, UnknownKind
+from unisono.kube.form import Json
 from unisono.slurm.commands.scontrol import node_changes
 from unisono.web.actions.action import (
     Action,
@@ -37,7 +38,6 @@ from unisono.web.actions.action import (
     Edit,
     Field,
     Here,
-    Json,
     Prepared,
     Right,
     Write,

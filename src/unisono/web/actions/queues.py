@@ -11,6 +11,7 @@ from unisono.engine.model.names import QueueName
 from unisono.engine.model.queue import StopPolicy
 from unisono.engine.state.changes import Change, QueueSet
 from unisono.engine.state.cluster import ClusterState
+from unisono.kube.form import Json
 from unisono.web.actions.action import (
     Action,
     Asked,
@@ -18,7 +19,6 @@ from unisono.web.actions.action import (
     Edit,
     Field,
     Here,
-    Json,
     Prepared,
     merge_command,
     no_fields,

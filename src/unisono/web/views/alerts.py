@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unisono.kube.form import Json
 from unisono.monitor.active_alerts import (
     ActiveAlert,
     AlertBoard,
@@ -14,7 +15,7 @@ from unisono.monitor.active_alerts import (
 )
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 
 # Of one rule; thousands of idle GPUs are one alert with a number.
 _MOST_THINGS = 20

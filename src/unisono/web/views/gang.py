@@ -12,13 +12,14 @@ from unisono.control.health.progress import progress_of
 from unisono.control.names import EXPLANATION
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kube.form import Json
 from unisono.monitor.active_alerts import dashboard_of
 from unisono.monitor.cache import WORKLOAD
 from unisono.monitor.records import PodRecord, WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
 from unisono.web.gpus import Gpus, laggards
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 from unisono.web.views.rows import workload_row
 
 _MOST_PODS = 512

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
+from unisono.kube.form import Json
 from unisono.monitor.karpenter_records import ClaimRecord, PoolRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import FREE, Dashboard
 from unisono.web.gpus import Gpus
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 from unisono.web.views.workloads import PAGE, number
 
 _MOST_CLAIMS = 200

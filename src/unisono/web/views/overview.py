@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
+from unisono.kube.form import Json
 from unisono.monitor.active_alerts import AlertBoard
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
 from unisono.web.gpus import Gpus
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 from unisono.web.views.alerts import counted, visible
 from unisono.web.views.rows import key_of, workload_row
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unisono.kube.form import Json
 from unisono.monitor.active_alerts import dashboard_of
 from unisono.monitor.cache import ClusterCache
 from unisono.monitor.metrics.queues import lent_by
 from unisono.monitor.records import Quota
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 from unisono.web.views.rows import workload_row
 
 _DEEPEST = 16  # cohorts above each other; a circle ends there

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from unisono.kube.form import Json
 from unisono.monitor.metrics.queues import state_of
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.dashboard import Dashboard
 from unisono.web.gpus import Gpus
-from unisono.web.view_models import Json
 
 
 def key_of(one: WorkloadRecord) -> str:

@@ -12,11 +12,12 @@ from heapq import nlargest
 from itertools import chain
 from typing import NamedTuple
 
+from unisono.kube.form import Json
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.auth import Permissions
 from unisono.web.dashboard import Dashboard
-from unisono.web.view_models import Json, PageModel
+from unisono.web.view_models import PageModel
 
 # More than that cannot be told apart; those that take most GPU time are shown.
 MOST_BARS = 1_500
