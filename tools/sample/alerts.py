@@ -12,7 +12,7 @@ def board_of(dashboard: Dashboard, now: float) -> AlertBoard:
     """Return what would fire on a cluster."""
     found: list[ActiveAlert] = []
     for row in dashboard.nodes().values():
-        if row["broken"]:
+        if row["broken"] or row["why"]:
             about = {"kubernetes_node": row["name"], "gpu": "3", "xid": "79"}
             found += [
                 ActiveAlert(RULES["GPUXidCritical"], about, "firing", now - 1500),

@@ -98,10 +98,11 @@ async def _pause() -> None:
 
 
 def _columns(sheet: Sheet) -> Columns:
+    from unisono.cli.language import say
     from unisono.cli.tables import Columns
     from unisono.kube.tables import Column
 
-    heads = [Column(name=title) for title in sheet.headings]
+    heads = [Column(name=say(title)) for title in sheet.headings]
     return Columns(heads, is_wide=False, has_namespace=False)
 
 

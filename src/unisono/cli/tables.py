@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -42,15 +43,48 @@ def table(
         (right and column > 0) or _are_numbers([row[column] for row in cells[1:]])
         for column in range(len(headings))
     ]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    widths = [max(width_of(row[column]) for row in cells) for column in range(len(headings))]
     lines = []
     for row in cells:
         aligned = [
-            cell.rjust(width) if right else cell.ljust(width)
+            padded(cell, width, right=right)
             for cell, width, right in zip(row, widths, numeric, strict=True)
         ]
         lines.append((indent + "  ".join(aligned)).rstrip())
     return "\n".join(lines)
+
+
+def width_of(text: str) -> int:
+    """Return how many columns a terminal needs for a text: two for a letter of Korean.
+
+    >>> width_of("ab"), width_of("대기")
+    (2, 4)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text as wide as a column."""
+    space = " " * max(0, width - width_of(text))
+    return space + text if right else text + space
+
+
+def shortened(text: str, width: int) -> str:
+    """Return as much of a text as fits into so many columns.
+
+    >>> shortened("대기 중", 5), shortened("abc", 2)
+    ('대기 ', 'ab')
+    """
+    if text.isascii():
+        return text[:width]
+    used = 0
+    for at, one in enumerate(text):
+        used += width_of(one)
+        if used > width:
+            return text[:at]
+    return text
 
 
 def _are_numbers(cells: list[str]) -> bool:
@@ -63,7 +97,7 @@ def paragraph(text: str, *, indent: str = "  ") -> str:
     """Return text wrapped to the terminal, indented; a mark such as `- ` stands once."""
     return textwrap.fill(
         text,
-        WIDTH,
+        WIDTH * len(text) // max(1, width_of(text)),
         initial_indent=indent,
         subsequent_indent=" " * len(indent),
         break_long_words=False,
@@ -96,7 +130,7 @@ class Columns:
         )
         head = [columns[index].name.upper() for index in self._shown]
         self._head = ["NAMESPACE", *head] if has_namespace else head
-        self._widths = [len(title) for title in self._head]
+        self._widths = [width_of(title) for title in self._head]
 
     def text(self, rows: list[Row], *, with_head: bool) -> str:
         """Return the rows as lines."""
@@ -105,10 +139,10 @@ class Columns:
             lines.insert(0, self._head)
         for line in lines:
             for index, cell in enumerate(line):
-                self._widths[index] = max(self._widths[index], len(cell))
+                self._widths[index] = max(self._widths[index], width_of(cell))
         return "\n".join(
             _GAP.join(
-                cell.ljust(width) for cell, width in zip(line, self._widths, strict=True)
+                padded(cell, width) for cell, width in zip(line, self._widths, strict=True)
             ).rstrip()
             for line in lines
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.job_names import by_jobs, job_names
+from unisono.cli.language import say
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.cli.workload_state import (
     NO_QUEUE,
@@ -120,7 +121,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
         "CLUSTERQUEUE": [one["clusterQueue"] for one in found],
         "GPUS": [one["gpus"] for one in found],
         "WORKLOAD": [one["workload"] for one in found],
-        "MESSAGE": [local_times(one["message"], now) for one in found],
+        "MESSAGE": [say(local_times(one["message"], now)) for one in found],
     }
     return [Sheet("workloads", headings, rows, found, more)]
 
@@ -132,7 +133,7 @@ def _cells(one: Json, waits: str, now: float) -> list[object]:
     position = one.get("position", "")
     queue = "" if one["queue"] == NO_QUEUE else one["queue"]
     detail = short_cause(local_times(one["cause"], now)) or one["detail"]
-    cells = (one["priority"], one["pods"], one["state"], position, waits, detail)
+    cells = (one["priority"], one["pods"], say(one["state"]), position, waits, say(detail))
     return [one["name"], queue, *cells]
 
 

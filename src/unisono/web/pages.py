@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from unisono.language import LANGUAGES, Language
+from unisono.language.catalog import translated
 from unisono.monitor.active_alerts import AlertBoard
 from unisono.monitor.gpu_history import GpuHistory
 from unisono.web.auth import Permissions
@@ -49,6 +51,20 @@ class File(NamedTuple):
 # A report of the time between two seconds, in a format.
 WriteReport = Callable[[int, int, str], Awaitable[File]]
 View = Callable[[Dashboard, Mapping[str, str], Permissions], PageModel]
+
+
+# Where rows and heads have sentences; what else they have are names and numbers.
+_SENTENCES = frozenset(
+    ("says", "changes", "inTheWay", "ways", "bad", "summary", "lastEviction", "ended")
+)
+
+
+def _in_language(made: PageModel, asked: str) -> PageModel:
+    language: Language = next((one for one in LANGUAGES if one == asked), "en")
+    if language == "en":
+        return made
+    rows = {name: translated(row, _SENTENCES, language) for name, row in made.rows.items()}
+    return PageModel(translated(made.head, _SENTENCES, language), rows)
 
 
 class Pages:
@@ -128,7 +144,7 @@ class Pages:
         page = asked.get("page", "")
         view = self._views.get(page)
         if view is not None:
-            return view(self.dashboard, asked, permissions)
+            return _in_language(view(self.dashboard, asked, permissions), asked.get("lang", ""))
         now = self._now()
         past = await self._read(asked, now)
         return timeline(self.dashboard, asked, permissions, now=now, past=past)

@@ -14,6 +14,10 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
+import orjson
+
+from unisono.language import LANGUAGES
+from unisono.language.catalog import PAGE, sections
 from unisono.net.http.messages import Response
 from unisono.net.http.pages import PageRequest
 from unisono.web import http
@@ -25,6 +29,7 @@ _TYPES = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
+    "json": "application/json",
 }
 # Asked for again at every visit, and answered with a word if it is still the same.
 _ASK_AGAIN = "no-cache"
@@ -45,6 +50,9 @@ def _files() -> dict[str, _File]:
     for one in folder.iterdir():
         body = one.read_bytes()
         found[f"/{one.name}"] = _file(one.name, body)
+    for language in LANGUAGES:
+        if messages := sections(language).get(PAGE):
+            found[f"/{language}.json"] = _file("messages.json", orjson.dumps(messages))
     page = found.pop("/index.html").body.decode()
     styles = "".join(found.pop(name).body.decode() for name in _STYLED.findall(page))
     page = _STYLED.sub("", page).replace("</head>", f"<style>{styles}</style>\n</head>")

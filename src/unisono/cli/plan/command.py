@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from unisono.cli.connection import add_filenames, asked, verb_parser
+from unisono.cli.language import say
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
 from unisono.engine.model.provisioning import Purchase
@@ -237,7 +238,7 @@ def _print(
     if not found and bought:
         return
     if not found:
-        print(f"unisono: {nothing}", file=sys.stderr)
+        print(say(f"unisono: {nothing}"), file=sys.stderr)
         return
     headings = ["POS", "NAME", "QUEUE", "PRIO", "PODS", "START", "IN", "LIMIT", "WHY"]
     cells = [_cells(row, now) for row in found]
@@ -250,8 +251,8 @@ def _print(
         headings += ["LIMIT FROM", "BEHIND", "WORKLOAD", "MESSAGE"]
         for one, row in zip(cells, found, strict=True):
             one += [(row["limit"] or {}).get("from"), row["behind"], row["workload"]]
-            one.append(local_times(row["message"], now))
-    print(table(headings, cells, indent=""))
+            one.append(say(local_times(row["message"], now)))
+    print(table([say(one) for one in headings], cells, indent=""))
 
 
 def _cells(row: Json, now: float) -> list[object]:
@@ -265,14 +266,14 @@ def _cells(row: Json, now: float) -> list[object]:
     if row["start"] is not None:
         at = instant_ms(row["start"])
         ahead = at - round(now * 1000)
-        left = format_duration(ahead) if ahead > 0 else "overdue"
+        left = format_duration(ahead) if ahead > 0 else say("overdue")
         start = ("" if row["promised"] else "~") + clock_time(at / 1000, now)
     elif row["startsBy"] is not None:
         start = "≤" + clock_time(instant_ms(row["startsBy"]) / 1000, now)
     elif row["verdict"] == "never":
-        start = "never"
+        start = say("never")
     limit = format_duration(row["limit"]["seconds"] * 1000) if row["limit"] else ""
     queue = "" if row["queue"] == NO_QUEUE else row["queue"]
     why = short_cause(local_times(row["cause"], now)) or row["reason"]
-    rest = (row["priority"], row["pods"], start, left, limit, why)
+    rest = (row["priority"], row["pods"], start, left, limit, say(why))
     return [row["position"], row["name"], queue, *rest]

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from unisono.apiserver.times import age
-from unisono.cli.tables import BOLD, FAINT, REVERSE, paint, paint_table, table
+from unisono.cli.language import say
+from unisono.cli.tables import BOLD, FAINT, REVERSE, paint, paint_table, shortened, table, width_of
 from unisono.cli.top.picture import Picture, reason_of
 from unisono.cli.top.view import HELP, Row, Section, View
 from unisono.cli.workload_state import NO_QUEUE
@@ -51,15 +52,17 @@ def frame(
     view.settle(tables)
     if view.shows == "help":
         view.page = max(1, height - 2)
-        return "\n".join(_cut(["keys of unisono top", "", *HELP.split("\n")], width)[:height])
+        return "\n".join(
+            _cut([say("keys of unisono top"), "", *map(say, HELP.split("\n"))], width)[:height]
+        )
     reason = wrapped(reason_of_row(picture, tables, view, now), width)
     if view.shows == "reason":
         return "\n".join(_page_of(reason, view, height))
     pane = _pane(reason if view.focus == 0 else _without_about(reason), height)
     lines = _tables(picture, tables, now, width, height - len(pane) - 1, view)
     lines = _painted(lines[: height - len(pane) - 1], on=colour)
-    hint = "? help   Tab next table   s sort   Enter the whole reason   q leave"
-    return "\n".join([*_marked(lines), *pane, paint(hint[:width], FAINT, on=colour)])
+    hint = say("? help   Tab next table   s sort   Enter the whole reason   q leave")
+    return "\n".join([*_marked(lines), *pane, paint(shortened(hint, width), FAINT, on=colour)])
 
 
 def sections(picture: Picture, now: float) -> tuple[Section, Section, Section]:
@@ -96,7 +99,7 @@ def _tables(
 
 
 def _cut(lines: Sequence[str], width: int) -> list[str]:
-    return [line[:width].rstrip() for line in lines]
+    return [shortened(line, width).rstrip() for line in lines]
 
 
 # ---- the reason of a row -------------------------------------------------------------------------
@@ -125,7 +128,7 @@ def _about_queue(picture: Picture, queue: Json, now: float) -> list[str]:
     head = next((one for one in picture.plan if one["clusterQueue"] == queue["name"]), None)
     if head is not None:
         lines += ["", "next:", *(f"  {line}" for line in reason_of(picture, head, now).split("\n"))]
-    return lines
+    return [say(line) for line in lines]
 
 
 def wrapped(lines: Sequence[str], width: int) -> list[str]:
@@ -134,7 +137,10 @@ def wrapped(lines: Sequence[str], width: int) -> list[str]:
     for line in lines:
         inside = len(line) - len(line.lstrip(" -"))
         found += textwrap.wrap(
-            line, max(20, width), subsequent_indent=" " * inside, drop_whitespace=True
+            line,
+            max(20, width * len(line) // max(1, width_of(line))),
+            subsequent_indent=" " * inside,
+            drop_whitespace=True,
         ) or [""]
     return found
 
@@ -152,7 +158,7 @@ def _pane(reason: Sequence[str], height: int) -> list[str]:
         return []
     lines = [one for one in reason if one]  # empty lines would cost others
     if len(lines) > room:
-        lines = [*lines[: room - 1], f"  … {len(lines) - room + 1} more lines: Enter"]
+        lines = [*lines[: room - 1], say(f"  … {len(lines) - room + 1} more lines: Enter")]
     return ["", *lines]
 
 
@@ -162,7 +168,7 @@ def _page_of(reason: Sequence[str], view: View, height: int) -> list[str]:
     view.scroll = max(0, min(view.scroll, len(reason) - room))
     shown = list(reason[view.scroll : view.scroll + room])
     rest = len(reason) - view.scroll - room
-    return [*shown, f"{max(0, rest)} more lines   Enter or Esc closes   q leaves"]
+    return [*shown, say(f"{max(0, rest)} more lines   Enter or Esc closes   q leaves")]
 
 
 def _shares(rows: int, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -187,12 +193,12 @@ def _head(picture: Picture, now: float) -> Iterator[str]:
     share = f"{100 * used // there} %" if there else "-"
     gpus_text = [f"{used} of {there} in use ({share})", f"{max(0, there - used - shut)} free"]
     gpus_text += [f"{shut} on nodes that are not ready"] if shut else []
-    yield f"GPUs   {bar(used, there)}  {', '.join(gpus_text)}"
+    yield say(f"GPUs   {bar(used, there)}  {', '.join(gpus_text)}")
     states: dict[str, int] = {}
     for one in picture.nodes:
         states[one["status"]] = states.get(one["status"], 0) + 1
     counts = ", ".join(f"{count} {word}" for word, count in sorted(states.items()))
-    yield f"nodes  {len(picture.nodes)}{f': {counts}' if counts else ''}"
+    yield say(f"nodes  {len(picture.nodes)}{f': {counts}' if counts else ''}")
 
 
 def _gpus(nodes: Sequence[Json]) -> tuple[int, int]:
@@ -225,8 +231,8 @@ def _block(
 ) -> list[str]:
     """Return a titled table with at most so many rows, and how many more there are."""
     if not rows:
-        return [f"{section.title} (0)"]
-    headings = list(section.headings)
+        return [say(f"{section.title} (0)")]
+    headings = [say(one) for one in section.headings]
     order = view.orders.get(at) if view is not None else None
     if order is not None:
         headings[order[0]] += "v" if order[1] else "^"
@@ -240,10 +246,10 @@ def _block(
     if cut <= 0:
         more = []
     elif view is None:
-        more = [f"  and {cut} more"]
+        more = [say(f"  and {cut} more")]
     else:
-        more = [f"  {top + 1} to {top + most} of {len(rows)}"]
-    return [f"{section.title} ({len(rows)})", *shown, *more]
+        more = [say(f"  {top + 1} to {top + most} of {len(rows)}")]
+    return [say(f"{section.title} ({len(rows)})"), *shown, *more]
 
 
 def _queue_section(picture: Picture) -> Section:
@@ -285,7 +291,7 @@ def _busy_section(busy: Sequence[Json], now: float) -> Section:
     rows = []
     for one in order:
         queue = "" if one["queue"] == NO_QUEUE else one["queue"]
-        counts = (one["gpus"], one["pods"], one["state"])
+        counts = (one["gpus"], one["pods"], say(one["state"]))
         cells = (_name(one), queue, *counts, age(one["since"], now), one["detail"])
         lasted = -instant_ms(one["since"]) if one["since"] else None
         ranks = (_name(one), queue or None, *counts, lasted, one["detail"])
@@ -308,14 +314,14 @@ def _plan_section(plan: Sequence[Json], now: float) -> Section:
 def _why(row: Json) -> str:
     """Return why something waits, without the date, which has a column of its own."""
     parts = [part for part in row["message"].split("; ") if not part.startswith(_DATES)]
-    return "; ".join(parts) or str(row["reason"])
+    return say("; ".join(parts) or str(row["reason"]))
 
 
 def _start(row: Json, now: float) -> str:
     if row["start"] is None:
         return ""
     left = instant_ms(row["start"]) - round(now * 1000)
-    soon = f"in {format_duration(left)}" if left > 0 else "overdue"
+    soon = say(f"in {format_duration(left)}") if left > 0 else say("overdue")
     return soon if row["promised"] else f"~{soon}"
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from unisono.apiserver.times import age
+from unisono.cli.language import say
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
 from unisono.cli.times import ahead, clock_time, local_times
@@ -35,7 +36,7 @@ _MOST_PLACES = 12  # a thousand nodes would bury everything else
 
 def text(answer: Json, now: float) -> str:
     """Return the whole text, with a line end."""
-    lines = [_headline(answer), *_about(answer, now)]
+    lines = [say(one) for one in (_headline(answer), *_about(answer, now))]
     for title, items in (
         ("why", list(_why(answer, now))),
         ("what would change it", list(_changes(answer, now))),
@@ -45,9 +46,9 @@ def text(answer: Json, now: float) -> str:
         ("warnings", answer.get("warnings") or []),
     ):
         if items:
-            lines += ["", f"{title}:", *(_item(local_times(one, now)) for one in items)]
+            lines += ["", say(f"{title}:"), *(_item(local_times(one, now)) for one in items)]
     if answer["state"] in ("waiting", "unknown", "buying"):
-        lines += ["", f"estimate: {_estimate(answer, now)}"]
+        lines += ["", say(f"estimate: {_estimate(answer, now)}")]
     return "\n".join(lines) + "\n"
 
 
@@ -247,7 +248,7 @@ def _times(count: int) -> str:
 
 def _item(words: str) -> str:
     """Return an item of a list; its further lines are set in."""
-    first, *more = words.split("\n")
+    first, *more = (say(line) for line in words.split("\n"))
     return "\n".join([_wrapped(first, "  - "), *(_wrapped(line, "      ") for line in more)])
 
 

@@ -21,6 +21,8 @@ import orjson
 from msgspec import Meta
 
 from unisono.kube.errors import Forbidden, KubeError, NotFound, StatusError, Unauthorized
+from unisono.language import LANGUAGES, Language
+from unisono.language.catalog import catalog, translated
 from unisono.net.http.messages import Response
 from unisono.net.http.pages import PageRequest
 from unisono.web import http
@@ -44,6 +46,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
         Meta(max_length=8),
     ] = {}  # msgspec gives every struct its own copy
     confirm: Annotated[str, Meta(max_length=100)] = ""
+    lang: Annotated[str, Meta(max_length=8)] = ""
 
 
 def is_action(path: str) -> bool:
@@ -53,12 +56,13 @@ def is_action(path: str) -> bool:
 
 async def answer(desk: Desk, request: PageRequest, permissions: Permissions) -> Response:
     """Answer a request of a signed-in user."""
+    spoken = _Spoken()
     try:
-        return await _answer(desk, request, permissions)
+        return await _answer(desk, request, permissions, spoken)
     except NotAllowed as refusal:
-        return http.refusal(403, str(refusal))
+        return http.refusal(403, spoken.say(str(refusal)))
     except (CannotAct, NotConfirmed) as refusal:
-        return http.refusal(409, str(refusal))
+        return http.refusal(409, spoken.say(str(refusal)))
     except Unauthorized:
         return http.refusal(401, "the token is missing or wrong")
     except Forbidden as refusal:
@@ -71,8 +75,31 @@ async def answer(desk: Desk, request: PageRequest, permissions: Permissions) -> 
         return http.refusal(503, f"the API server does not answer: {error}")
 
 
-async def _answer(desk: Desk, request: PageRequest, permissions: Permissions) -> Response:
+# What an answer has in words.
+_SENTENCES = frozenset(("label", "options", "title", "says", "follows", "refusal", "done"))
+
+
+class _Spoken:
+    """The language of an answer, as soon as it is known which one was asked for."""
+
+    def __init__(self) -> None:
+        self.language: Language = "en"
+
+    def asked(self, language: str) -> None:
+        self.language = next((one for one in LANGUAGES if one == language), "en")
+
+    def say(self, text: str) -> str:
+        return catalog(self.language).say(text)
+
+    def json(self, value: Mapping[str, object]) -> Response:
+        return _json(translated(dict(value), _SENTENCES, self.language))
+
+
+async def _answer(
+    desk: Desk, request: PageRequest, permissions: Permissions, spoken: _Spoken
+) -> Response:
     if request.method == "GET" and request.path == "/actions":
+        spoken.asked(request.query.get("lang", ""))
         target, namespace, name = (request.query.get(key, "") for key in _ADDRESS)
         if not desk.knows(target) or not _are_names(namespace, name):
             return http.refusal(400, "target, namespace and name say of which object")
@@ -80,7 +107,7 @@ async def _answer(desk: Desk, request: PageRequest, permissions: Permissions) ->
             found = await desk.offers(request.headers, permissions, target, namespace, name)
         except NotFound:
             found = []  # what was just deleted has no actions
-        return _json({"actions": found})
+        return spoken.json({"actions": found})
     if request.method != "POST":
         return http.refusal(405, "GET or POST")
     if not http.is_same_origin(request):
@@ -93,11 +120,12 @@ async def _answer(desk: Desk, request: PageRequest, permissions: Permissions) ->
         return http.refusal(400, f"the body cannot be read: {problem}")
     if not desk.knows(body.target) or not _are_names(body.namespace, body.name):
         return http.refusal(400, "target, namespace and name say of which object")
+    spoken.asked(body.lang)
     asked = Asked(body.action, body.namespace, body.name, body.fields)
     if request.path == "/actions/preview":
-        return _json(await desk.preview(request.headers, permissions, body.target, asked))
+        return spoken.json(await desk.preview(request.headers, permissions, body.target, asked))
     done = await desk.do(request.headers, permissions, body.target, asked, body.confirm)
-    return _json({"done": done})
+    return spoken.json({"done": done})
 
 
 _ADDRESS = ("target", "namespace", "name")

@@ -1,5 +1,6 @@
 // The page: which part of it is open, the signed-in user, keys, and light or dark.
 
+import { LANGUAGES, language, speak, t } from "./language.js";
 import { fill, forget, h } from "./dom.js";
 import { follow, hasToken, signIn, signOut, stop, takeToken, whoAmI } from "./live.js";
 import { heading } from "./parts.js";
@@ -24,14 +25,14 @@ const PARTS = {
 };
 
 const NAV = [
-  ["overview", "Overview", "#/", "M3 13h8V3H3zM13 21h8V11h-8zM3 21h8v-6H3zM13 3v6h8V3z", "o"],
-  ["queues", "Queues", "#/queues", "M4 6h16M4 12h11M4 18h7", "q"],
-  ["workloads", "Workloads", "#/workloads", "M12 3l9 5-9 5-9-5zM3 13l9 5 9-5", "w"],
-  ["map", "Map", "#/map", "M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z", "m"],
-  ["timeline", "Timeline", "#/timeline", "M4 7h9M8 12h10M5 17h6M20 4v16", "t"],
-  ["nodes", "Nodes", "#/nodes", "M4 4h16v6H4zM4 14h16v6H4zM8 7h.01M8 17h.01", "n"],
-  ["alerts", "Alerts", "#/alerts", "M12 4 2.5 20h19zM12 10v4M12 17h.01", "a"],
-  ["reports", "Reports", "#/reports", "M5 20V10M12 20V4M19 20v-7", "r"],
+  ["overview", t("Overview"), "#/", "M3 13h8V3H3zM13 21h8V11h-8zM3 21h8v-6H3zM13 3v6h8V3z", "o"],
+  ["queues", t("Queues"), "#/queues", "M4 6h16M4 12h11M4 18h7", "q"],
+  ["workloads", t("Workloads"), "#/workloads", "M12 3l9 5-9 5-9-5zM3 13l9 5 9-5", "w"],
+  ["map", t("Map"), "#/map", "M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z", "m"],
+  ["timeline", t("Timeline"), "#/timeline", "M4 7h9M8 12h10M5 17h6M20 4v16", "t"],
+  ["nodes", t("Nodes"), "#/nodes", "M4 4h16v6H4zM4 14h16v6H4zM8 7h.01M8 17h.01", "n"],
+  ["alerts", t("Alerts"), "#/alerts", "M12 4 2.5 20h19zM12 10v4M12 17h.01", "a"],
+  ["reports", t("Reports"), "#/reports", "M5 20V10M12 20V4M19 20v-7", "r"],
 ];
 
 let person = null;
@@ -109,9 +110,9 @@ function draw() {
 }
 
 function absent() {
-  document.title = "Page not found · Unisono";
+  document.title = t("Page not found · Unisono");
   say("live");
-  fill(PAGE, [heading("Page not found", "The address may be from another version."), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))]);
+  fill(PAGE, [heading(t("Page not found"), t("The address may be from another version.")), h("p", {}, h("a", { href: "#/" }, t("Back to the overview")))]);
   document.body.dataset.drawn = "absent";
 }
 
@@ -124,7 +125,7 @@ function navigation() {
       icon(path), h("span", {}, title))));
 }
 
-const SAID = { live: "live", gone: "no connection, retrying" };
+const SAID = { live: t("live"), gone: t("no connection, retrying") };
 
 function say(what) {
   if (LIVE.dataset.state === what) return;
@@ -138,43 +139,46 @@ function askForToken() {
   stop();
   model = null;
   part = null;
-  document.title = "Sign in · Unisono";
-  say("not signed in");
+  document.title = t("Sign in · Unisono");
+  say(t("not signed in"));
   account();
   const wrong = h("p", { class: "wrong", role: "alert" });
   const input = h("input", { type: "password", id: "token", autocomplete: "off", spellcheck: "false", required: true });
   const submit = async (event) => {
     event.preventDefault();
     const found = await signIn(input.value.trim()).catch(() => null);
-    if (!found) { wrong.textContent = "This token is not valid."; input.focus(); return; }
+    if (!found) { wrong.textContent = t("This token is not valid."); input.focus(); return; }
     person = found;
     account();
     open();
   };
-  fill(PAGE, [h("form", { class: "sign-in card", "aria-label": "Sign in", "data-key": `sign-in-${Date.now()}`, on: { submit } },
+  fill(PAGE, [h("form", { class: "sign-in card", "aria-label": t("Sign in"), "data-key": `sign-in-${Date.now()}`, on: { submit } },
     h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
-    h("h1", {}, "Sign in"),
+    h("h1", {}, t("Sign in")),
     person && person.cookie
-      ? h("p", {}, "With a token of the cluster, for example from ", h("code", {}, "kubectl create token ACCOUNT"), ". You see what the token’s account may list.")
-      : h("p", {}, "The address that ", h("code", {}, "unisono up"), " printed signs you in. Or paste the token from the file ", h("code", {}, "web-token"), " of its folder."),
-    h("label", { for: "token" }, "Token"), input, wrong,
-    h("button", { type: "submit", class: "button main" }, "Sign in"))]);
+      ? h("p", {}, t("With a token of the cluster, for example from "), h("code", {}, "kubectl create token ACCOUNT"), t(". You see what the token’s account may list."))
+      : h("p", {}, t("The address that "), h("code", {}, "unisono up"), t(" printed signs you in. Or paste the token from the file "), h("code", {}, "web-token"), t(" of its folder.")),
+    h("label", { for: "token" }, t("Token")), input, wrong,
+    h("button", { type: "submit", class: "button main" }, t("Sign in")))]);
   document.body.dataset.drawn = "sign-in";
   document.getElementById("token").focus();
 }
 
 function account() {
   const isIn = person && person.name;
-  const theme = h("button", { type: "button", class: "quiet", on: { click: turnTheme }, "aria-label": `Colours: ${themeName()}` }, themeName());
+  const theme = h("button", { type: "button", class: "quiet", on: { click: turnTheme }, "aria-label": t("Colours: {0}", THEME_NAMES[themeName()]) }, THEME_NAMES[themeName()]);
+  const other = language === "ko" ? "en" : "ko";
+  const tongue = h("button", { type: "button", class: "quiet", lang: other, on: { click: () => speak(other) } }, LANGUAGES[other]);
   fill(document.getElementById("account"), [
-    isIn ? h("span", { class: "person", title: person.name }, person.name) : null, theme,
-    isIn ? h("button", { type: "button", class: "quiet", on: { click: async () => { await signOut(); person = { ...person, name: "" }; askForToken(); } } }, "sign out") : null,
+    isIn ? h("span", { class: "person", title: person.name }, person.name) : null, theme, tongue,
+    isIn ? h("button", { type: "button", class: "quiet", on: { click: async () => { await signOut(); person = { ...person, name: "" }; askForToken(); } } }, t("sign out")) : null,
   ]);
 }
 
 // ---- light and dark ---------------------------------------------------------------------------------
 
 const THEMES = ["auto", "light", "dark"];
+const THEME_NAMES = { auto: t("auto"), light: t("light"), dark: t("dark") };
 const themeName = () => localStorage.getItem("unisono-theme") || "auto";
 
 function applyTheme() {

@@ -3,6 +3,7 @@
 // A line is JSON: `head`, `set` (rows that changed), `order` (of all rows), `now`. The first one has
 // everything. When the stream ends it is opened again, and begins with everything again.
 
+import { language } from "./language.js";
 import { setClock } from "./words.js";
 
 const KEY = "unisono-token";
@@ -79,7 +80,7 @@ async function run(stream, question, tell, say, refused) {
 }
 
 async function read(stream, question, tell) {
-  const answer = await fetch(`/live?${new URLSearchParams(question)}`,
+  const answer = await fetch(`/live?${new URLSearchParams(language === "en" ? question : { ...question, lang: language })}`,
     { headers: headers(), cache: "no-store", signal: stream.aborter.signal });
   if (answer.status === 401) throw new NotSignedIn();
   if (!answer.ok) throw new Error(String(answer.status));

@@ -1,35 +1,36 @@
 // Every node and every GPU of it: which workload uses it, and what is wrong.
 
+import { t } from "./language.js";
 import { claim, own } from "./colours.js";
 import { h, remember } from "./dom.js";
 import { choices, denied, empty, gangAddress, gangLink, heading, jobOf, learn, legend, nodeAddress } from "./parts.js";
 import { count, lasting, now, plural } from "./words.js";
 
-const GROUPS = [["type", "By type"], ["zone", "By zone"], ["pool", "By pool"]];
+const GROUPS = [["type", t("By type")], ["zone", t("By zone")], ["pool", t("By pool")]];
 
-export const title = () => "Map";
+export const title = () => t("Map");
 
-const COLOURS = [["gang", "By workload"], ["busy", "By utilisation"], ["celsius", "By temperature"], ["left", "By time left"]];
+const COLOURS = [["gang", t("By workload")], ["busy", t("By utilisation")], ["celsius", t("By temperature")], ["left", t("By time left")]];
 const MOST_NAMED = 32;
 
 // What a square shows, by the first bound that its value is below.
 const HOUR = 3600;
 const SCALES = {
-  busy: [[5, "idle", "below 5 %"], [40, "cool0", "5 to 40 %"], [70, "cool1", "40 to 70 %"], [90, "cool2", "70 to 90 %"], [Infinity, "cool3", "90 % and more"]],
-  celsius: [[45, "heat0", "below 45 °C"], [60, "heat1", "45 to 60 °C"], [75, "heat2", "60 to 75 °C"], [85, "heat3", "75 to 85 °C"], [Infinity, "heat4", "85 °C and more"]],
-  left: [[HOUR / 4, "cool0", "ends in 15 min"], [HOUR, "cool1", "in 1 h"], [4 * HOUR, "cool2", "in 4 h"], [24 * HOUR, "cool3", "in a day"], [Infinity, "cool4", "later"]],
+  busy: [[5, "idle", t("below 5 %")], [40, "cool0", t("5 to 40 %")], [70, "cool1", t("40 to 70 %")], [90, "cool2", t("70 to 90 %")], [Infinity, "cool3", t("90 % and more")]],
+  celsius: [[45, "heat0", t("below 45 °C")], [60, "heat1", t("45 to 60 °C")], [75, "heat2", t("60 to 75 °C")], [85, "heat3", t("75 to 85 °C")], [Infinity, "heat4", t("85 °C and more")]],
+  left: [[HOUR / 4, "cool0", t("ends in 15 min")], [HOUR, "cool1", t("in 1 h")], [4 * HOUR, "cool2", t("in 4 h")], [24 * HOUR, "cool3", t("in a day")], [Infinity, "cool4", t("later")]],
 };
-const UNKNOWN = { busy: "not measured", celsius: "not measured", left: "no time limit" };
-const WORDS = { busy: (value) => `${value} %`, celsius: (value) => `${value} °C`, left: (value) => `ends in ${lasting(value)} at the latest` };
+const UNKNOWN = { busy: t("not measured"), celsius: t("not measured"), left: t("no time limit") };
+const WORDS = { busy: (value) => `${value} %`, celsius: (value) => `${value} °C`, left: (value) => t("ends in {0} at the latest", lasting(value)) };
 
 const colourOf = (query) => (query.get("colour") in SCALES ? query.get("colour") : "gang");
 
 export const ask = ({ query }) => ({ page: "map", colour: colourOf(query) });
 
 export function draw(model, { query }) {
-  if (model.head.denied) return [heading("Map"), denied(model.head.denied)];
+  if (model.head.denied) return [heading(t("Map")), denied(model.head.denied)];
   if (!model.order.length) {
-    return [heading("Map"), empty("No nodes", "Nodes appear here when they join the cluster or are provisioned.")];
+    return [heading(t("Map")), empty(t("No nodes"), t("Nodes appear here when they join the cluster or are provisioned."))];
   }
   for (const row of model.rows.values()) learn(row.jobs);
   const by = query.get("by") || "type";
@@ -37,7 +38,7 @@ export function draw(model, { query }) {
   const totals = { held: 0, free: 0, down: 0, gpus: 0 };
   for (const name of model.order) {
     const row = model.rows.get(name);
-    const key = row[by] || (by === "pool" ? "no pool" : by === "zone" ? "no zone" : "unknown type");
+    const key = row[by] || (by === "pool" ? t("no pool") : by === "zone" ? t("no zone") : t("unknown type"));
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push([name, row]);
     for (const [holder, amount] of row.by) {
@@ -55,11 +56,11 @@ export function draw(model, { query }) {
     return `#/map?${made}`;
   };
   return [
-    heading("Map", `${plural(totals.gpus, "GPU")} on ${plural(model.order.length, "node")}. Each square is a GPU.`),
+    heading(t("Map"), t("{0} on {1}. Each square is a GPU.", plural(totals.gpus, "GPU"), plural(model.order.length, "node"))),
     h("div", { class: "tools" },
-      choices("Colour GPUs", COLOURS, colour, (value) => to({ colour: value })),
-      choices("Group nodes", GROUPS, by, (value) => to({ by: value })),
-      legend([[totals.held, "held", "in use"], [totals.free, "free", "free"], [totals.down, "down", "out of service"]])),
+      choices(t("Colour GPUs"), COLOURS, colour, (value) => to({ colour: value })),
+      choices(t("Group nodes"), GROUPS, by, (value) => to({ by: value })),
+      legend([[totals.held, "held", t("in use")], [totals.free, "free", t("free")], [totals.down, "down", t("out of service")]])),
     colour === "gang" ? gangs(holders) : scale(colour, model.head),
     [...groups].sort(([one], [other]) => one.localeCompare(other)).map(([key, nodes]) => group(key, nodes, model.order.length > 120, colour, model.head)),
   ];
@@ -69,18 +70,18 @@ export function draw(model, { query }) {
 function gangs(holders) {
   const named = [...holders].filter(([holder]) => holder !== "·").sort(([one, some], [other, more]) => more - some || one.localeCompare(other));
   if (!named.length) return null;
-  return h("ul", { class: "scale", "aria-label": "Workloads and their colours" },
+  return h("ul", { class: "scale", "aria-label": t("Workloads and their colours") },
     named.slice(0, MOST_NAMED).map(([holder, amount]) => h("li", { "data-key": holder }, gangLink(holder), h("span", {}, plural(amount, "GPU")))),
-    named.length > MOST_NAMED ? h("li", {}, `and ${count(named.length - MOST_NAMED)} more`) : null);
+    named.length > MOST_NAMED ? h("li", {}, t("and {0} more", count(named.length - MOST_NAMED))) : null);
 }
 
 function scale(colour, head) {
   const isMissing = colour !== "left" && !head.measured;
   return [
-    h("ul", { class: "scale", "aria-label": "What the colours mean" },
+    h("ul", { class: "scale", "aria-label": t("What the colours mean") },
       [...SCALES[colour].map(([, kind, name]) => [kind, name]), ["unknown", UNKNOWN[colour]]].map(([kind, name]) =>
         h("li", {}, h("i", { class: `swatch ${kind}`, "aria-hidden": "true" }), name))),
-    isMissing ? h("p", { class: "quiet" }, "Nothing is measured: GPUs are shown here when dcgm-exporter is scraped by a Prometheus that the controller knows (--prometheus).") : null,
+    isMissing ? h("p", { class: "quiet" }, t("Nothing is measured: GPUs are shown here when dcgm-exporter is scraped by a Prometheus that the controller knows (--prometheus).")) : null,
   ];
 }
 
@@ -88,7 +89,7 @@ function group(key, nodes, isDense, colour, head) {
   const held = nodes.reduce((sum, [, row]) => sum + row.by.reduce((some, [holder, amount]) => some + (holder ? amount : 0), 0), 0);
   const all = nodes.reduce((sum, [, row]) => sum + row.by.reduce((some, [, amount]) => some + amount, 0), 0);
   return h("section", { class: "card rack", "aria-label": key, "data-key": `group ${key}` },
-    h("h2", {}, key, h("small", {}, `${plural(nodes.length, "node")}, ${count(held)} of ${plural(all, "GPU")} in use`)),
+    h("h2", {}, key, h("small", {}, t("{0}, {1} of {2} in use", plural(nodes.length, "node"), count(held), plural(all, "GPU")))),
     h("ul", { class: isDense ? "map dense" : "map", on: { keydown: move } },
       nodes.map(([name, row], at) => remember(`map ${name}`, [row, isDense, at === 0, kindsOf(row, colour, head).join()], () => node(name, row, at === 0, colour, head)))));
 }
@@ -98,8 +99,8 @@ function node(name, row, isFirst, colour, head) {
   for (const [holder, amount] of row.by) if (holder) holders.set(holder, (holders.get(holder) || 0) + amount);
   const held = [...holders.values()].reduce((sum, amount) => sum + amount, 0);
   const all = row.by.reduce((sum, [, amount]) => sum + amount, 0);
-  const users = [...holders].map(([holder, amount]) => `${amount} by ${holder === "·" ? "another namespace" : jobOf(holder)}`).join(", ");
-  const label = `${name}: ${held} of ${plural(all, "GPU")} in use${users ? `, ${users}` : ""}${row.bad ? `; ${row.bad}` : ""}`;
+  const users = [...holders].map(([holder, amount]) => t("{0} by {1}", amount, holder === "·" ? t("another namespace") : jobOf(holder))).join(", ");
+  const label = t("{0}: {1} of {2} in use{3}{4}", name, held, plural(all, "GPU"), users ? `, ${users}` : "", row.bad ? `; ${row.bad}` : "");
   const kinds = kindsOf(row, colour, head);
   const values = valuesOf(row, colour, head);
   const cells = row.by.flatMap(([holder, amount]) => Array(amount).fill(holder)).map((holder, at) => cell(holder, kinds[at], colour, values[at]));
@@ -128,7 +129,7 @@ function kindsOf(row, colour, head) {
 }
 
 function cell(holder, kind, colour, value) {
-  const name = holder === "·" ? "another namespace" : holder ? jobOf(holder) : "free";
+  const name = holder === "·" ? t("another namespace") : holder ? jobOf(holder) : t("free");
   const title = colour !== "gang" && value !== null && value !== undefined ? `${name}: ${WORDS[colour](value)}` : name;
   return h("i", { class: kind, title, "data-holder": holder || null });
 }

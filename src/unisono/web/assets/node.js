@@ -1,5 +1,6 @@
 // One node, device by device.
 
+import { t } from "./language.js";
 import { actions } from "./actions.js";
 import { claim } from "./colours.js";
 import { h } from "./dom.js";
@@ -13,42 +14,42 @@ export const ask = ({ rest }) => ({ page: "node", name: rest[0] });
 export function draw(model, context) {
   const { rest } = context;
   const one = model.head;
-  const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/nodes" }, "Nodes"), ` / ${rest[0]}`);
+  const crumbs = h("nav", { class: "crumbs", "aria-label": t("Where this is") }, h("a", { href: "#/nodes" }, t("Nodes")), ` / ${rest[0]}`);
   if (one.denied) return [crumbs, heading(rest[0]), denied(one.denied)];
-  if (one.absent) return [crumbs, heading(rest[0]), empty("Node not found", "It may have been removed.")];
+  if (one.absent) return [crumbs, heading(rest[0]), empty(t("Node not found"), t("It may have been removed."))];
   learn(one.jobs);
   claim(one.by);
   const about = [
-    ["GPUs", one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : "none"], ["Type", one.type || "–"], ["Capacity type", one.sold || "–"], ["Zone", one.zone || "–"], ["Pool", one.pool || "none"],
-    ["Price", one.price ? `${money(one.price)} per hour` : "unknown"],
-    ["Created", one.since ? `${clock(one.since)} (${ago(one.since)})` : "–"],
-    ["Provisioned for", one.heldFor ? gangLink(one.heldFor) : null],
-    ["Idle, removed at", one.idleUntil ? `${clock(one.idleUntil)} (${one.idleUntil > now() ? `in ${lasting(one.idleUntil - now())}` : "now"})` : null],
+    [t("GPUs"), one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : t("none")], [t("Type"), one.type || "–"], [t("Capacity type"), one.sold || "–"], [t("Zone"), one.zone || "–"], [t("Pool"), one.pool || t("none")],
+    [t("Price"), one.price ? t("{0} per hour", money(one.price)) : t("unknown")],
+    [t("Created"), one.since ? `${clock(one.since)} (${ago(one.since)})` : "–"],
+    [t("Provisioned for"), one.heldFor ? gangLink(one.heldFor) : null],
+    [t("Idle, removed at"), one.idleUntil ? `${clock(one.idleUntil)} (${one.idleUntil > now() ? t("in {0}", lasting(one.idleUntil - now())) : t("now")})` : null],
   ];
   return [
     crumbs,
-    heading(one.name, `${one.held} of ${plural(one.gpus, "GPU")} in use`,
-      h("span", { class: `chip ${one.bad ? "bad" : one.held ? "runs" : "over"}` }, one.bad || (one.held ? "in use" : "idle"))),
-    one.gpus ? card("GPUs", meter([[one.held, "held"]], one.gpus, `${one.held} of ${one.gpus} GPUs in use`), together(one.use), devices(one)) : null,
+    heading(one.name, t("{0} of {1} in use", one.held, plural(one.gpus, "GPU")),
+      h("span", { class: `chip ${one.bad ? "bad" : one.held ? "runs" : "over"}` }, one.bad || (one.held ? t("in use") : t("idle")))),
+    one.gpus ? card(t("GPUs"), meter([[one.held, "held"]], one.gpus, t("{0} of {1} GPUs in use", one.held, one.gpus)), together(one.use), devices(one)) : null,
     actions({ target: "node", name: one.name, state: `${one.bad} ${one.closed}` }, context),
     h("div", { class: "two" },
-      card("Pods", model.order.length ? pods(model) : empty("No pods with GPUs", "")),
-      card("About", h("dl", { class: "pairs" }, about.filter(([, value]) => value !== null).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-        h("p", { class: "more" }, h("a", { href: "#/timeline?by=node" }, "Nodes on the timeline")))),
+      card(t("Pods"), model.order.length ? pods(model) : empty(t("No pods with GPUs"), "")),
+      card(t("About"), h("dl", { class: "pairs" }, about.filter(([, value]) => value !== null).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+        h("p", { class: "more" }, h("a", { href: "#/timeline?by=node" }, t("Nodes on the timeline"))))),
   ];
 }
 
 function together(some) {
   if (!some) return null;
-  const said = [some.busy === null ? "" : `${Math.round(some.busy)} % busy`, some.used === null ? "" : `${gib(some.used)}${some.memory ? ` of ${gib(some.memory)}` : ""}`,
-    some.hottest === null ? "" : `up to ${Math.round(some.hottest)} °C`, some.watts === null ? "" : watts(some.watts)];
+  const said = [some.busy === null ? "" : t("{0} % busy", Math.round(some.busy)), some.used === null ? "" : `${gib(some.used)}${some.memory ? t(" of {0}", gib(some.memory)) : ""}`,
+    some.hottest === null ? "" : t("up to {0} °C", Math.round(some.hottest)), some.watts === null ? "" : watts(some.watts)];
   return h("p", { class: "quiet below-meter" }, said.filter(Boolean).join(", "));
 }
 
 // GPU by GPU with what each does; without measurements those of one workload are one line.
 function devices(one) {
   const isMeasured = one.devices.some((some) => some);
-  const holder = (name) => (name ? gangLink(name) : h("span", { class: "quiet" }, one.bad ? "out of service" : "free"));
+  const holder = (name) => (name ? gangLink(name) : h("span", { class: "quiet" }, one.bad ? t("out of service") : t("free")));
   if (!isMeasured) {
     const runs = [];
     one.by.forEach((name, at) => {
@@ -56,21 +57,21 @@ function devices(one) {
       if (last && last.name === name) last.until = at;
       else runs.push({ name, since: at, until: at });
     });
-    return table("GPUs of this node", [["GPU"], ["Workload"]], runs.map(({ name, since, until }) => ({
-      key: String(since), cells: [since === until ? `GPU ${since}` : `GPU ${since}–${until}`, holder(name)],
+    return table(t("GPUs of this node"), [["GPU"], [t("Workload")]], runs.map(({ name, since, until }) => ({
+      key: String(since), cells: [since === until ? t("GPU {0}", since) : t("GPU {0}–{1}", since, until), holder(name)],
     })));
   }
-  return table("GPUs of this node", [["GPU"], ["Workload", { wide: true }], ["Busy"], ["Memory", { n: true }], ["Temperature", { n: true }], ["Power", { n: true }], ["Last half hour", { hide: true }]],
+  return table(t("GPUs of this node"), [["GPU"], [t("Workload"), { wide: true }], [t("Busy")], [t("Memory"), { n: true }], [t("Temperature"), { n: true }], [t("Power"), { n: true }], [t("Last half hour"), { hide: true }]],
     one.by.map((name, at) => {
       const some = one.devices[at];
       const value = (found, write) => (some && found(some) !== null ? write(found(some)) : "–");
-      return { key: String(at), cells: [`GPU ${at}`, holder(name), some ? busy(some.busy) : "–", value((of) => of.used, gib),
+      return { key: String(at), cells: [t("GPU {0}", at), holder(name), some ? busy(some.busy) : "–", value((of) => of.used, gib),
         value((of) => of.hottest, (celsius) => h("span", { class: celsius >= 85 ? "chip bad" : null }, `${Math.round(celsius)} °C`)), value((of) => of.watts, watts),
-        (some && spark(some.series.busy, 100, `Utilisation of GPU ${at} in the last half hour`, true)) || ""] };
+        (some && spark(some.series.busy, 100, t("Utilisation of GPU {0} in the last half hour", at), true)) || ""] };
     }), { class: "stack" });
 }
 
-const pods = (model) => table("Pods with GPUs on this node", [["Pod"], ["Workload", { hide: true }], ["GPUs", { n: true }], ["Age", { n: true }]],
+const pods = (model) => table(t("Pods with GPUs on this node"), [[t("Pod")], [t("Workload"), { hide: true }], [t("GPUs"), { n: true }], [t("Age"), { n: true }]],
   model.order.map((name) => {
     const pod = model.rows.get(name);
     return { key: name, cells: [h("span", { class: "pod" }, name), pod.gang ? gangLink(pod.gang) : "–", count(pod.gpus), ago(pod.since)] };

@@ -1,5 +1,6 @@
 // Parts that several pages are made of.
 
+import { t } from "./language.js";
 import { dot } from "./colours.js";
 import { h } from "./dom.js";
 import { STAGES, STATES, count, plain, plural, starts } from "./words.js";
@@ -46,12 +47,12 @@ export function empty(title, text, command) {
 }
 
 export const denied = (right) =>
-  empty("Access denied", "Ask an administrator for the permission to", right);
+  empty(t("Access denied"), t("Ask an administrator for the permission to"), right);
 
 /** The state of a workload: a dot and a word. */
 export function chip(one) {
   const stage = one.state === "waits" && one.stage ? STAGES[one.stage] || one.stage : "";
-  return h("span", { class: `chip ${one.state}` }, stage ? `waiting: ${stage}` : STATES[one.state] || one.state);
+  return h("span", { class: `chip ${one.state}` }, stage ? t("waiting: {0}", stage) : STATES[one.state] || one.state);
 }
 
 /** A bar of parts: [value, class, name]. */
@@ -65,8 +66,8 @@ export function meter(parts, whole, label, isSmall) {
 /** How busy GPUs are, as a bar and a number. */
 export function busy(value, isIdle) {
   if (value === undefined || value === null) return h("span", { class: "quiet" }, "–");
-  return h("span", { class: "busy" }, meter([[value, isIdle ? "down" : "held"]], 100, `${Math.round(value)} % busy`, true),
-    `${Math.round(value)} %`, isIdle ? h("span", { class: "tag warn" }, "idle") : null);
+  return h("span", { class: "busy" }, meter([[value, isIdle ? "down" : "held"]], 100, t("{0} % busy", Math.round(value)), true),
+    `${Math.round(value)} %`, isIdle ? h("span", { class: "tag warn" }, t("idle")) : null);
 }
 
 /** A line of the last half hour; `top` is the value at the upper edge. */
@@ -109,7 +110,7 @@ export const jobOf = (key) => (jobs.has(key) ? `${key.split("/")[0]}/${jobs.get(
 
 /** A link to a workload: its own name first, its namespace smaller. */
 export function gangLink(key, job) {
-  if (!key || key === "·") return h("span", { class: "quiet" }, "another namespace");
+  if (!key || key === "·") return h("span", { class: "quiet" }, t("another namespace"));
   const [namespace, name] = key.split("/");
   const own = job ? job.slice(job.indexOf("/") + 1) : jobs.get(key) || name;
   return h("a", { class: "gang", href: gangAddress(key), title: key },
@@ -125,8 +126,8 @@ export const queueLink = (name) => (name ? h("a", { class: "plain", href: `#/wor
 export function reason(one) {
   if (one.state !== "waits") return "";
   return h("div", { class: "reason" },
-    h("p", {}, plain(one.says || "Not evaluated yet.")),
-    one.start ? h("p", { class: "when" }, `starts ${starts(one.start, one.promised)}`) : null);
+    h("p", {}, plain(one.says || t("Not evaluated yet."))),
+    one.start ? h("p", { class: "when" }, t("starts {0}", starts(one.start, one.promised))) : null);
 }
 
 /** A link to a panel of Grafana; nothing without its address. */
@@ -138,10 +139,10 @@ export function pager(head, to) {
   const link = (page, text, name, isOn) => (isOn
     ? h("a", { class: "button", href: to(page), "aria-label": name }, text)
     : h("span", { class: "button off", "aria-hidden": "true" }, text));
-  return h("nav", { class: "pager", "aria-label": "Pages of this list" },
-    link(head.page - 1, "← Previous", "Previous page", head.page > 1),
-    h("span", {}, `Page ${count(head.page)} of ${count(head.pages)}`),
-    link(head.page + 1, "Next →", "Next page", head.page < head.pages));
+  return h("nav", { class: "pager", "aria-label": t("Pages of this list") },
+    link(head.page - 1, t("← Previous"), t("Previous page"), head.page > 1),
+    h("span", {}, t("Page {0} of {1}", count(head.page), count(head.pages))),
+    link(head.page + 1, t("Next →"), t("Next page"), head.page < head.pages));
 }
 
 /** A field to search with; it tells what was typed when typing pauses. */

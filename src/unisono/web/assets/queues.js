@@ -1,12 +1,13 @@
 // Queues as a tree of cohorts: quota, usage, borrowed and lent GPUs.
 
+import { t } from "./language.js";
 import { actions } from "./actions.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
 import { card, denied, elsewhere, empty, gangLink, heading, meter, queueLink, reason } from "./parts.js";
 import { count, plural } from "./words.js";
 
-export const title = () => "Queues";
+export const title = () => t("Queues");
 
 export const ask = () => ({ page: "queues" });
 
@@ -14,17 +15,17 @@ let here = null; // what pages get besides their model
 
 export function draw(model, context) {
   here = context;
-  if (model.head.denied) return [heading("Queues"), denied(model.head.denied)];
+  if (model.head.denied) return [heading(t("Queues")), denied(model.head.denied)];
   const rows = rowsOf(model);
   if (!rows.length) {
-    return [heading("Queues"), empty("No queues yet", "A ClusterQueue defines how much a team may use:", "kubectl apply -f queues.yaml")];
+    return [heading(t("Queues")), empty(t("No queues yet"), t("A ClusterQueue defines how much a team may use:"), "kubectl apply -f queues.yaml")];
   }
   const waits = rows.reduce((sum, one) => sum + one.waits, 0);
   return [
-    heading("Queues", `${plural(rows.length, "queue")}, ${plural(waits, "workload")} waiting. Queues of a cohort borrow unused quota from each other.`),
+    heading(t("Queues"), t("{0}, {1} waiting. Queues of a cohort borrow unused quota from each other.", plural(rows.length, "queue"), plural(waits, "workload"))),
     ...tree(rows).map(cohort),
     rows.filter((one) => !one.cohorts.length).length
-      ? card("Queues without a cohort", h("div", { class: "queues" }, rows.filter((one) => !one.cohorts.length).map(queue))) : null,
+      ? card(t("Queues without a cohort"), h("div", { class: "queues" }, rows.filter((one) => !one.cohorts.length).map(queue))) : null,
   ];
 }
 
@@ -56,36 +57,36 @@ function cohort(one) {
       sums.set(flavor.name, { used: sum.used + flavor.used, nominal: sum.nominal + flavor.nominal });
     }
   }
-  return h("section", { class: "card cohort", "aria-label": `Cohort ${one.name}`, "data-key": `cohort ${one.name}` },
-    h("h2", {}, h("small", {}, "Cohort"), one.name),
+  return h("section", { class: "card cohort", "aria-label": t("Cohort {0}", one.name), "data-key": `cohort ${one.name}` },
+    h("h2", {}, h("small", {}, t("Cohort")), one.name),
     h("ul", { class: "sums" }, [...sums].map(([name, sum]) => h("li", {}, h("span", {}, name),
-      meter([[Math.min(sum.used, sum.nominal), "held"], [Math.max(0, sum.used - sum.nominal), "borrowed"]], sum.nominal, `${sum.used} of ${sum.nominal} GPUs of ${name} used`, true),
-      h("span", { class: "n" }, `${count(sum.used)} of ${count(sum.nominal)}`)))),
+      meter([[Math.min(sum.used, sum.nominal), "held"], [Math.max(0, sum.used - sum.nominal), "borrowed"]], sum.nominal, t("{0} of {1} GPUs of {2} used", sum.used, sum.nominal, name), true),
+      h("span", { class: "n" }, t("{0} of {1}", count(sum.used), count(sum.nominal)))))),
     h("div", { class: "queues" }, one.queues.map(queue)),
     [...one.below.values()].map(cohort));
 }
 
 function queue(one) {
-  return h("article", { class: "queue", "data-key": one.name, "aria-label": `Queue ${one.name}` },
-    h("header", {}, h("h3", {}, queueLink(one.name)), one.active ? null : h("span", { class: "chip over" }, "stopped"),
-      h("p", {}, `${count(one.runs)} running, ${count(one.waits)} waiting`, one.wanted ? ` (${plural(one.wanted, "GPU")} requested)` : "", one.panel ? " · " : "", elsewhere(one.panel))),
-    one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, "No GPU quota."),
-    one.head ? h("div", { class: "head" }, h("p", {}, "Next: ", gangLink(one.head.key, one.head.job)), reason(one.head)) : null,
+  return h("article", { class: "queue", "data-key": one.name, "aria-label": t("Queue {0}", one.name) },
+    h("header", {}, h("h3", {}, queueLink(one.name)), one.active ? null : h("span", { class: "chip over" }, t("stopped")),
+      h("p", {}, t("{0} running, {1} waiting", count(one.runs), count(one.waits)), one.wanted ? t(" ({0} requested)", plural(one.wanted, "GPU")) : "", one.panel ? " · " : "", elsewhere(one.panel))),
+    one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, t("No GPU quota.")),
+    one.head ? h("div", { class: "head" }, h("p", {}, t("Next: "), gangLink(one.head.key, one.head.job)), reason(one.head)) : null,
     actions({ target: "queue", name: one.name, state: String(one.active), isFolded: true }, here));
 }
 
 function flavor(one) {
   const own = Math.min(one.used, one.nominal);
   const notes = [
-    one.borrowed ? h("span", { class: "tag borrowed" }, `${count(one.borrowed)} borrowed`) : null,
-    one.lent ? h("span", { class: "tag lent" }, `${count(one.lent)} lent`) : null,
-    one.mayBorrow !== null ? h("span", { class: "tag" }, `may borrow ${count(one.mayBorrow)}`) : null,
-    one.mayLend !== null ? h("span", { class: "tag" }, `may lend ${count(one.mayLend)}`) : null,
+    one.borrowed ? h("span", { class: "tag borrowed" }, t("{0} borrowed", count(one.borrowed))) : null,
+    one.lent ? h("span", { class: "tag lent" }, t("{0} lent", count(one.lent))) : null,
+    one.mayBorrow !== null ? h("span", { class: "tag" }, t("may borrow {0}", count(one.mayBorrow))) : null,
+    one.mayLend !== null ? h("span", { class: "tag" }, t("may lend {0}", count(one.mayLend))) : null,
   ].filter(Boolean);
-  const label = `${one.name}: ${one.used} of ${one.nominal} GPUs used, ${one.borrowed} borrowed, ${one.lent} lent`;
+  const label = t("{0}: {1} of {2} GPUs used, {3} borrowed, {4} lent", one.name, one.used, one.nominal, one.borrowed, one.lent);
   return h("div", { class: "flavor", "data-key": one.name },
     h("span", { class: "name" }, one.name),
     meter([[own, "held"], [one.borrowed, "borrowed"], [one.lent, "lent"]], one.nominal, label, true),
-    h("span", { class: "n" }, `${count(one.used)} of ${count(one.nominal)}`),
+    h("span", { class: "n" }, t("{0} of {1}", count(one.used), count(one.nominal))),
     notes.length ? h("div", { class: "tags" }, notes) : null);
 }

@@ -1,5 +1,6 @@
 // What ran, runs and is planned, as bars over time, in lanes of queues or of nodes.
 
+import { t } from "./language.js";
 import { own } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
@@ -7,18 +8,18 @@ import { choices, denied, empty, gangAddress, gangLink, heading, table } from ".
 import { clock, count, lasting, now, plural, time, timeExact, weekday } from "./words.js";
 
 const HOUR = 3600;
-const SPANS = [["3600", "1 hour"], ["21600", "6 hours"], ["86400", "1 day"], ["604800", "1 week"], ["2592000", "30 days"]];
+const SPANS = [["3600", t("1 hour")], ["21600", t("6 hours")], ["86400", t("1 day")], ["604800", t("1 week")], ["2592000", t("30 days")]];
 const SHORTEST = 120;
 const LONGEST = 366 * 24 * HOUR;
 const STEPS = [10, 30, 60, 300, 600, 1800, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 2 * 24 * HOUR, 7 * 24 * HOUR, 30 * 24 * HOUR];
 const MOST_ROWS = 14; // of one lane; more are told of
 const MOST_LANES = 200;
-const PLANNED_LANE = "Planned (nodes not chosen yet)";
-const KINDS = [["runs", "running"], ["over", "finished"], ["left", "evicted or failed"], ["planned", "planned"]];
+const PLANNED_LANE = t("Planned (nodes not chosen yet)");
+const KINDS = [["runs", t("running")], ["over", t("finished")], ["left", t("evicted or failed")], [t("planned"), t("planned")]];
 
 let chosen = ""; // the bar that keys have reached
 
-export const title = () => "Timeline";
+export const title = () => t("Timeline");
 
 export function ask({ query }) {
   const made = { page: "timeline", span: query.get("span") || "21600" };
@@ -31,30 +32,30 @@ export function draw(model, context) {
   const { head } = model;
   const by = query.get("by") === "node" ? "node" : "queue";
   const to = (fields) => address(query, fields);
-  if (head.denied) return [heading("Timeline"), denied(head.denied)];
+  if (head.denied) return [heading(t("Timeline")), denied(head.denied)];
   const bars = rowsOf(model);
   const view = { since: head.since, until: head.until };
   const isTable = query.get("view") === "table";
   return [
-    heading("Timeline", `${clock(head.since)} – ${clock(head.until)}${head.live ? ", live" : ""}`),
+    heading(t("Timeline"), `${clock(head.since)} – ${clock(head.until)}${head.live ? t(", live") : ""}`),
     h("div", { class: "tools" },
-      choices("Lanes", [["queue", "Queues"], ["node", "Nodes"]], by, (value) => to({ by: value === "queue" ? "" : value })),
-      choices("Time range", SPANS, query.get("span") || "21600", (value) => to({ span: value })),
+      choices(t("Lanes"), [["queue", t("Queues")], ["node", t("Nodes")]], by, (value) => to({ by: value === "queue" ? "" : value })),
+      choices(t("Time range"), SPANS, query.get("span") || "21600", (value) => to({ span: value })),
       h("div", { class: "buttons" },
-        button("Earlier", "←", () => pan(head, context, -0.5)), button("Later", "→", () => pan(head, context, 0.5)),
-        button("Zoom in", "+", () => zoom(head, context, 0.5)), button("Zoom out", "−", () => zoom(head, context, 2)),
-        head.live ? null : h("a", { class: "button", href: to({ end: "" }) }, "Now")),
-      h("a", { class: "button", href: to({ view: isTable ? "" : "table" }) }, isTable ? "Chart" : "Table"),
-      query.get("queue") ? h("a", { class: "tag", href: to({ queue: "" }), "aria-label": `Queue ${query.get("queue")}; show all queues` }, `queue ${query.get("queue")} ×`) : null),
-    !bars.length ? empty("Nothing in this time range", head.undated ? `${plural(head.undated, "workload")} waiting, without an estimated start.` : "Choose a longer or an earlier range.")
+        button(t("Earlier"), "←", () => pan(head, context, -0.5)), button(t("Later"), "→", () => pan(head, context, 0.5)),
+        button(t("Zoom in"), "+", () => zoom(head, context, 0.5)), button(t("Zoom out"), "−", () => zoom(head, context, 2)),
+        head.live ? null : h("a", { class: "button", href: to({ end: "" }) }, t("Now"))),
+      h("a", { class: "button", href: to({ view: isTable ? "" : "table" }) }, isTable ? t("Chart") : t("Table")),
+      query.get("queue") ? h("a", { class: "tag", href: to({ queue: "" }), "aria-label": t("Queue {0}; show all queues", query.get("queue")) }, t("queue {0} ×", query.get("queue"))) : null),
+    !bars.length ? empty(t("Nothing in this time range"), head.undated ? t("{0} waiting, without an estimated start.", plural(head.undated, "workload")) : t("Choose a longer or an earlier range."))
       : isTable ? h("div", { class: "card flush" }, asTable(bars)) : chart(bars, view, by, context),
     h("div", { class: "below" },
       h("ul", { class: "legend" }, KINDS.map(([kind, name]) => h("li", {}, h("i", { class: `k-${kind}`, "aria-hidden": "true" }), name)),
-        h("li", {}, h("i", { class: "k-wait", "aria-hidden": "true" }), "waiting")),
+        h("li", {}, h("i", { class: "k-wait", "aria-hidden": "true" }), t("waiting"))),
       h("p", { class: "quiet" }, [
-        head.left ? `${plural(head.left, "shorter bar")} hidden. ` : "",
-        head.undated ? `${plural(head.undated, "workload")} waiting without an estimated start. ` : "",
-        "Keys: + and − zoom, ← and → move, J and K select a bar, Enter opens it, 0 returns to now.",
+        head.left ? t("{0} hidden. ", plural(head.left, "shorter bar")) : "",
+        head.undated ? t("{0} waiting without an estimated start. ", plural(head.undated, "workload")) : "",
+        t("Keys: + and − zoom, ← and → move, J and K select a bar, Enter opens it, 0 returns to now."),
       ].join(""))),
   ];
 }
@@ -75,19 +76,19 @@ function address(query, fields) {
 function chart(bars, view, by, context) {
   const lanes = new Map();
   for (const bar of bars) {
-    const lane = by === "node" && bar.kind === "planned" ? PLANNED_LANE : bar.lane || "no queue";
+    const lane = by === "node" && bar.kind === "planned" ? PLANNED_LANE : bar.lane || t("no queue");
     if (!lanes.has(lane)) lanes.set(lane, []);
     lanes.get(lane).push(bar);
   }
   const shown = [...lanes].sort(([one], [other]) => (one === PLANNED_LANE) - (other === PLANNED_LANE) || one.localeCompare(other, [], { numeric: true }));
   const at = 100 * (now() - view.since) / (view.until - view.since);
-  return h("div", { class: "chart card flush", role: "group", "aria-label": "Workloads over time; keys are listed below", tabindex: "0" },
+  return h("div", { class: "chart card flush", role: "group", "aria-label": t("Workloads over time; keys are listed below"), tabindex: "0" },
     h("div", { class: "axis", "aria-hidden": "true" }, ticks(view).map(({ left, text }) => h("span", { style: { left: `${left}%` } }, text))),
     h("div", { class: "lanes" },
       h("div", { class: "grid", "aria-hidden": "true" }, ticks(view).map(({ left }) => h("i", { style: { left: `${left}%` } })),
         at >= 0 && at <= 100 ? h("i", { class: "now", style: { left: `${at}%` } }) : null),
       shown.slice(0, MOST_LANES).map(([name, of]) => lane(name, of, view, context))),
-    shown.length > MOST_LANES ? h("p", { class: "quiet" }, `${plural(shown.length - MOST_LANES, "more lane")}; shorten the range to see them.`) : null,
+    shown.length > MOST_LANES ? h("p", { class: "quiet" }, t("{0}; shorten the range to see them.", plural(shown.length - MOST_LANES, "more lane"))) : null,
     h("p", { class: "unseen", role: "status" }, spoken(bars)));
 }
 
@@ -102,7 +103,7 @@ function lane(name, bars, view, context) {
   }
   const high = Math.max(1, rows.length);
   return h("section", { class: "lane", "aria-label": `${name}: ${plural(bars.length, "bar")}`, "data-key": name },
-    h("h2", {}, name, h("small", {}, `${plural(bars.length, "workload")}${left ? `, ${count(left)} hidden` : ""}`)),
+    h("h2", {}, name, h("small", {}, `${plural(bars.length, "workload")}${left ? t(", {0} hidden", count(left)) : ""}`)),
     h("div", { class: "bars", style: { height: `${high * 22 + 8}px` } },
       bars.filter((bar) => bar.row >= 0).map((bar) => draw1(bar, view, context))));
 }
@@ -134,16 +135,16 @@ function draw1(bar, view) {
 }
 
 function words(bar) {
-  const name = bar.key === "·" ? "workload of another namespace" : bar.key;
-  const owner = bar.user ? ` of ${bar.user}` : "";
+  const name = bar.key === "·" ? t("workload of another namespace") : bar.key;
+  const owner = bar.user ? t(" of {0}", bar.user) : "";
   const size = plural(bar.gpus, "GPU");
-  const waited = bar.waited && bar.waited < bar.from ? `, after waiting ${lasting(bar.from - bar.waited)}` : "";
+  const waited = bar.waited && bar.waited < bar.from ? t(", after waiting {0}", lasting(bar.from - bar.waited)) : "";
   if (bar.kind === "planned") {
-    const whole = bar.to ? `, for ${lasting(bar.to - bar.from)} at most` : "";
-    return `${name}${owner}: ${size}, ${bar.promised ? "starts by" : "about"} ${clock(bar.from)}${whole}`;
+    const whole = bar.to ? t(", for {0} at most", lasting(bar.to - bar.from)) : "";
+    return bar.promised ? t("{0}{1}: {2}, starts by {3}{4}", name, owner, size, clock(bar.from), whole) : t("{0}{1}: {2}, about {3}{4}", name, owner, size, clock(bar.from), whole);
   }
-  if (!bar.to) return `${name}${owner}: ${size} since ${clock(bar.from)}${bar.latest ? `, until ${clock(bar.latest)} at the latest` : ""}${waited}`;
-  return `${name}${owner}: ${size}, ${clock(bar.from)} – ${clock(bar.to)} (${lasting(bar.to - bar.from)})${waited}${bar.kind === "left" ? "; evicted or failed" : ""}`;
+  if (!bar.to) return t("{0}{1}: {2} since {3}{4}{5}", name, owner, size, clock(bar.from), bar.latest ? t(", until {0} at the latest", clock(bar.latest)) : "", waited);
+  return `${name}${owner}: ${size}, ${clock(bar.from)} – ${clock(bar.to)} (${lasting(bar.to - bar.from)})${waited}${bar.kind === "left" ? t("; evicted or failed") : ""}`;
 }
 
 function ticks(view) {
@@ -160,11 +161,11 @@ function ticks(view) {
   return made;
 }
 
-const asTable = (bars) => table(plural(bars.length, "bar"), [["Workload"], ["Lane"], ["GPUs", { n: true }], ["From"], ["To"], ["State"]],
+const asTable = (bars) => table(plural(bars.length, "bar"), [[t("Workload")], [t("Lane")], [t("GPUs"), { n: true }], [t("From")], [t("To")], [t("State")]],
   bars.map((bar) => ({
     key: bar.id,
-    cells: [gangLink(bar.key), bar.lane, count(bar.gpus), clock(bar.from), bar.to ? clock(bar.to) : bar.latest ? `by ${clock(bar.latest)}` : "–",
-      (KINDS.find(([kind]) => kind === bar.kind) || ["", "starts"])[1]],
+    cells: [gangLink(bar.key), bar.lane, count(bar.gpus), clock(bar.from), bar.to ? clock(bar.to) : bar.latest ? t("by {0}", clock(bar.latest)) : "–",
+      (KINDS.find(([kind]) => kind === bar.kind) || ["", t("starts")])[1]],
   })), { class: "stack" });
 
 // ---- moving about ---------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 // Numbers, times and names as people write them.
 
+import { language, t } from "./language.js";
+
 let ahead = 0; // how far the server's clock is ahead of ours, in seconds
 
 /** Take note of the server's time. */
@@ -12,20 +14,22 @@ export const now = () => Date.now() / 1000 + ahead;
 
 export function lasting(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
-  if (whole < 86400) return two(Math.floor(whole / 3600), "h", Math.floor((whole % 3600) / 60), "min");
-  return two(Math.floor(whole / 86400), "d", Math.floor((whole % 86400) / 3600), "h");
+  if (whole < 60) return t("{0} s", whole);
+  if (whole < 3600) return t("{0} min", Math.floor(whole / 60));
+  if (whole < 86400) return two(Math.floor(whole / 3600), "{0} h", Math.floor((whole % 3600) / 60), "{0} min");
+  return two(Math.floor(whole / 86400), "{0} d", Math.floor((whole % 86400) / 3600), "{0} h");
 }
 
-const two = (large, unit, small, smaller) => (small ? `${large} ${unit} ${small} ${smaller}` : `${large} ${unit}`);
+const two = (large, unit, small, smaller) => (small ? `${t(unit, large)} ${t(smaller, small)}` : t(unit, large));
 
 export const ago = (at) => (at ? lasting(now() - at) : "–");
 
-const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hour12: false });
-const TIME_S = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-const DAY = new Intl.DateTimeFormat([], { weekday: "short", day: "numeric", month: "short" });
-const DATE = new Intl.DateTimeFormat([], { day: "numeric", month: "short", year: "numeric" });
+// As the browser writes them, unless another language was chosen.
+const LOCALE = navigator.language.slice(0, 2) === language ? [] : language;
+const TIME = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit", hour12: false });
+const TIME_S = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const DAY = new Intl.DateTimeFormat(LOCALE, { weekday: "short", day: "numeric", month: "short" });
+const DATE = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short", year: "numeric" });
 
 export function clock(at, isExact) {
   if (!at) return "";
@@ -45,19 +49,25 @@ export const timeExact = (at) => TIME_S.format(new Date(at * 1000));
 
 /** When something starts, in words. */
 export function starts(at, isPromised) {
-  if (!at) return "unknown";
+  if (!at) return t("unknown");
   const left = at - now();
-  if (left <= 0) return "now";
-  return isPromised ? `by ${clock(at)} (in ${lasting(left)})` : `about ${clock(at)} (in ${lasting(left)})`;
+  if (left <= 0) return t("now");
+  return isPromised ? t("by {0} (in {1})", clock(at), lasting(left)) : t("about {0} (in {1})", clock(at), lasting(left));
 }
 
 /** A sentence of the scheduler, with GPUs called by their name. */
-export const plain = (text) => text.replace(/\b1 (?:nvidia|amd)\.com\/gpu\b/g, "1 GPU").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPUs");
+export const plain = (text) => (language === "ko"
+  ? text.replace(/\b([\d,]+) (?:nvidia|amd)\.com\/gpu\b/g, "GPU $1장").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPU")
+  : text.replace(/\b1 (?:nvidia|amd)\.com\/gpu\b/g, "1 GPU").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPUs"));
 
 const NUMBER = new Intl.NumberFormat("en");
 export const count = (value) => NUMBER.format(value);
 
-export const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
+/** So many things of a kind; `word` is one of them. */
+export function plural(value, word) {
+  if (language !== "en") return t(`{0} ${word}`, count(value));
+  return `${count(value)} ${word}${value === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
+}
 
 const MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
 const ROUND_MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD", maximumFractionDigits: 0 });
@@ -73,12 +83,12 @@ export const percent = (part, whole) => (whole ? `${Math.round((100 * part) / wh
 
 export const hours = (value) => new Intl.NumberFormat("en", { maximumFractionDigits: value < 100 ? 1 : 0 }).format(value);
 
-export const STATES = { waits: "waiting", starts: "starting", runs: "running", over: "finished" };
+export const STATES = { waits: t("waiting"), starts: t("starting"), runs: t("running"), over: t("finished") };
 
 /** Why it waits, as one word for a label. */
 export const STAGES = {
-  quota: "quota", flavor: "flavor", placement: "nodes", preemption: "preempting", provision: "provisioning",
-  order: "queued", hold: "on hold", config: "cannot start",
+  quota: t("quota"), flavor: t("flavor"), placement: t("nodes"), preemption: t("preempting"), provision: t("provisioning"),
+  order: t("queued"), hold: t("on hold"), config: t("cannot start"),
 };
 
 /** A number from 0 to 7 for a name: a colour, for what does not hold GPUs now. */

@@ -1,5 +1,6 @@
 // Waiting, running and finished workloads, in pages, filtered by words.
 
+import { t } from "./language.js";
 import { claim } from "./colours.js";
 import { h } from "./dom.js";
 import { rowsOf } from "./live.js";
@@ -8,7 +9,7 @@ import { ago, count, plural } from "./words.js";
 
 const FIELDS = ["state", "q", "queue", "page"];
 
-export const title = () => "Workloads";
+export const title = () => t("Workloads");
 
 // `page` is the name of the page, so the number of it travels as `at`.
 export function ask({ query }) {
@@ -32,20 +33,20 @@ export function draw(model, { query, change }) {
   const { counts } = head;
   const queue = query.get("queue");
   return [
-    heading("Workloads", `${count(counts.runs)} running, ${count(counts.waits)} waiting, ${count(counts.over)} finished`),
+    heading(t("Workloads"), t("{0} running, {1} waiting, {2} finished", count(counts.runs), count(counts.waits), count(counts.over))),
     h("div", { class: "tools" },
-      choices("State", [["", "All", counts.runs + counts.waits + counts.over], ["waits", "Waiting", counts.waits], ["runs", "Running", counts.runs], ["over", "Finished", counts.over]],
+      choices(t("State"), [["", t("All"), counts.runs + counts.waits + counts.over], ["waits", t("Waiting"), counts.waits], ["runs", t("Running"), counts.runs], ["over", t("Finished"), counts.over]],
         query.get("state") || "", (state) => to({ state })),
-      search("Filter by name, user, queue (press /)", query.get("q") || "", (q) => change({ q, page: null })),
-      queue ? h("a", { class: "tag", href: to({ queue: "" }), "aria-label": `Queue ${queue}; show all queues` }, `queue ${queue} ×`) : null),
-    rows.length ? h("div", { class: "card flush" }, list(rows, head)) : empty(query.get("q") || queue ? "No match" : "No workloads",
-      query.get("q") || queue ? "Try fewer letters, or another state." : "Jobs with a queue label appear here as soon as they are created."),
+      search(t("Filter by name, user, queue (press /)"), query.get("q") || "", (q) => change({ q, page: null })),
+      queue ? h("a", { class: "tag", href: to({ queue: "" }), "aria-label": t("Queue {0}; show all queues", queue) }, t("queue {0} ×", queue)) : null),
+    rows.length ? h("div", { class: "card flush" }, list(rows, head)) : empty(query.get("q") || queue ? t("No match") : t("No workloads"),
+      query.get("q") || queue ? t("Try fewer letters, or another state.") : t("Jobs with a queue label appear here as soon as they are created.")),
     pager(head, (page) => to({ page: page > 1 ? String(page) : "" })),
   ];
 }
 
 const list = (rows, head, isMeasured = rows.some((one) => one.busy !== undefined)) => table(`${plural(head.found, "workload")}`, [
-  ["Workload"], ["State"], ["User", { hide: true }], ["Queue", { hide: true }], ["GPUs", { n: true }], ...(isMeasured ? [["Busy"]] : []), ["Pods", { n: true, hide: true }], ["Position", { n: true, hide: true }], ["Age", { n: true }], ["Reason", { wide: true }],
+  [t("Workload")], [t("State")], [t("User"), { hide: true }], [t("Queue"), { hide: true }], [t("GPUs"), { n: true }], ...(isMeasured ? [[t("Busy")]] : []), [t("Pods"), { n: true, hide: true }], [t("Position"), { n: true, hide: true }], [t("Age"), { n: true }], [t("Reason"), { wide: true }],
 ], rows.map((one) => ({
   key: one.key,
   cells: [gangLink(one.key, one.job), chip(one), one.user, queueLink(one.queue), count(one.gpus), ...(isMeasured ? [one.busy === undefined ? "" : busy(one.busy, one.idle)] : []), count(one.pods),
