@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from unisono.cli.connection import asked, verb_parser
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.engine.model.errors import InvalidManifest
+from unisono.kinds import views
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
@@ -63,10 +64,10 @@ async def add(client: Client, shape: str) -> int:
         groups = parse_shape(shape)
     except BadShape as error:
         raise InvalidManifest("--add", str(error)) from error
-    there = (await client.list(NODE)).items
-    if any(not (one["spec"].get("providerID") or _OURS).startswith(_OURS) for one in there):
+    there = [*map(views.Node, (await client.list(NODE)).items)]
+    if any(not (one.spec.provider_id or _OURS).startswith(_OURS) for one in there):
         raise InvalidManifest("--add", "this cluster has real nodes; add machines to it instead")
-    taken = frozenset(one["metadata"]["name"] for one in there)
+    taken = frozenset(one.name for one in there)
     for node in nodes_of(groups, now=timestamp(RealClock().now()), taken=taken):
         await client.create(node)
         print(f"node/{node['metadata']['name']} created")
@@ -103,16 +104,16 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
 
 def listed(nodes: Iterable[Json], pods: Iterable[Json]) -> list[Json]:
     """Return nodes as rows, by name."""
-    by_node: dict[str, list[Json]] = {}
-    for pod in pods:
-        is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if pod["spec"].get("nodeName") and not is_over:
-            by_node.setdefault(pod["spec"]["nodeName"], []).append(pod)
-    ordered = sorted(nodes, key=lambda node: str(node["metadata"]["name"]))
-    return [_row(node, by_node.get(node["metadata"]["name"], [])) for node in ordered]
+    by_node: dict[str, list[views.Pod]] = {}
+    for pod in map(views.Pod, pods):
+        on = pod.spec.node_name
+        if on and not pod.is_over:
+            by_node.setdefault(on, []).append(pod)
+    ordered = sorted(map(views.Node, nodes), key=lambda node: node.name)
+    return [_row(node, by_node.get(node.name, [])) for node in ordered]
 
 
-def _row(node: Json, pods: list[Json]) -> Json:
+def _row(node: views.Node, pods: list[views.Pod]) -> Json:
     from unisono.kinds.quantity import Quantity, format_amount
 
     wanted: dict[str, int] = {"pods": len(pods)}
@@ -124,59 +125,56 @@ def _row(node: Json, pods: list[Json]) -> Json:
             "used": format_amount(wanted.get(name, 0), name),
             "allocatable": format_amount(Quantity.from_raw(there).amount(name), name),
         }
-        for name, there in ((node.get("status") or {}).get("allocatable") or {}).items()
+        for name, there in node.status.allocatable.items()
     }
-    labels = node["metadata"].get("labels") or {}
+    labels = node.metadata.labels
     return {
-        "name": node["metadata"]["name"],
+        "name": node.name,
         "status": _status(node),
         "type": labels.get(_TYPE, ""),
         "zone": labels.get(_ZONE, ""),
         "address": _address(node),
-        "price": (node["metadata"].get("annotations") or {}).get(_PRICE, ""),
+        "price": node.metadata.annotations.get(_PRICE, ""),
         "resources": resources,
     }
 
 
-def _address(node: Json) -> str:
-    addresses = (node.get("status") or {}).get("addresses") or ()
-    return next((str(one["address"]) for one in addresses if one["type"] == "InternalIP"), "")
+def _address(node: views.Node) -> str:
+    return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
 
 
-def _status(node: Json) -> str:
-    from unisono.cli.workload_state import holds
+def _status(node: views.Node) -> str:
     from unisono.control.health.node_health import SUSPECT
     from unisono.control.names import QUARANTINE
 
-    words = ["Ready" if holds(node, "Ready") else "NotReady"]
-    if node["spec"].get("unschedulable"):
-        words.append("SchedulingDisabled")
-    for taint in node["spec"].get("taints") or ():
-        if taint["key"] in (QUARANTINE, SUSPECT):
-            word = "Quarantine" if taint["key"] == QUARANTINE else "Suspect"
-            words.append(f"{word}:{taint.get('value') or 'unknown'}")
-    return ",".join(words)
+    states = ["Ready" if node.conditions.is_true("Ready") else "NotReady"]
+    if node.spec.unschedulable:
+        states.append("SchedulingDisabled")
+    for taint in node.spec.taints:
+        if taint.key in (QUARANTINE, SUSPECT):
+            state = "Quarantine" if taint.key == QUARANTINE else "Suspect"
+            states.append(f"{state}:{taint.value or 'unknown'}")
+    return ",".join(states)
 
 
-def _requests(pod: Json) -> dict[str, int]:
-    """Return what a pod takes of its node: its containers together, or its largest beginner."""
+def _requests(pod: views.Pod) -> dict[str, int]:
+    """Return what a pod takes of its node: containers together, or its largest init container."""
     together: dict[str, int] = {}
-    for container in pod["spec"].get("containers") or ():
-        for name, amount in _asked(container).items():
+    for container in pod.spec.containers:
+        for name, amount in _requests_of(container).items():
             together[name] = together.get(name, 0) + amount
-    for container in pod["spec"].get("initContainers") or ():
-        stays = container.get("restartPolicy") == "Always"
-        for name, amount in _asked(container).items():
+    for container in pod.spec.init_containers:
+        for name, amount in _requests_of(container).items():
             before = together.get(name, 0)
-            together[name] = before + amount if stays else max(before, amount)
+            is_added = container.is_sidecar
+            together[name] = before + amount if is_added else max(before, amount)
     return together
 
 
-def _asked(container: Json) -> dict[str, int]:
+def _requests_of(container: views.Container) -> dict[str, int]:
     from unisono.kinds.quantity import Quantity
 
-    resources = container.get("resources") or {}
-    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    wanted = {**container.resources.limits, **container.resources.requests}
     return {name: Quantity.from_raw(amount).amount(name) for name, amount in wanted.items()}
 
 
@@ -225,7 +223,7 @@ async def read_claims(client: Client) -> list[Json]:
         claims = (await client.list(NODE_CLAIM)).items
     except (Forbidden, NotFound, UnknownKind):
         return []
-    return [_claim_row(one) for one in sorted(claims, key=lambda one: str(one["metadata"]["name"]))]
+    return [_claim_row(one) for one in sorted(claims, key=lambda one: views.Object(one).name)]
 
 
 def claim_sheet(claims: Sequence[Json]) -> Sheet:
@@ -244,15 +242,15 @@ def _claim_row(claim: Json) -> Json:
     from unisono.provision import keys
     from unisono.provision.claims import node_name, pool_name, state_of, wanted_of
 
-    annotations = claim["metadata"].get("annotations") or {}
+    metadata = views.Object(claim).metadata
     return {
-        "name": claim["metadata"]["name"],
+        "name": metadata.name,
         "node": node_name(claim),
         "pool": pool_name(claim),
         "type": wanted_of(claim, keys.INSTANCE_TYPE),
         "zone": wanted_of(claim, keys.ZONE),
         "capacityType": wanted_of(claim, keys.CAPACITY_TYPE),
-        "price": annotations.get(keys.PRICE, ""),
+        "price": metadata.annotations.get(keys.PRICE, ""),
         "state": state_of(claim),
-        "heldFor": annotations.get(keys.HELD_FOR, ""),
+        "heldFor": metadata.annotations.get(keys.HELD_FOR, ""),
     }

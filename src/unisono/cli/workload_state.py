@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from unisono.kinds import views
+
 if TYPE_CHECKING:
     from unisono.kube.form import Json
 
@@ -58,25 +60,25 @@ def holds(obj: Json, kind: str) -> bool:
 
 def state_of(workload: Json) -> State:
     """Return the state of a workload."""
-    if holds(workload, "Finished"):
+    one = views.Workload(workload)
+    conditions = one.conditions
+    if conditions.is_true("Finished"):
         return "finished"
-    has_quota = bool((workload.get("status") or {}).get("admission"))
-    if has_quota and holds(workload, "Evicted"):
+    has_quota = bool(one.status.raw.get("admission"))
+    if has_quota and conditions.is_true("Evicted"):
         return "leaving"
-    if has_quota and holds(workload, "Admitted"):
-        placed = condition(workload, PLACEMENT)
-        if placed is not None and placed["reason"] == "Repairing":
+    if has_quota and conditions.is_true("Admitted"):
+        if conditions.reason(PLACEMENT) == "Repairing":
             return "repairing"
-        return "running" if holds(workload, "PodsReady") else "starting"
-    if has_quota and holds(workload, "QuotaReserved"):
-        bought = condition(workload, PURCHASE)
-        return "buying" if bought and bought["reason"] in ("Planned", "Waiting") else "checked"
-    return "waiting" if workload["spec"].get("active", True) else "deactivated"
+        return "running" if conditions.is_true("PodsReady") else "starting"
+    if has_quota and conditions.is_true("QuotaReserved"):
+        return "buying" if conditions.reason(PURCHASE) in ("Planned", "Waiting") else "checked"
+    return "waiting" if one.spec.active else "deactivated"
 
 
 def pods_of(workload: Json) -> int:
     """Return how many pods a workload has."""
-    return sum(one.get("count", 1) for one in workload["spec"].get("podSets") or ())
+    return sum(one.count for one in views.Workload(workload).spec.pod_sets)
 
 
 def gpus_of(workload: Json) -> int:
@@ -86,30 +88,31 @@ def gpus_of(workload: Json) -> int:
     from unisono.kinds.quantity import Quantity
 
     total = 0
-    for one in workload["spec"].get("podSets") or ():
-        for container in (one["template"].get("spec") or {}).get("containers") or ():
-            resources = container.get("resources") or {}
-            wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    for one in views.Workload(workload).spec.pod_sets:
+        for container in one.template.spec.containers:
+            wanted = {**container.resources.limits, **container.resources.requests}
             for name, amount in wanted.items():
                 if is_gpu(ResourceName(name)):
-                    total += one.get("count", 1) * Quantity.from_raw(amount).amount(name)
+                    total += one.count * Quantity.from_raw(amount).amount(name)
     return total
 
 
 def job_of(workload: Json) -> str:
     """Return the job behind a workload, as `kind/name`; the workload itself if there is none."""
-    for owner in workload["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            is_volcano = owner["apiVersion"].startswith("batch.volcano.sh/")
-            kind = "vcjob" if is_volcano else owner["kind"].lower()
-            return f"{kind}/{owner['name']}"
-    return f"workload/{workload['metadata']['name']}"
+    metadata = views.Object(workload).metadata
+    owner = metadata.controller
+    if owner is None:
+        return f"workload/{metadata.name}"
+    kind = "vcjob" if owner.group == "batch.volcano.sh" else owner.kind.lower()
+    return f"{kind}/{owner.name}"
 
 
 def since(workload: Json) -> str:
     """Return since when a workload is in its state."""
-    if state_of(workload) == "waiting" and condition(workload, "Evicted") is None:
-        return str(workload["metadata"]["creationTimestamp"])  # its first reason came later
+    one = views.Workload(workload)
+    state = state_of(workload)
+    if state == "waiting" and one.conditions.get("Evicted") is None:
+        return one.metadata.creation_timestamp  # its first reason came later
     kind = {
         "waiting": "QuotaReserved",
         "checked": "QuotaReserved",
@@ -119,15 +122,15 @@ def since(workload: Json) -> str:
         "repairing": PLACEMENT,
         "leaving": "Evicted",
         "finished": "Finished",
-    }.get(state_of(workload), "")
-    found = condition(workload, kind)
-    return str(found["lastTransitionTime"] if found else workload["metadata"]["creationTimestamp"])
+    }.get(state, "")
+    found = one.conditions.get(kind)
+    return found.last_transition_time if found else one.metadata.creation_timestamp
 
 
 def evictions(workload: Json) -> dict[str, int]:
     """Return how often a workload was evicted, by reason."""
-    stats = (workload.get("status") or {}).get("schedulingStats") or {}
-    return {one["reason"]: one["count"] for one in stats.get("evictions") or ()}
+    stats = views.Workload(workload).status.scheduling_stats
+    return {one.reason: one.count for one in stats.evictions}
 
 
 def instant(written: str) -> float:
