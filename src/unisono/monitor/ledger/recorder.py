@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from unisono.monitor.cache import ClusterCache, PodChange, WorkloadChange
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
+from unisono.monitor.ledger.start_estimates import NONE, Score, scores, told
 from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
-from unisono.monitor.start_estimates import NONE, Score, scores, told
 
 _MICRO = 1_000_000
 _AVOIDED = ("unisono.dev/quarantine", "unisono.dev/suspect")

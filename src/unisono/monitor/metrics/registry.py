@@ -7,13 +7,13 @@ from typing import Literal
 
 from unisono.monitor.cache import ClusterCache
 from unisono.monitor.exposition import Family, Histogram, Sample, doubling, single
+from unisono.monitor.ledger.start_estimates import EstimateMetrics
 from unisono.monitor.metrics import compatibility, nodes, queues, workloads
 from unisono.monitor.metrics.cost import CostMetrics
 from unisono.monitor.metrics.nodes import ProvisioningMetrics
 from unisono.monitor.metrics.notifications import NotificationCounts, notification_families
 from unisono.monitor.metrics.scheduler import PlacementMetrics, SchedulerHealth, health_families
 from unisono.monitor.records import NodeRecord
-from unisono.monitor.start_estimates import EstimateMetrics
 
 Compat = Literal["kueue", "kube-state"]
 ALL: tuple[Compat, ...] = ("kueue", "kube-state")

@@ -13,6 +13,7 @@ from unisono.monitor.ledger.accounts import CLASSES, STATES, Account, Period, Sp
 from unisono.monitor.ledger.queue_usage import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 from unisono.monitor.ledger.settlement import settle
+from unisono.monitor.ledger.start_estimates import accuracy, scores
 from unisono.monitor.report.advice import Advisor, Gpu
 from unisono.monitor.report.faults import faults_of
 from unisono.monitor.report.model import (
@@ -28,7 +29,6 @@ from unisono.monitor.report.model import (
     Share,
     Waiting,
 )
-from unisono.monitor.start_estimates import accuracy, scores
 
 _MOST_WASTE = 10
 _MOST_DOWN = 10

@@ -15,10 +15,10 @@ from unisono.monitor.cache import LOCAL_QUEUE, WORKLOAD, ClusterCache
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.recorder import LedgerRecorder
 from unisono.monitor.ledger.rows import WorkloadRow
+from unisono.monitor.ledger.start_estimates import EstimateMetrics, Score, ToldStart, scores
 from unisono.monitor.ledger.store import LedgerStore
 from unisono.monitor.report.build import Rows, report
 from unisono.monitor.report.formats import headline_lines
-from unisono.monitor.start_estimates import EstimateMetrics, Score, ToldStart, scores
 
 Json = dict[str, Any]
 TEN = int(seconds_of("2026-01-01T10:00:00Z"))
