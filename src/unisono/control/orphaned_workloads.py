@@ -109,12 +109,14 @@ class Owners:
             return "foreign"
         if not uid:
             return "lost" if SLICE_OF_JOB in annotations else "none"
-        return next(self._named(metadata["name"], uid), "lost")
+        # Any author may write such a label: a name that no kind of ours gives is of no job of ours.
+        is_ours = any(metadata["name"].startswith(_prefix(kind)) for kind in self.kinds)
+        return next(self._named(metadata["name"], uid), "lost" if is_ours else "none")
 
     def _named(self, workload: str, uid: str) -> Iterator[Owner]:
         """Yield the job whose Workload has this name: kind, job, and a hash of both and the uid."""
         for kind in self.kinds:
-            prefix = f"{kind.kind.lower()}-"
+            prefix = _prefix(kind)
             name = workload.removeprefix(prefix).rpartition("-")[0]
             if workload.startswith(prefix) and workload_name(kind, name, uid) == workload:
                 yield Owner(kind, name, uid)
@@ -122,6 +124,10 @@ class Owners:
     def is_made_elsewhere(self, workload: Json) -> bool:
         """Say whether no controller of ours makes the pods of a Workload; it may have none."""
         return self.of(workload) in ("none", "foreign")
+
+
+def _prefix(kind: Kind) -> str:
+    return f"{kind.kind.lower()}-"
 
 
 def _group(kind: Kind) -> str:

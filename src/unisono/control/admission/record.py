@@ -115,6 +115,8 @@ def admitted(
         "status": {
             "admission": {"clusterQueue": queue, "podSetAssignments": assignments},
             "conditions": conditions,
+            # What its admission says of that counts now.
+            **({"resourceRequests": None} if status.get("resourceRequests") else {}),
         }
     }
 

@@ -157,7 +157,10 @@ class RecentUse:
         known = state.config.local_queues.get(LocalQueueKey(f"{key.namespace}/{key.name}"))
         if known is not None:
             sampled = state.local_queue_usage.stored(known)
-            used = {
+            # Of what the queue covers nothing is written, too, as Kueue does.
+            queue = state.config.queues.get(known.queue)
+            covered = [name for group in (queue.groups if queue else ()) for name in group.covered]
+            used = dict.fromkeys(covered, "0") | {
                 resource: f"{micro}{'n' if resource == CPU else 'u'}"
                 for resource, micro in sampled.consumed_micro
                 if micro

@@ -32,7 +32,9 @@ from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED
+from unisono.engine.model.workload import Workload
 from unisono.kinds.core.topology import PREFERRED, REQUIRED, SLICE_LEVEL, UNCONSTRAINED
+from unisono.kinds.quantity import format_amount as format_quantity
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -93,7 +95,9 @@ class Explainer:
             if self._rate.has_put_off(key):
                 return
         root_cause = self._scheduler.root_causes.of(full)
-        changes = waiting_status(workload, explanation, root_cause, now=now)
+        waiting = self._scheduler.state.waiting.get(full)
+        asked = requests_of(waiting.workload) if waiting is not None else None
+        changes = waiting_status(workload, explanation, root_cause, asked=asked, now=now)
         if changes is None:
             if self._rate is not None:
                 self._rate.give_back()
@@ -306,11 +310,37 @@ def _end(left_off: int) -> str:
     return f'],"left_off":{left_off}}}' if left_off else "]}"
 
 
+def requests_of(asked: Workload) -> list[Json]:
+    """Return what the pods of each set ask for together, as `status.resourceRequests` has it."""
+    done = dict(asked.reclaimable)
+    return [
+        {
+            "name": one.name,
+            "resources": {
+                name: format_quantity(amount * max(0, one.count - done.get(one.name, 0)), name)
+                for name, amount in one.requests
+            },
+        }
+        for one in asked.pod_sets
+    ]
+
+
 def waiting_status(
-    workload: Json, explanation: Explanation, found: Diagnosis | None = None, *, now: float
+    workload: Json,
+    explanation: Explanation,
+    found: Diagnosis | None = None,
+    *,
+    asked: list[Json] | None = None,
+    now: float,
 ) -> Json | None:
-    """Return the status patch that says why a workload waits; None if it says so already."""
+    """Return the status patch that says why a workload waits; None if it says so already.
+
+    `asked` is what it is charged if it is admitted as it is; None if that is not known.
+    """
     status = workload.get("status") or {}
+    more: Json = {}
+    if asked is not None and asked != (status.get("resourceRequests") or []):
+        more = {"resourceRequests": asked}
     old = find(status.get("conditions"), "QuotaReserved")
     reason, message = _reason(workload, explanation), _plain(message_with(explanation, found))
     if old is not None and (old["status"], old["reason"], old["message"]) == (
@@ -324,7 +354,7 @@ def waiting_status(
             or published is None
             or published["message"] == written_facts(explanation, found)
         ):
-            return None
+            return {"status": more} if more else None
     if is_true(status.get("conditions"), "QuotaReserved"):
         return None  # it has quota still, and is about to release it
     conditions = with_condition(
@@ -340,7 +370,7 @@ def waiting_status(
     conditions = with_condition(
         conditions, names.EXPLANATION, "True", stage, written_facts(explanation, found), now=now
     )
-    return {"status": {"conditions": conditions}}
+    return {"status": {"conditions": conditions, **more}}
 
 
 # The reason of a workload that has quota and fits on no nodes, unless it requests a topology:

@@ -14,7 +14,12 @@ from unisono.control import names
 from unisono.control.actions import Bind, Json, Note, Patch, Ref
 from unisono.control.admission import record
 from unisono.control.admission.elastic import shrink_request
-from unisono.control.admission.kueue_messages import Preemptor, preempted_by, stopped
+from unisono.control.admission.kueue_messages import (
+    Preemptor,
+    preempted,
+    preempted_by,
+    stopped,
+)
 from unisono.control.admission.placement import device_annotation
 from unisono.control.admission.record import written_queue
 from unisono.control.nodes import host_names
@@ -33,6 +38,10 @@ MOST_PLANS = 8
 # With so many admissions no further plan joins them: an API server stores some hundred a second,
 # and a workload of higher priority that arrives meanwhile waits for the last of them.
 MOST_ADMISSIONS = 32
+
+
+# Why a workload is deactivated, in Kueue's events, where that is not the reason of the eviction.
+_CAUSES: Mapping[str, str] = {"PodsReadyTimeout": "RequeuingLimitExceeded"}
 
 
 class Decided(NamedTuple):
@@ -95,14 +104,7 @@ class PlanWriter:
                 message = f"Quota reserved in ClusterQueue {queue}"
                 yield Note(Ref.to(workload), "QuotaReserved", message)
         for eviction in evictions(made):
-            workload = _workload(view, eviction.workload)
-            if workload is not None:
-                yield Note(
-                    Ref.to(workload),
-                    "Evicted",
-                    _why_evicted(workload, eviction, made, state, view),
-                    "Warning",
-                )
+            yield from self._eviction_events(eviction, made, state, view)
         for smaller in shrinks(made):
             workload = _workload(view, smaller.workload)
             if workload is not None:
@@ -110,6 +112,36 @@ class PlanWriter:
                 by = _preemptor(smaller.by, state, view).described
                 message = f"Continues with {kept} pods: {smaller.reason} for {by}"
                 yield Note(Ref.to(workload), "Shrinking", message, "Warning")
+
+    def _eviction_events(
+        self, eviction: Eviction, made: Plan, state: ClusterState, view: View
+    ) -> Iterator[Note]:
+        """Yield Kueue's events of an eviction; `Preempted` names the preemptor for people."""
+        workload = _workload(view, eviction.workload)
+        if workload is None:
+            return
+        ref = Ref.to(workload)
+        if eviction.by is None:
+            stop = _due_of(eviction, made)
+            reason = str(eviction.reason)
+            if stop is not None and stop.deactivate and not reason.startswith("Deactivated"):
+                reason = f"DeactivatedDueTo{_CAUSES.get(reason, reason)}"
+            message = stopped(workload, str(eviction.reason), stop)
+            yield Note(ref, f"EvictedDueTo{reason}", message, "Warning")
+            return
+        by = _preemptor(eviction.by, state, view)
+        queue = _queue_of(eviction.workload, state)
+        message = preempted(eviction, by, _path(queue, state))
+        yield Note(ref, "EvictedDueToPreempted", message)
+        yield Note(ref, "Preempted", preempted_by(eviction.reason, by), "Warning")
+        preemptor = _workload(view, eviction.by)
+        if preemptor is not None:
+            metadata = workload["metadata"]
+            said = (
+                f"Preempted workload {metadata['namespace']}/{metadata['name']} "
+                f"(UID: {metadata.get('uid', '')}) in ClusterQueue {queue}"
+            )
+            yield Note(Ref.to(preemptor), "PreemptedWorkload", said)
 
     def _admission(
         self,
@@ -172,15 +204,6 @@ class PlanWriter:
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:
         """Return a workload without a write in doubt."""
         return _workload(view, key) if key not in self._translator.in_doubt else None
-
-
-def _why_evicted(
-    workload: Json, eviction: Eviction, made: Plan, state: ClusterState, view: View
-) -> str:
-    """Return the message of the event, which is for people: it names the preemptor."""
-    if eviction.by is not None:
-        return preempted_by(eviction.reason, _preemptor(eviction.by, state, view))
-    return stopped(workload, str(eviction.reason), _due_of(eviction, made))
 
 
 def _due_of(eviction: Eviction, made: Plan) -> DueEviction | None:

@@ -33,6 +33,8 @@ _FOR_OTHERS = frozenset(
     }
 )
 _READINESS = "PodsReady"
+# Parts of a status that are compared by themselves, or that nothing is decided by.
+_TOLD = frozenset({"conditions", "resourceRequests"})
 
 
 class RelevantChanges:
@@ -89,7 +91,7 @@ class RelevantChanges:
             {**(metadata.get("annotations") or {}), PROGRESS: None, KNOWN: None},
             conditions,
             is_repairing(workload),
-            [(name, value) for name, value in status.items() if name != "conditions"],
+            [one for one in status.items() if one[0] not in _TOLD],
         )
         return hash(orjson.dumps(parts))
 

@@ -123,8 +123,10 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "order", "WaitingForQuota"
         case facts.BehindInQueue():
             return "order", "PendingEvaluation"
-        case facts.QueueMissing() | facts.QueueInactive() | facts.NamespaceNotSelected():
+        case facts.QueueMissing() | facts.NamespaceNotSelected():
             return "config", "Misconfigured"
+        case facts.QueueInactive():
+            return "config", "Suspended"
         case facts.Misconfigured():
             return "config", "Misconfigured"
         case facts.Quarantined():

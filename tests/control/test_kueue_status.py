@@ -1,0 +1,126 @@
+"""What Kueue writes beside a decision: events, requests of pending workloads, reasons."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.control.scheduler.test_read_again import queue, runs, workload
+from tests.support.control_objects import node
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.conditions import find, is_true
+
+Json = dict[str, Any]
+
+
+def story(tell: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with World().running() as world:
+            await world.create(node("n1"))
+            await tell(world)
+
+    asyncio.run(main())
+
+
+def preemptible(cpu: int) -> list[Json]:
+    made = queue(cpu=cpu)
+    made[1]["spec"]["preemption"] = {"withinClusterQueue": "LowerPriority"}
+    return made
+
+
+def status(world: World, name: str) -> Json:
+    return dict(world.get(names.WORKLOAD, name).get("status") or {})
+
+
+def test_a_pending_workload_says_what_it_asks_for() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=2))
+        await world.create(workload("runs", cpu="2"))
+        waits = workload("waits", cpu="1500m")
+        waits["spec"]["podSets"][0]["count"] = 2
+        await world.create(waits)
+        await world.settle()
+        requests = [{"name": "main", "resources": {"cpu": "3"}}]
+        assert status(world, "waits")["resourceRequests"] == requests
+        assert "resourceRequests" not in status(world, "runs")
+        fewer = {"spec": {"podSets": [{**waits["spec"]["podSets"][0], "count": 1}]}}
+        await world.client.patch(names.WORKLOAD, "waits", "default", fewer)
+        await world.settle()
+        requests = [{"name": "main", "resources": {"cpu": "1500m"}}]
+        assert status(world, "waits")["resourceRequests"] == requests
+        await world.client.delete(names.WORKLOAD, "runs", "default")
+        await world.settle()
+        assert runs(world) == ["waits"]
+        assert "resourceRequests" not in status(world, "waits")
+
+    story(tell)
+
+
+def test_a_preemption_has_kueue_s_events() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*preemptible(2))
+        await world.create(workload("low", cpu="2"))
+        await world.settle()
+        high = workload("high", cpu="2")
+        high["spec"]["priority"] = 9
+        await world.create(high)
+        await world.settle()
+        events = {(one.about.name, one.reason): one.message for one in world.notes}
+        evicted = events["low", "EvictedDueToPreempted"]
+        assert evicted == find(status(world, "low")["conditions"], "Preempted")["message"].replace(
+            "Previously: ", ""
+        )
+        assert "default/high" in events["low", "Preempted"]
+        uid = world.get(names.WORKLOAD, "low")["metadata"]["uid"]
+        assert events["high", "PreemptedWorkload"] == (
+            f"Preempted workload default/low (UID: {uid}) in ClusterQueue cq"
+        )
+
+    story(tell)
+
+
+def test_an_eviction_by_a_stopped_queue_has_its_event() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=2), workload("runs", cpu="2"))
+        await world.settle()
+        stop = {"spec": {"stopPolicy": "HoldAndDrain"}}
+        await world.client.patch(names.CLUSTER_QUEUE, "cq", "", stop)
+        await world.settle()
+        events = {(one.about.name, one.reason): one.message for one in world.notes}
+        assert events["runs", "EvictedDueToClusterQueueStopped"] == "The ClusterQueue is stopped"
+
+    story(tell)
+
+
+def test_an_inactive_queue_suspends_its_workloads() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue()[1:], workload("waits", cpu="1"))  # without its flavor
+        await world.settle()
+        reserved = find(status(world, "waits")["conditions"], "QuotaReserved")
+        assert reserved is not None
+        assert reserved["reason"] == "Suspended"
+
+    story(tell)
+
+
+def test_a_label_with_the_uid_of_a_job_makes_no_orphan() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=2))
+        made = workload("by-hand", cpu="2")
+        made["metadata"]["labels"] = {"kueue.x-k8s.io/job-uid": "some-job"}
+        await world.create(made)
+        await world.settle()
+        await world.pass_time(3600)
+        assert runs(world) == ["by-hand"]
+        conditions = status(world, "by-hand")["conditions"]
+        assert not is_true(conditions, "Finished")
+        assert not is_true(conditions, "Evicted")
+        await world.client.delete(names.NODE, "n1", "")
+        await world.pass_time(3600)
+        conditions = status(world, "by-hand")["conditions"]
+        evicted = find(conditions, "Evicted")
+        assert evicted is None or evicted["reason"] != "NodeFailures"
+
+    story(tell)
