@@ -21,6 +21,7 @@ from tests.judge.situations import situation
 # Seeds of one task: enough that handing it over costs nothing.
 _CHUNK = 50
 _MOST_SHOWN = 20
+_TELL_EVERY = 1000
 
 
 def main() -> int:
@@ -37,8 +38,11 @@ def main() -> int:
     began = time.monotonic()
     tally = Tally()
     seeds = range(given.seed, given.seed + given.runs)
-    for seed, judgements in judged(seeds, given.jobs):
+    for number, (seed, judgements) in enumerate(judged(seeds, given.jobs), 1):
         tally.count(seed, judgements)
+        if number % _TELL_EVERY == 0:
+            told = f"{number} clusters, {tally.explanations} explanations"
+            print(f"{told}: {len(tally.shown)} false", file=sys.stderr, flush=True)
     tally.print(given.runs, time.monotonic() - began)
     return 1 if tally.false else 0
 

@@ -148,6 +148,41 @@ def alone(world: Snapshot, key: WorkloadKey) -> Snapshot:
     )
 
 
+def with_flavors(world: Snapshot, key: WorkloadKey, names: set[FlavorName]) -> Snapshot | None:
+    """Return a cluster whose queue for a workload has no quota of other flavors.
+
+    None if flavors share a pool: their quota cannot be taken from one of them.
+    """
+    (own,) = (one for one in world.waiting if one.key == key)
+    local = next((one for one in world.local_queues if one.key == own.queue), None)
+    if any(group.pool is not None for one in world.queues for group in one.groups):
+        return None
+
+    def group(one: ResourceGroup) -> ResourceGroup:
+        return edit(
+            one,
+            flavors=tuple(
+                each
+                if each.flavor in names
+                else edit(
+                    each,
+                    resources=tuple(
+                        edit(quota, nominal=0, borrowing_limit=0) for quota in each.resources
+                    ),
+                )
+                for each in one.flavors
+            ),
+        )
+
+    queues = tuple(
+        edit(one, groups=tuple(map(group, one.groups)))
+        if local is not None and one.name == local.queue
+        else one
+        for one in world.queues
+    )
+    return edit(world, queues=queues)
+
+
 def _well(node: Node) -> Node:
     """Return a node that is ready, uncordoned, and without the taints of its troubles."""
     troubles = ("node.kubernetes.io/", "unisono.dev/quarantine")

@@ -5,6 +5,7 @@ later, never   with all marked causes gone the workload starts; with any one lef
 never          it does not start even alone on the empty, healthy cluster, at no known instant
 starts-now     the next cycles start it
 unknown        always wrong: so is a wait without a cause
+a way          that is called impossible does not start it on the empty cluster with its flavors
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tests.judge.counterfactual import UntrueCause, alone, starts, starts_without
+from tests.judge.counterfactual import (
+    UntrueCause,
+    alone,
+    starts,
+    starts_without,
+    with_flavors,
+)
 from unisono.engine.cluster import restore
 from unisono.engine.diagnosis import diagnose
 from unisono.engine.explain.waiting import explanation
@@ -74,6 +81,7 @@ def _faults(world: Snapshot, key: WorkloadKey, found: Diagnosis | None) -> Itera
     if found is None or found.verdict == "unknown":
         yield "not explained"
         return
+    yield from _ways(world, key, found)
     if found.verdict == "starts-now":
         if found.in_the_way or not starts(world, key):
             yield "does not start now"
@@ -92,6 +100,17 @@ def _faults(world: Snapshot, key: WorkloadKey, found: Diagnosis | None) -> Itera
         yield from _marked(ground, key, found)
     except UntrueCause as error:
         yield str(error)
+
+
+def _ways(world: Snapshot, key: WorkloadKey, found: Diagnosis) -> Iterator[str]:
+    """Yield the ways that are called impossible and are not."""
+    for way in found.ways:
+        by_pod_set = {name: flavor for name, _, flavor in way.flavors}
+        if way.possible or len(set(by_pod_set.values())) > 1 < len(by_pod_set):
+            continue  # pod sets could change their flavors with each other
+        ground = with_flavors(alone(world, key), key, {name for _, _, name in way.flavors})
+        if ground is not None and any(starts(ground, key, at) for at in _instants(world)):
+            yield f"it can start with {way.flavors} on the empty cluster"
 
 
 def _marked(ground: Snapshot, key: WorkloadKey, found: Diagnosis) -> Iterator[str]:

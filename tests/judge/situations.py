@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from unisono.engine.cluster import restore
+from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run, one_cycle
 from unisono.engine.model.multifactor import (
     Association,
@@ -67,8 +68,15 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
-from unisono.engine.model.workload import Dependency, PodSet, TopologyRequest, Workload
+from unisono.engine.model.workload import (
+    CheckState,
+    Dependency,
+    PodSet,
+    TopologyRequest,
+    Workload,
+)
 from unisono.engine.state import changes
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot
 
@@ -114,10 +122,18 @@ class Dice:
 
 
 def situation(seed: int) -> Snapshot:
-    """Return a random cluster after some cycles; what is pending in it is to be diagnosed."""
+    """Return a random cluster after some cycles; what is pending in it is to be diagnosed.
+
+    Every third is busy: nothing is misconfigured, everything fits by itself, and what waits does so
+    for others.
+    """
     dice = Dice(seed)
-    state = restore(configured(dice))
-    _play(dice, state)
+    if seed % 3 == 2:
+        state = restore(busy(dice))
+        _play(dice, state, fits=True)
+    else:
+        state = restore(configured(dice))
+        _play(dice, state)
     return snapshot(state)
 
 
@@ -390,6 +406,74 @@ def _market(dice: Dice) -> Market:
     )
 
 
+def busy(dice: Dice) -> Snapshot:
+    """Return a random cluster in which everything works: flavors, cohorts, preemption, backfill."""
+    types = dice.some(tuple(TYPES), least=2)
+    nodes = tuple(
+        msgspec.structs.replace(one, taints=(), ready=True, unschedulable=False)
+        for one in _nodes(dice, types)
+    )
+    names = [QueueName(name) for name in ("red", "green", "blue")[: dice.one(1, 2, 2, 3)]]
+    shares_gpus = dice.chance(15)
+    cohort = CohortName("all") if len(names) > 1 else None
+    gpu = SHARE if shares_gpus else GPU
+    each = 1000 if shares_gpus else 1
+
+    def quota(kind: str) -> ResourceQuota:
+        there = sum(dict(node.labels)[TYPE] == kind for node in nodes) * TYPES[kind][0]
+        share = there if cohort is None or dice.chance(30) else -(-there // len(names))
+        return ResourceQuota(resource=gpu, nominal=max(1, share) * each)
+
+    topology = dice.chance(35)
+    return Snapshot(
+        now=START,
+        policy=msgspec.structs.replace(_policy(dice, nodes), undeclared="Ignore", reservations=()),
+        flavors=tuple(
+            Flavor(
+                name=FlavorName(name),
+                node_labels=((TYPE, name),),
+                topology="racks" if topology else "",
+            )
+            for name in types
+        ),
+        topologies=(Topology("racks", (BLOCK, RACK, HOSTNAME)),) if topology else (),
+        queues=tuple(
+            ClusterQueue(
+                name=name,
+                cohort=cohort,
+                groups=(
+                    ResourceGroup(
+                        covered=(gpu,),
+                        flavors=tuple(
+                            FlavorQuota(FlavorName(kind), (quota(kind),)) for kind in types
+                        ),
+                    ),
+                ),
+                strategy="StrictFIFO" if dice.chance(20) else "BestEffortFIFO",
+                namespace_selector=LabelSelector(),
+                fungibility=FlavorFungibility(
+                    when_can_borrow=dice.one("MayStopSearch", "TryNextFlavor"),
+                    when_can_preempt=dice.one("MayStopSearch", "TryNextFlavor"),
+                ),
+                preemption=PreemptionRules(
+                    within_queue=dice.one("Never", "LowerPriority", "LowerOrNewerEqualPriority"),
+                    reclaim=dice.one("Never", "Any", "LowerPriority"),
+                    min_runtime_ms=dice.one(0, 0, 10 * MINUTE),
+                ),
+                weight_milli=dice.one(1000, 1000, 2000),
+            )
+            for name in names
+        ),
+        local_queues=tuple(
+            LocalQueue(key=LocalQueueKey(f"ns/{name}"), queue=name) for name in names
+        ),
+        namespaces=(Namespace("ns", (("team", "a"),)),),
+        nodes=nodes,
+        pods=_pods(dice, nodes),
+        market=_market(dice) if dice.chance(25) else None,
+    )
+
+
 # --- workloads ------------------------------------------------------------------------------------
 
 
@@ -475,25 +559,76 @@ def _pod_set(dice: Dice, name: str, world: Snapshot, shared: bool) -> PodSet:
     )
 
 
-def _play(dice: Dice, state: ClusterState) -> None:
+def _play(dice: Dice, state: ClusterState, *, fits: bool = False) -> None:
     """Let workloads arrive, run and end."""
     world = snapshot(state)
     for number in range(dice.number(4, MOST_WORKLOADS)):
         now = Instant(state.now + dice.one(0, 1, 60) * SECOND)
         state.apply(changes.TimePassed(now))
-        state.apply(changes.WorkloadWaits(workload(dice, number, world, now)))
+        arrives = workload(dice, number, world, now)
+        state.apply(changes.WorkloadWaits(_plain(arrives) if fits else arrives))
         if dice.chance(70):
             dry_run(state, state.now, checked=False, most_cycles=200)
         if dice.chance(15) and state.running:
             state.apply(changes.WorkloadGone(dice.one(*sorted(state.running))))
     if dice.chance(85):
         dry_run(state, state.now, checked=False, most_cycles=200)
+    if dice.chance(12):
+        _hold_back(dice, state)
     if dice.chance(15):
         _disturb(dice, state)
         one_cycle(state, state.now, checked=False)
+    if dice.chance(20):  # what is evicted has not left yet
+        apply_plan(state, plan(state, state.now))
     if dice.chance(15):
         state.apply(changes.TimePassed(Instant(state.now + dice.number(1, 20) * MINUTE)))
         one_cycle(state, state.now, checked=False)
+
+
+def _plain(one: Workload) -> Workload:
+    """Return a workload with nothing of its own in its way, and a few GPUs for each pod."""
+    pod_sets = tuple(
+        msgspec.structs.replace(
+            pod_set,
+            requests=tuple(
+                (name, amount if name == SHARE else min(amount, 4))
+                for name, amount in pod_set.requests
+                if name in (GPU, SHARE)
+            ),
+            node_selector=(),
+        )
+        for pod_set in one.pod_sets
+    )
+    return msgspec.structs.replace(
+        one,
+        queue=one.queue if one.queue != "ns/nowhere" else LocalQueueKey("ns/red"),
+        pod_sets=pod_sets,
+        active=True,
+        gated_by="",
+        misconfigured="",
+        depends=(),
+        deadline=None,
+        submit_options=msgspec.structs.replace(
+            one.submit_options, hold="", account="b", partition="", qos=""
+        ),
+    )
+
+
+def _hold_back(dice: Dice, state: ClusterState) -> None:
+    """Let a pending workload be requeued later, be not allowed to preempt, or fail a check."""
+    if not state.waiting:
+        return
+    one = state.waiting[dice.one(*sorted(state.waiting))].workload
+    later = Instant(state.now + dice.number(1, 30) * MINUTE)
+    edited = dice.one(
+        msgspec.structs.replace(one, requeue_at=later, on_hold=True),
+        msgspec.structs.replace(one, may_preempt_at=later, preemptions=1),
+        msgspec.structs.replace(
+            one, checks=(CheckState("approved", dice.one("Rejected", "Retry", "Pending")),)
+        ),
+    )
+    state.apply(changes.WorkloadWaits(edited))
+    one_cycle(state, state.now, checked=False)
 
 
 def _disturb(dice: Dice, state: ClusterState) -> None:

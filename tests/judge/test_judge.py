@@ -74,5 +74,17 @@ def test_notices_causes_that_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> 
     assert any(why.startswith("not minimal") for why in found)
 
 
+def test_notices_a_way_that_is_called_impossible() -> None:
+    def closed(world: Snapshot, key: WorkloadKey) -> Diagnosis | None:
+        found = diagnose(world, key)
+        if found is None:
+            return None
+        ways = tuple(msgspec.structs.replace(one, possible=False) for one in found.ways)
+        return msgspec.structs.replace(found, ways=ways)
+
+    found = [why for _, _, whys in faults(closed, SEEDS[:8]) for why in whys]
+    assert any(why.startswith("it can start with") for why in found)
+
+
 def test_notices_that_nothing_is_explained() -> None:
     assert len(faults(lambda world, key: None, SEEDS[:2])) > 1

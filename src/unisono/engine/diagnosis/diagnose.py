@@ -126,7 +126,9 @@ class _Case:
         self._conditions = own_conditions(state, key)  # last: it changes the state
 
     def _empty_cluster(self) -> ClusterState | None:
-        """Return the cluster as it is at its best; None if a later date could be better."""
+        """Return the cluster as it is at its best; None if machines or a date could better it."""
+        if self._trials.recorded.market is not None:
+            return None
         if any(date.what in ("advance reservation", "stock") for date in self._dates):
             return None
         try:

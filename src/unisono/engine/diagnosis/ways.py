@@ -20,7 +20,7 @@ from unisono.engine.model.explanation import Blocker, Explanation
 from unisono.engine.model.names import FlavorName, ResourceName, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED, is_gpu
 from unisono.engine.model.selection import label_map
-from unisono.engine.model.workload import PodSet
+from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.nominate import Nominee, facts_of, nominate
 from unisono.engine.quota.assign import Allowed
 from unisono.engine.quota.flavors import Choice, Option, eligible_flavors_of
@@ -64,10 +64,25 @@ def ways(
         assert nominee is not None, "it is pending in its queue"
         pod_sets = waiting.workload.pod_sets
         way = _way(state, nominee, pod_sets, choices, options)
-        if empty is not None and way.stage is not None and way.possible:
+        if _may_shrink(waiting.workload):
+            way = replace(way, possible=way.possible or not _is_of_the_flavor(way))
+        elif empty is not None and way.stage is not None and way.possible:
             way = _checked_on_the_empty_cluster(way, empty, key, allowed, options)
         found.append(way)
     return tuple(found)
+
+
+def _may_shrink(workload: Workload) -> bool:
+    """Say whether fewer pods than are asked for may start: then a refusal of all is not final."""
+    return workload.min_total is not None or any(
+        one.min_count is not None and one.min_count < one.count for one in workload.pod_sets
+    )
+
+
+def _is_of_the_flavor(way: Way) -> bool:
+    return any(
+        isinstance(one, facts.FlavorMismatch | facts.ResourceNotCovered) for one in way.blockers
+    )
 
 
 def _nominee(state: ClusterState, key: WorkloadKey, allowed: Allowed) -> Nominee | None:
