@@ -60,7 +60,11 @@ class _Claims:
 
 @dataclass(slots=True)
 class Decisions:
-    """The decisions of one cycle so far."""
+    """The decisions of one cycle so far.
+
+    It is made with the first four fields; all others are what the cycle has decided, booked or
+    looked up since.
+    """
 
     state: ClusterState
     now: Instant

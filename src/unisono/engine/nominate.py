@@ -56,7 +56,10 @@ ADMISSIONS_KEPT = 64
 
 @dataclass(slots=True, eq=False)
 class Nominee:
-    """A candidate with what it could get. Satisfies `ordering.heads.Head`."""
+    """A candidate with what it could get. Satisfies `ordering.heads.Head`.
+
+    Four fields say what is judged and with which result; all others are empty unless they apply.
+    """
 
     waiting: PendingWorkload
     cq: ClusterQueueState
@@ -158,14 +161,13 @@ def nominate(
             _add_kept_nodes(best.assignment, nodes, state, workload, begin)
         _add_backoff(best.assignment, victims)
     transaction.rollback(mark)
-    is_preemptor = cq.pending.preemptor == workload.key
     return Nominee(
         waiting,
         cq,
         eligible,
         best.assignment,
         best.targets,
-        goes_first=is_preemptor and state.policy.anti_thrash and not state.policy.strict,
+        goes_first=_goes_first(state, cq, workload),
         replaced=replaced,
         node_search=nodes.search if nodes is not None else None,
         placements=best.placements,
@@ -175,6 +177,12 @@ def nominate(
         buys=best.buys,
         opportunistic_on=best.opportunistic_on,
     )
+
+
+def _goes_first(state: ClusterState, cq: ClusterQueueState, workload: Workload) -> bool:
+    """Say whether a workload is a preemptor that no other candidate may overtake (§18.2a)."""
+    policy = state.policy
+    return cq.pending.preemptor == workload.key and policy.anti_thrash and not policy.strict
 
 
 @dataclass(slots=True)

@@ -35,7 +35,10 @@ from unisono.engine.model.workload import AdmittedWorkload, Workload
 
 @dataclass(frozen=True, slots=True)
 class PreemptionCase:
-    """A preemptor, its victims, and the usages that it may have been evaluated with."""
+    """A preemptor, its victims, and the usages that it may have been evaluated with.
+
+    Made by `cases_of` alone; every rule about preemption gets all of it as one argument.
+    """
 
     index: SnapshotIndex
     preemption: Preempt

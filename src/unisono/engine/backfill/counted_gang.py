@@ -58,7 +58,10 @@ CAPACITIES_KEPT = 256
 
 @dataclass(slots=True, eq=False)
 class CountedGang:
-    """What one gang of a group needs: so much quota, and so many pods on nodes."""
+    """What one gang of a group needs: so much quota, and so many pods on nodes.
+
+    Flat, because a cycle reads it once for every pending group.
+    """
 
     pods: int
     admission_count: int  # pods that the admission names: completed ones stay in the count

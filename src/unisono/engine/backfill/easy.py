@@ -60,6 +60,7 @@ class EasyShadow:
         extra_pods: int | None,
         free: Integers | None,
     ) -> None:
+        """Take all parts by name; nothing has a default, so that no search forgets one."""
         self.workload = workload
         self.start = start
         self.end = end

@@ -27,7 +27,10 @@ from unisono.engine.state.transaction import Booked, Transaction
 
 @dataclass(slots=True, frozen=True)
 class PreemptionRequest:
-    """What a preemptor asks for, and what it is short of."""
+    """What a preemptor asks for, what it is short of, and which rules bind the search.
+
+    A value that only `VictimSearch._request` makes; the rules of both searches read it.
+    """
 
     workload: Workload
     cq: ClusterQueueState

@@ -72,6 +72,11 @@ class PlacedPods:
         pods: int = 0,
         layout: int = -1,
     ) -> None:
+        """Take nodes by name or by row; what is left out does not concern these pods.
+
+        One flat object: one is made for every pod set that starts, and a part for the template
+        (namespace, labels, ports, anti-affinity) would be one more for most gangs, empty.
+        """
         self.nodes = nodes
         self.requests = requests
         self.namespace = namespace
