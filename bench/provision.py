@@ -2,7 +2,7 @@
 
 The promise is 50 ms for 512 machines, whatever the wishes; and what a plan costs to make must not
 grow with the number of pods, only with the kinds of machines. Nothing is remembered between two
-plans: the market is read anew and the table of prices is worked out each time.
+plans: what can be bought is read anew and the table of prices is worked out each time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.provisioning import (
     CAPACITY_TYPE,
     ZONE,
-    Market,
     Offer,
+    Offerings,
     Pool,
     ProvisioningOptions,
 )
@@ -30,7 +30,7 @@ from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.cover import cover
 from unisono.engine.provisioning.order import Filled, Order
 from unisono.engine.provisioning.planner import choose
-from unisono.provision.catalog.offers import market_of
+from unisono.provision.catalog.offers import offerings_of
 
 PLAN_MS = 50  # 512 machines
 MACHINES = 512
@@ -48,12 +48,12 @@ WISHES = {
 
 def measure(scale: Scale) -> Iterator[Finding]:
     """Plan larger and larger gangs of whole machines, and of single GPUs."""
-    market = _market()
+    offerings = _offerings()
     for gpus in (8, 1):
         for what, wish in WISHES.items():
             for pods in PODS[scale]:
                 order = _order(pods, gpus, wish)
-                taken = repeated(partial(_plan, market, order), samples=10)
+                taken = repeated(partial(_plan, offerings, order), samples=10)
                 name = f"{gpus} GPU{'s' if gpus > 1 else ''} a pod, {what}"
                 measured = row(name, pods, "pods", taken, "ms")
                 yield measured
@@ -62,16 +62,16 @@ def measure(scale: Scale) -> Iterator[Finding]:
                     yield target(label, measured, PLAN_MS, better="below")
 
 
-def _plan(market: Market, order: Order) -> float:
+def _plan(offerings: Offerings, order: Order) -> float:
     cover.cache_clear()
-    return seconds(lambda: _complete(choose(order, Catalogue(market))))
+    return seconds(lambda: _complete(choose(order, Catalogue(offerings))))
 
 
 def _complete(answer: object) -> None:
     assert isinstance(answer, Filled), "the catalogue has no bounds"
 
 
-def _market() -> Market:
+def _offerings() -> Offerings:
     """The whole catalogue in three zones; what is on demand can be reserved, too."""
     zones = ("us-east-1a", "us-east-1b", "us-east-1c")
     pool = Pool(
@@ -81,7 +81,7 @@ def _market() -> Market:
             Requirement(CAPACITY_TYPE, "In", ("reserved", "on-demand", "spot")),
         ),
     )
-    made = market_of([pool], ["us-east-1", "us-central1", "eastus"])
+    made = offerings_of([pool], ["us-east-1", "us-central1", "eastus"])
     assert made is not None, "there is a pool"
     moved = [
         msgspec.structs.replace(one, zone=zones[number % 3], region="us-east-1")

@@ -153,7 +153,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     provisioning.NodeClaim: "node pool:node_pool machine:instance_type zone capacity_type "
     "price_micro pods taken_over:reused",
     provisioning.PendingNodeClaims: "workload node_claims ready_by",
-    provisioning.Market: "machines:instance_types offers:offerings pools:node_pools "
+    provisioning.Offerings: "machines:instance_types offers:offerings pools:node_pools "
     "outages:unavailable_offerings overhead:daemon_overhead soon_ms:provisioning_ms "
     "under_way:in_flight spent_micro coming:node_claims orphaned:orphaned_node_claims",
     provisioning.ProvisioningOptions: "scope mixed_models spot packing restart_ms "
@@ -258,7 +258,7 @@ _CHANGES: Mapping[str, type[Any]] = {
     "no node": changes.NodeGone,
     "pod": changes.PodOnNode,
     "no pod": changes.PodGone,
-    "offerings": changes.MarketSet,
+    "offerings": changes.OfferingsSet,
     "policy": changes.PolicySet,
     "job result": changes.ResultSet,
     "usage": changes.UsageSet,
@@ -374,10 +374,10 @@ class World:
     def _arrived(self, key: WorkloadKey) -> None:
         """All nodes of a purchase have joined: its workload starts."""
         purchase = self._purchases.pop(key, None)
-        running, now = self._state.running.get(key), self._state.config.market
+        running, now = self._state.running.get(key), self._state.config.offerings
         if purchase is None or running is None or now is None:
             return
-        self._state.apply(changes.MarketSet(after_arrival(now, purchase)))
+        self._state.apply(changes.OfferingsSet(after_arrival(now, purchase)))
         for claim in purchase.node_claims:
             self._join(claim, now)
         admitted = running.admitted
@@ -401,7 +401,7 @@ class World:
 
     def _refused_offering(self, key: WorkloadKey, code: str) -> None:
         """The first offering of a purchase is out of stock: all of the purchase is cancelled."""
-        purchase, now = self._purchases.pop(key, None), self._state.config.market
+        purchase, now = self._purchases.pop(key, None), self._state.config.offerings
         if purchase is None or now is None:
             return
         first = purchase.node_claims[0]
@@ -415,13 +415,13 @@ class World:
         for claim in purchase.node_claims:
             after = after_return(after, claim)
         outages = tuple(map(outage_of, self._refused.values()))
-        self._state.apply(changes.MarketSet(replace(after, outages=outages)))
+        self._state.apply(changes.OfferingsSet(replace(after, outages=outages)))
         if key in self._state.running:
             leave(self._state, key, self._state.now, self._evicted.pop(key, None))
 
     def _orphaned(self, key: WorkloadKey) -> None:
         """A workload is gone while its NodeClaims are launching: others may take them over."""
-        purchase, now = self._purchases.pop(key, None), self._state.config.market
+        purchase, now = self._purchases.pop(key, None), self._state.config.offerings
         if purchase is None or now is None:
             return
         claims = tuple(replace(one, pods=(), taken_over=False) for one in purchase.node_claims)
@@ -429,33 +429,33 @@ class World:
             workload=key, node_claims=claims, ready_by=purchase.ready_by
         )
         after = after_arrival(now, purchase)
-        self._state.apply(changes.MarketSet(replace(after, orphaned=(*after.orphaned, orphans))))
+        self._state.apply(changes.OfferingsSet(replace(after, orphaned=(*after.orphaned, orphans))))
         if key in self._state.running or key in self._state.waiting:
             self._state.apply(changes.WorkloadGone(key))
 
     def _orphans_joined(self) -> None:
         """NodeClaims that nothing waits for become nodes that are open to all."""
-        now = self._state.config.market
+        now = self._state.config.offerings
         claims = (
             [claim for one in now.orphaned for claim in one.node_claims] if now is not None else []
         )
         if now is None or not claims:
             return
         left = without_node_claims(now.orphaned, {claim.node for claim in claims})
-        self._state.apply(changes.MarketSet(replace(now, orphaned=left)))
+        self._state.apply(changes.OfferingsSet(replace(now, orphaned=left)))
         for claim in claims:
             self._join(claim, now)
 
     def _returned(self, name: NodeName, claim: Json) -> None:
         """A bought node is given back."""
-        now = self._state.config.market
+        now = self._state.config.offerings
         if now is not None:
             self._state.apply(changes.NodeGone(name))
             self._state.apply(
-                changes.MarketSet(after_return(now, _load(provisioning.NodeClaim, claim)))
+                changes.OfferingsSet(after_return(now, _load(provisioning.NodeClaim, claim)))
             )
 
-    def _join(self, claim: provisioning.NodeClaim, now: provisioning.Market) -> None:
+    def _join(self, claim: provisioning.NodeClaim, now: provisioning.Offerings) -> None:
         kind = (claim.pool, claim.machine, claim.zone, claim.capacity_type)
         for one in Catalogue(now).offerings:
             if (one.pool.name, one.machine.name, one.offer.zone, one.offer.capacity_type) == kind:

@@ -146,7 +146,7 @@ def _instants(world: Snapshot) -> list[Instant]:
     for one in world.policy.reservations:
         times = one.times_from(world.now)
         found |= {times[1]} if times is not None else set()
-    if world.market is not None:
-        for outage in world.market.outages:
+    if world.offerings is not None:
+        for outage in world.offerings.outages:
             found |= {outage.until, outage.fewer_from}
     return sorted(instant for instant in found if instant >= world.now)

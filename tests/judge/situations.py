@@ -47,8 +47,8 @@ from unisono.engine.model.policy import (
 from unisono.engine.model.provisioning import (
     INSTANCE_TYPE,
     InstanceType,
-    Market,
     Offer,
+    Offerings,
     Pool,
     UnavailableOffer,
 )
@@ -186,7 +186,7 @@ def configured(dice: Dice) -> Snapshot:
         checks=(AdmissionCheck("approved", active=not dice.chance(10)),) if checked else (),
         nodes=nodes,
         pods=_pods(dice, nodes),
-        market=_market(dice) if nodes and dice.chance(15) else None,
+        offerings=_offerings(dice) if nodes and dice.chance(15) else None,
     )
 
 
@@ -357,7 +357,7 @@ def _turns(dice: Dice) -> MultifactorRules:
     )
 
 
-def _market(dice: Dice) -> Market:
+def _offerings(dice: Dice) -> Offerings:
     kinds = dice.some(tuple(TYPES))
     zones = ("z1", "z2")
     machines = tuple(
@@ -371,7 +371,7 @@ def _market(dice: Dice) -> Market:
         for kind in kinds
     )
     until = Instant(START + dice.number(1, 90) * MINUTE)
-    return Market(
+    return Offerings(
         machines=machines,
         offers=tuple(
             Offer(

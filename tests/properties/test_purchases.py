@@ -10,7 +10,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.provisioning_builders import GPU, machine, market, offer
+from tests.support.provisioning_builders import GPU, machine, offer, offerings
 from tests.support.quota_builders import group, job, pods, queue, snapshot
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
@@ -43,7 +43,7 @@ def worlds(draw: st.DrawFn) -> Snapshot:
         )
         for name in ("p", "q")
     ]
-    made = market([machine(name, gpus, gpus * 8) for name, gpus, _ in SOLD], offers, pools)
+    made = offerings([machine(name, gpus, gpus * 8) for name, gpus, _ in SOLD], offers, pools)
     nodes = tuple(
         Node(
             name=NodeName(f"n{number}"),
@@ -74,7 +74,7 @@ def worlds(draw: st.DrawFn) -> Snapshot:
         backfill=draw(st.none() | st.just(Backfill())),
     )
     queues = tuple(queue(name, groups=(quota,)) for name in "xy")
-    return snapshot(*queues, waiting=gangs, nodes=nodes, market=made, policy=policy)
+    return snapshot(*queues, waiting=gangs, nodes=nodes, offerings=made, policy=policy)
 
 
 @given(worlds())

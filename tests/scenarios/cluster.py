@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tests.scenarios import nodes, values
-from tests.scenarios.markets import Stalls
+from tests.scenarios.offerings import Stalls
 from tests.scenarios.reading import Part
 from tests.scenarios.words import DEFAULT_NAMESPACE, key_of, labels
 from unisono.engine.cluster import new_cluster
@@ -41,7 +41,7 @@ class Cluster:
         given = part.fields(
             "every_queue", "every_node", "levels", "checks", "region", "stock", "pools", *_KINDS
         )
-        self._open_market(given)
+        self._set_offerings(given)
         for every, kind in (("every_queue", "queues"), ("every_node", "nodes")):
             if every in given:
                 self._every[kind] = given[every].value
@@ -59,7 +59,7 @@ class Cluster:
         for name in given["checks"].names() if "checks" in given else []:
             self.state.apply(changes.CheckSet(AdmissionCheck(name)))
 
-    def _open_market(self, given: Mapping[str, Part]) -> None:
+    def _set_offerings(self, given: Mapping[str, Part]) -> None:
         if "region" in given:
             self.stalls.region = given["region"].text()
         if "stock" in given:
@@ -69,12 +69,12 @@ class Cluster:
             words.update(body.value or {})
             self.stalls.set_pool(name, Part(words, body.path))
         if {"region", "stock", "pools"} & given.keys():
-            self.state.apply(changes.MarketSet(self.stalls.market()))
+            self.state.apply(changes.OfferingsSet(self.stalls.offerings()))
 
     def refuse(self, part: Part, now: Instant) -> None:
         """Mark offers as out of stock, as far as purchases have tried."""
         self.stalls.refuse(part, now)
-        self.state.apply(changes.MarketSet(self.stalls.market()))
+        self.state.apply(changes.OfferingsSet(self.stalls.offerings()))
 
     def lose(self, part: Part) -> None:
         """Take nodes away, with whatever sits on them."""

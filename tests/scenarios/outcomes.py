@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tests.scenarios import markets
+from tests.scenarios import offerings
 from tests.scenarios.nodes import LEVELS
 from tests.scenarios.reading import Part
 from tests.scenarios.words import RESOURCES, key_of, resource
@@ -146,7 +146,7 @@ def _check_buys(wanted: Part, key: WorkloadKey, found: _Found) -> None:
         raise mismatch(wanted, f"expected a purchase, but {found.describe(key)}")
     new = {node_claim.node for node_claim in admit.purchase.node_claims}
     used = {name for one in admit.admission.pod_sets for name, _ in one.nodes}
-    problem = markets.compare(wanted, admit.purchase, len(used - new))
+    problem = offerings.compare(wanted, admit.purchase, len(used - new))
     if problem:
         raise mismatch(wanted, problem)
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from tests.scenarios import nodes
-from tests.scenarios.markets import buying
+from tests.scenarios.offerings import buying
 from tests.scenarios.reading import Part
 from tests.scenarios.words import (
     DEFAULT_NAMESPACE,

@@ -11,7 +11,7 @@ import pytest
 
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
-from unisono.engine.model.provisioning import ZONE, InstanceType, Market, Offer, Pool
+from unisono.engine.model.provisioning import ZONE, InstanceType, Offer, Offerings, Pool
 from unisono.engine.model.resources import amounts
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
@@ -31,9 +31,11 @@ def terms(stock: int | None = None, limit: int | None = None) -> ProvisioningRul
     machine = InstanceType(name="big", labels=(), allocatable=HAS, capacity=HAS, model="H100")
     offer = Offer(machine="big", zone="a", price_micro=int(PRICE * 1e6), stock=stock)
     limits = () if limit is None else amounts({"nodes": limit})
-    market = Market(machines=(machine,), offers=(offer,), pools=(Pool(name="gpu", limits=limits),))
+    offerings = Offerings(
+        machines=(machine,), offers=(offer,), pools=(Pool(name="gpu", limits=limits),)
+    )
     return ProvisioningRules(
-        market=market,
+        offerings=offerings,
         launch_s=lambda name: LAUNCH,
         ready_s=lambda name: READY,
         idle_s={"gpu": IDLE},
@@ -145,8 +147,8 @@ def _lent(runs: float, ready: float = READY) -> Outcome:
     labels = ((ZONE, "a"), ("nvidia.com/gpu.product", "H100"))
     node = Node(name=NodeName("mine"), labels=labels, allocatable=HAS)
     sold = terms(limit=1)
-    market = msgspec.structs.replace(sold.market, soon_ms=int(READY * 1000))
-    chosen = dataclasses.replace(sold, market=market, ready_s=lambda name: ready)
+    offerings = msgspec.structs.replace(sold.offerings, soon_ms=int(READY * 1000))
+    chosen = dataclasses.replace(sold, offerings=offerings, ready_s=lambda name: ready)
     trace = jobs((0.0, 2, 600.0), (5.0, 1, runs))
     rules = POLICIES["best-effort"]
     return simulate(trace, (node,), rules, provisioning=chosen, checked=True, spans=True)

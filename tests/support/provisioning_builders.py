@@ -1,4 +1,4 @@
-"""Markets and orders in few words, for tests of purchases."""
+"""Offerings and orders in few words, for tests of purchases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
-from unisono.engine.model.provisioning import INSTANCE_TYPE, InstanceType, Market, Offer, Pool
+from unisono.engine.model.provisioning import INSTANCE_TYPE, InstanceType, Offer, Offerings, Pool
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
 from unisono.engine.placement.demand import Demand
@@ -27,11 +27,11 @@ def offer(name: str, price: int, zone: str = "a", stock: int | None = None) -> O
     return Offer(machine=name, zone=zone, price_micro=price, stock=stock)
 
 
-def market(
+def offerings(
     machines: list[InstanceType], offers: list[Offer], pools: list[Pool] | None = None, **more: Any
-) -> Market:
+) -> Offerings:
     """All of it; one pool sells everything unless pools are given."""
-    return Market(
+    return Offerings(
         machines=tuple(machines),
         offers=tuple(offers),
         pools=tuple(pools or [Pool(name="p")]),

@@ -36,7 +36,7 @@ def assembled(
     Without our simulated cloud, NodeClaims must be fulfilled otherwise, as Karpenter does.
     """
     reader = OfferingsReader()
-    made = embedded(view, settings, market=reader)
+    made = embedded(view, settings, offerings=reader)
     kubelet = SimulatedKubelet(Simulation(), addresses=Addresses(), logs=LogFolder(logs))
     ours = provisioning.simulated(settings, reader, made.scheduler.can_replace)
     machines = ours if cloud_is_ours else provisioning.karpenter(settings)

@@ -39,7 +39,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot
 from unisono.kinds.notes import Finding
 from unisono.kinds.snapshot.build import World, read_world
-from unisono.provision.catalog.offers import with_market
+from unisono.provision.catalog.offers import with_offerings
 from unisono.runtime import clock
 from unisono.runtime.manifest_files import files_of
 from unisono.runtime.memory import calm_collector
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def decide(world: World, now: Instant, *, until_stable: bool, decides: Decides = plan) -> Decision:
     """Rehearse one cycle, or all until nothing changes, on what the manifests describe."""
-    state = restore(with_market(world.snapshot, world.pools, world.overlays))
+    state = restore(with_offerings(world.snapshot, world.pools, world.overlays))
     calm_collector()
     if until_stable:
         plans = dry_run(state, now, decides=decides)

@@ -76,7 +76,7 @@ from unisono.control.scheduler.explainer import Explainer, ExplanationRate
 from unisono.control.scheduler.loop import (
     LEDGER,
     KeepRefusal,
-    MarketReader,
+    OfferingsSource,
     Report,
     Scheduler,
     not_kept,
@@ -209,7 +209,7 @@ def embedded(
     epoch: int = 1,
     needs_nodes: bool = True,
     decides: Decides = plan,
-    market: MarketReader | None = None,
+    offerings: OfferingsSource | None = None,
     report: Report = not_reported,
     keep_refusal: KeepRefusal = not_kept,
 ) -> Assembly:
@@ -227,7 +227,7 @@ def embedded(
         is_alone=True,
         needs_nodes=needs_nodes,
         decides=decides,
-        market=market,
+        offerings=offerings,
         report=report,
         keep_refusal=keep_refusal,
     )
@@ -241,7 +241,7 @@ def cluster(
     operators: Collection[str],
     decides: Decides = plan,
     home: str = LEDGER.namespace,
-    market: MarketReader | None = None,
+    offerings: OfferingsSource | None = None,
     report: Report = not_reported,
     keep_refusal: KeepRefusal = not_kept,
     api_checks_classes: bool = False,
@@ -262,7 +262,7 @@ def cluster(
         is_alone=False,
         needs_nodes=False,  # a cluster of others may have none, and its pods run somewhere else
         decides=decides,
-        market=market,
+        offerings=offerings,
         ledger=ledger,
         report=report,
         keep_refusal=keep_refusal,
@@ -279,7 +279,7 @@ def _assembled(
     is_alone: bool,
     needs_nodes: bool,
     decides: Decides,
-    market: MarketReader | None,
+    offerings: OfferingsSource | None,
     report: Report,
     keep_refusal: KeepRefusal,
     ledger: Key = LEDGER,
@@ -315,7 +315,7 @@ def _assembled(
         needs_nodes=needs_nodes,
         decides=decides,
         ledger=ledger,
-        market=market,
+        offerings=offerings,
         report=report,
         keep_refusal=keep_refusal,
     )

@@ -146,7 +146,7 @@ class Decisions:
 
     def _find_machines(self, nominee: Nominee) -> None:
         """Let a nominee that has quota and no place have machines bought, if that is possible."""
-        if not nominee.affordable or self.state.config.market is None:
+        if not nominee.affordable or self.state.config.offerings is None:
             return
         if self.purchases is None:
             self.purchases = Purchases(self.state, self.transaction, self.now)

@@ -194,7 +194,7 @@ class _NodeOptions:
     terminating: TerminatingPods | None  # None: it does not wait for them
     opportunistic: OpportunisticUse | None  # by gangs that hold nodes until their machines come
     can_buy: CouldBuy | None  # None: there is nothing to buy
-    has_market: bool  # whether machines can be bought at all
+    has_offerings: bool  # whether machines can be bought at all
 
     def come_later(self, assignment: Assignment) -> bool:
         """Say whether an admission check will bring the nodes of an assignment."""
@@ -226,7 +226,7 @@ def _node_options(
         terminating_pods(state.nodes, transaction, now) if may_wait else None,
         opportunistic_use(state, workload, transaction, now) if may_borrow else None,
         could_buy(state, workload, search, now),
-        config.market is not None,
+        config.offerings is not None,
     )
 
 
@@ -347,7 +347,7 @@ class _AssignmentSearch:
             return full
         full.assignment.shortages = None  # a smaller count may fit long before the full one does
         found = self._largest(lambda one: one.works)
-        for_sale = self.nodes is not None and self.nodes.has_market
+        for_sale = self.nodes is not None and self.nodes.has_offerings
         if found is None and for_sale and not full.affordable:
             found = self._largest(lambda one: bool(one.affordable))  # there is quota for it
         return found or full

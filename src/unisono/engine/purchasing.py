@@ -33,12 +33,12 @@ class Purchases:
     """What one cycle can buy, after what it bought already."""
 
     def __init__(self, state: ClusterState, transaction: Transaction, now: Instant) -> None:
-        """Look at the market as it is before this cycle bought anything."""
-        market = state.config.market
-        assert market is not None, "nothing is bought without a market"
+        """Take what can be bought before this cycle bought anything."""
+        offerings = state.config.offerings
+        assert offerings is not None, "nothing is bought without offerings"
         self._transaction = transaction
         self._preference = state.policy.provisioning.preference
-        self.provisioner = Provisioner(state, Catalogue(market), now)
+        self.provisioner = Provisioner(state, Catalogue(offerings), now)
 
     def buy_for(self, nominee: Nominee, leaving: list[PlacedPods]) -> None:
         """Make a nominee fit by machines that are bought for it, or note why not.

@@ -64,14 +64,14 @@ def replacement(
     Only what was lost is bought: of the type that the gang has left, or else of its GPUs, in its
     zone.
     """
-    market = state.config.market
-    if market is None:
+    offerings = state.config.offerings
+    if offerings is None:
         return None
     state.refresh()
     admitted = state.running[key].admitted
     workload, admission = admitted.workload, admitted.admission
     gang = _missing(state, key, lost, stays)
-    provisioner = Provisioner(state, Catalogue(market), state.now)
+    provisioner = Provisioner(state, Catalogue(offerings), state.now)
     for pins in _pins(state, admission, lost):
         labels = tuple(sorted(pins.items()))
         demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)

@@ -117,25 +117,25 @@ class NodePools:
 
     def _warn_if_useless(self, pool: Json, view: View) -> Steps:
         """Warn with an event if a pool cannot provision anything: a typo shows here."""
-        market = self._reader.read(view, with_static=True)
-        refusal = Catalogue(market).refused.get(pool["metadata"]["name"]) if market else None
+        offerings = self._reader.read(view, with_static=True)
+        refusal = Catalogue(offerings).refused.get(pool["metadata"]["name"]) if offerings else None
         if refusal is not None:
             hint = _nearest_type(pool)
             text = f"it cannot provision any machine: {refusal.detail}{hint}"
             yield Note(Ref.to(pool), "NoOffers", text, "Warning")
 
     def _cheapest(self, pool: Json, view: View) -> NodeClaim | None:
-        market = self._reader.read(view, with_static=True)
-        if market is None:
+        offerings = self._reader.read(view, with_static=True)
+        if offerings is None:
             return None
-        offerings = [
+        buyable = [
             offering
-            for offering in Catalogue(market).offerings
+            for offering in Catalogue(offerings).offerings
             if offering.pool.name == pool["metadata"]["name"]
             and offering.offer.capacity_type != "spot"
         ]
         best = min(
-            offerings,
+            buyable,
             key=lambda one: (one.offer.price_micro, one.offer.zone, one.machine.name),
             default=None,
         )

@@ -20,8 +20,8 @@ from unisono.engine.model.provisioning import (
     MICRO,
     NODES,
     CapacityType,
-    Market,
     NodeClaim,
+    Offerings,
     PendingNodeClaims,
     Pool,
 )
@@ -34,8 +34,8 @@ from unisono.provision import keys
 from unisono.provision.catalog.instance_types import MachineType
 from unisono.provision.catalog.nodes import capacity_of
 from unisono.provision.catalog.offers import (
-    market_of,
     merged,
+    offerings_of,
     overlays_in,
     regions_of,
     with_devices,
@@ -48,7 +48,7 @@ _OURS = (keys.STOCK, keys.CLOUD)
 
 
 class OfferingsReader:
-    """Reads the market. It keeps nothing that it could not read again."""
+    """Reads what can be bought. It keeps nothing that it could not read again."""
 
     kinds: Sequence[Kind] = (
         names.NODE_POOL,
@@ -71,7 +71,7 @@ class OfferingsReader:
             return found is not None and found["status"] == "False"
         return kind in (names.NODE_POOL, names.NODE_CLAIM, names.NODE_OVERLAY)
 
-    def read(self, view: View, *, with_static: bool = False) -> Market | None:
+    def read(self, view: View, *, with_static: bool = False) -> Offerings | None:
         """Return what can be bought now; None without pools."""
         written = [pool for pool in view.all(names.NODE_POOL) if _is_there(pool)]
         if not written:
@@ -90,7 +90,7 @@ class OfferingsReader:
                 if with_static and made.spec.replicas is not None:
                     pool = msgspec.structs.replace(pool, refused="")
                 pools.append(pool)
-        return market_of(
+        return offerings_of(
             pools,
             _regions(pools, cloud, view),
             types=types,

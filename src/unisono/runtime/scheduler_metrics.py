@@ -158,12 +158,14 @@ def _filling(registry: MetricsRegistry, view: View) -> Iterator[None]:
 def _offerings(view: View, home: str) -> Iterator[Offering]:
     """Yield the offers of all zones of machine types that were refused somewhere lately."""
     refused = {(one.machine, one.capacity_type) for one in refusals(view, home)}
-    market = OfferingsReader(home=home).read(view) if refused else None
-    if market is None:
+    offerings = OfferingsReader(home=home).read(view) if refused else None
+    if offerings is None:
         return
     now = Instant(int(seconds_now() * 1000))
-    out = {(one.machine, one.zone, one.capacity_type) for one in market.outages if one.until > now}
-    for offer in market.offers:
+    out = {
+        (one.machine, one.zone, one.capacity_type) for one in offerings.outages if one.until > now
+    }
+    for offer in offerings.offers:
         if (offer.machine, offer.capacity_type) in refused:
             key = offer.machine, offer.zone, offer.capacity_type
             yield Offering(*key, is_unavailable=key in out)

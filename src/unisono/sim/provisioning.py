@@ -22,10 +22,10 @@ import msgspec
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.plan import Admit
-from unisono.engine.model.provisioning import Market, NodeClaim, PendingNodeClaims, Purchase
+from unisono.engine.model.provisioning import NodeClaim, Offerings, PendingNodeClaims, Purchase
 from unisono.engine.model.workload import Admission
 from unisono.engine.provisioning.catalogue import Catalogue, Offering
-from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
+from unisono.engine.state.changes import NodeGone, NodeSet, OfferingsSet, WorkloadHolds
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.purchases import after_arrival, after_return, without_node_claims
 from unisono.sim.cost import Item
@@ -35,14 +35,16 @@ from unisono.sim.cost import Item
 class ProvisioningRules:
     """What can be bought, and how soon: seconds from the decision, by the machine's name."""
 
-    market: Market
+    offerings: Offerings
     launch_s: Callable[[str], float]  # until it costs money
     ready_s: Callable[[str], float]  # until it takes pods
     idle_s: Mapping[str, float]  # by pool: how long it stays without pods
 
     def model_nodes(self) -> tuple[Node, ...]:
         """Return a node of every type that can be bought: what jobs can be like."""
-        kinds = {offering.machine.name: offering for offering in Catalogue(self.market).offerings}
+        kinds = {
+            offering.machine.name: offering for offering in Catalogue(self.offerings).offerings
+        }
         return tuple(_node(NodeName(f"model-{name}"), offering) for name, offering in kinds.items())
 
 
@@ -74,20 +76,20 @@ class RentedMachines:
     _opportunistic: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by holder
     _due: list[tuple[float, int, WorkloadKey | None, NodeName | None]] = field(default_factory=list)
     _items: list[Item] = field(default_factory=list)
-    _offerings: dict[tuple[str, str, str, str], Offering] = field(init=False)
+    _offering_of: dict[tuple[str, str, str, str], Offering] = field(init=False)
     _number: int = 0
 
     def __post_init__(self) -> None:
-        self._offerings = {
+        self._offering_of = {
             (
                 offering.pool.name,
                 offering.machine.name,
                 offering.offer.zone,
                 offering.offer.capacity_type,
             ): offering
-            for offering in Catalogue(self.provisioning.market).offerings
+            for offering in Catalogue(self.provisioning.offerings).offerings
         }
-        self.state.apply(MarketSet(self.provisioning.market))
+        self.state.apply(OfferingsSet(self.provisioning.offerings))
 
     def next_due(self) -> float:
         """Return when the next machine is due."""
@@ -145,9 +147,9 @@ class RentedMachines:
 
     def _settle(self, name: NodeName, machine: _Machine) -> None:
         """Make a ready machine a node that any workload may use."""
-        market = self._market
-        left = without_node_claims(market.orphaned, {name})
-        self.state.apply(MarketSet(msgspec.structs.replace(market, orphaned=left)))
+        offerings = self._on_offer
+        left = without_node_claims(offerings.orphaned, {name})
+        self.state.apply(OfferingsSet(msgspec.structs.replace(offerings, orphaned=left)))
         machine.idle_since, machine.orphaned_since = machine.orphaned_since, None
         self._join(machine)
 
@@ -187,7 +189,7 @@ class RentedMachines:
         found = self._coming.pop(key, None)
         if found is None:
             return False
-        self.state.apply(MarketSet(after_arrival(self._market, found[1])))
+        self.state.apply(OfferingsSet(after_arrival(self._on_offer, found[1])))
         for node_claim in found[1].node_claims:
             machine = self._machines[node_claim.node]
             if machine.ready <= now:
@@ -203,14 +205,14 @@ class RentedMachines:
     def _orphan(self, key: WorkloadKey, machine: _Machine, now: float) -> None:
         """Offer an orphaned machine to other gangs; it is released if none takes it over."""
         machine.orphaned_since = now
-        market = self._market
+        offerings = self._on_offer
         node_claim = msgspec.structs.replace(machine.node_claim, pods=(), taken_over=False)
         due = Instant(self.base + int(machine.ready * 1000))
         offered = (
-            *market.orphaned,
+            *offerings.orphaned,
             PendingNodeClaims(workload=key, node_claims=(node_claim,), ready_by=due),
         )
-        self.state.apply(MarketSet(msgspec.structs.replace(market, orphaned=offered)))
+        self.state.apply(OfferingsSet(msgspec.structs.replace(offerings, orphaned=offered)))
         for when in (machine.ready, now + REUSE_S):
             self._remind(when, name=node_claim.node)
 
@@ -224,17 +226,17 @@ class RentedMachines:
     # ---- one machine -------------------------------------------------------------------------
 
     @property
-    def _market(self) -> Market:
-        market = self.state.config.market
-        assert market is not None, "machines can be bought"
-        return market
+    def _on_offer(self) -> Offerings:
+        offerings = self.state.config.offerings
+        assert offerings is not None, "machines can be bought"
+        return offerings
 
     def _last(self, purchase: Purchase) -> float:
         return max(self._machines[node_claim.node].ready for node_claim in purchase.node_claims)
 
     def _arrive(self, key: WorkloadKey, instant: Instant) -> Admit:
         admit, purchase = self._coming.pop(key)
-        self.state.apply(MarketSet(after_arrival(self._market, purchase)))
+        self.state.apply(OfferingsSet(after_arrival(self._on_offer, purchase)))
         for node_claim in purchase.node_claims:
             self._join(self._machines[node_claim.node])
         admitted = self.state.running[key].admitted
@@ -246,7 +248,7 @@ class RentedMachines:
 
     def _join(self, machine: _Machine) -> None:
         node_claim = machine.node_claim
-        offering = self._offerings[
+        offering = self._offering_of[
             node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type
         ]
         node = _node(node_claim.node, offering)
@@ -268,11 +270,11 @@ class RentedMachines:
             self._items.append(self._item(machine, now))
         if machine.ready <= now and machine.orphaned_since is None:
             self.state.apply(NodeGone(name))
-        self.state.apply(MarketSet(after_return(self._market, machine.node_claim)))
+        self.state.apply(OfferingsSet(after_return(self._on_offer, machine.node_claim)))
 
     def _item(self, machine: _Machine, end: float) -> Item:
         node_claim = machine.node_claim
-        offering = self._offerings[
+        offering = self._offering_of[
             node_claim.pool, node_claim.machine, node_claim.zone, node_claim.capacity_type
         ]
         return Item(machine.launched, end, node_claim.price_micro, offering.machine.allocatable)

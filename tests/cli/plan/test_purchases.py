@@ -43,13 +43,13 @@ def test_a_living_cluster_is_read_with_what_it_has_bought_already() -> None:
         await world.create(job("first", pods=2, gpus=8, seconds=3600))
         await world.pass_time(120)
         there = await read_cluster(world.client)
-        assert there.market is not None
-        used: dict[str, int] = dict(there.market.pools[0].used)
+        assert there.offerings is not None
+        used: dict[str, int] = dict(there.offerings.pools[0].used)
         assert used["nodes"] == 2
         second = json.dumps(job("second", pods=2, gpus=8)).encode()
         now = Instant(int(world.clock.time * 1000))
         read = read_world([there.file, ("second.json", second)], now=now)
-        made = plan(restore(replace(read.snapshot, market=there.market)), now)
+        made = plan(restore(replace(read.snapshot, offerings=there.offerings)), now)
         (wait,) = made.waits
         fact = wait.explanation.blockers[0]
         assert isinstance(fact, CannotBuy)

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from tests.support.audit_plans import breaks, of, on, passes, world
-from tests.support.provisioning_builders import machine, market, offer
+from tests.support.provisioning_builders import machine, offer, offerings
 from tests.support.quota_builders import admission, admit, plan, pods
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.plan import Plan
-from unisono.engine.model.provisioning import NODES, Market, NodeClaim, Pool, Purchase
+from unisono.engine.model.provisioning import NODES, NodeClaim, Offerings, Pool, Purchase
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 
@@ -21,15 +21,15 @@ GANG = of(pods(2, {"gpu": 4}))
 LIMITS = amounts({NODES: 2})
 
 
-def _sold(**more: Any) -> Market:
+def _sold(**more: Any) -> Offerings:
     has = amounts({"gpu": 4, "pods": 10})
     large = replace(machine("large", 4), allocatable=has, capacity=has)
     pool = Pool(name="p", limits=LIMITS)
-    return market([large], [offer("large", 100, **more)], [pool])
+    return offerings([large], [offer("large", 100, **more)], [pool])
 
 
 def _world(**more: Any) -> Snapshot:
-    return replace(world(waiting=(GANG,)), market=_sold(**more))
+    return replace(world(waiting=(GANG,)), offerings=_sold(**more))
 
 
 def _lot(name: str, **more: Any) -> NodeClaim:
@@ -77,7 +77,7 @@ def test_what_is_not_for_sale_is_not_bought(node_claims: tuple[NodeClaim, ...], 
 def test_limits_and_stock_are_kept() -> None:
     made = _plan(_lot("a"), _lot("b"))
     used = replace(_sold().pools[0], used=amounts({NODES: 1}))
-    full = replace(_world(), market=replace(_sold(), pools=(used,)))
+    full = replace(_world(), offerings=replace(_sold(), pools=(used,)))
     assert "nodes 3 > 2" in breaks("purchase", full, made).message
     assert "of 1 that there are" in breaks("purchase", _world(stock=1), made).message
 
@@ -88,7 +88,7 @@ def test_a_machine_runs_the_pods_it_was_bought_for() -> None:
 
 
 def test_nothing_is_bought_where_nothing_is_sold() -> None:
-    without = replace(_world(), market=None)
+    without = replace(_world(), offerings=None)
     breaks("purchase", without, _plan(_lot("a"), _lot("b")))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.support.provisioning_builders import GPU, machine, market, offer
+from tests.support.provisioning_builders import GPU, machine, offer, offerings
 from tests.support.quota_builders import group, job, pods, queue, snapshot
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
@@ -14,8 +14,8 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.provisioning import (
     CapacityType,
-    Market,
     NodeClaim,
+    Offerings,
     PendingNodeClaims,
     Pool,
     ProvisioningOptions,
@@ -49,13 +49,13 @@ def orphaned(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> 
 
 
 def world(*gangs: Workload, left: PendingNodeClaims, **of_pool: int) -> Snapshot:
-    """A market of one type in two zones, and what is on its way."""
+    """Offerings of one type in two zones, and what is on its way."""
     offers = [offer("large", 80, zone) for zone in "ab"]
     offers.append(msgspec.structs.replace(offers[0], capacity_type="spot", price_micro=30))
     pool = Pool(name="p", limits=amounts(of_pool), used=amounts({"nodes": len(left.node_claims)}))
-    sells: Market = market([machine("large", 8, 64)], offers, [pool], orphaned=(left,))
+    sells: Offerings = offerings([machine("large", 8, 64)], offers, [pool], orphaned=(left,))
     quota = group({"f": {GPU: "64", "cpu": "999999"}})
-    return snapshot(queue("x", groups=(quota,)), waiting=gangs, market=sells)
+    return snapshot(queue("x", groups=(quota,)), waiting=gangs, offerings=sells)
 
 
 def gang(name: str, size: int, **more: object) -> Workload:
@@ -111,8 +111,8 @@ def test_only_one_takes_a_machine() -> None:
         if not apply_plan(state, made):
             break
     assert sorted(taken) == ["m1", "m2"]
-    assert state.config.market is not None
-    assert state.config.market.orphaned == ()
+    assert state.config.offerings is not None
+    assert state.config.offerings.orphaned == ()
 
 
 def test_spot_has_to_be_allowed_here_too() -> None:
@@ -131,5 +131,5 @@ def test_spot_has_to_be_allowed_here_too() -> None:
 def test_the_auditor_accepts_orphaned_machines() -> None:
     seen = world(gang("j", 2), left=orphaned("m1", "m2"))
     made = decided(seen)
-    without = msgspec.structs.replace(seen, market=market([machine("large", 8, 64)], []))
+    without = msgspec.structs.replace(seen, offerings=offerings([machine("large", 8, 64)], []))
     assert any("orphaned" in one.message for one in audit(without, made))

@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.provisioning_builders import demand, machine, market, offer, only, order
+from tests.support.provisioning_builders import demand, machine, offer, offerings, only, order
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
-from unisono.engine.model.provisioning import NODES, Market, Pool, UnavailableOffer
+from unisono.engine.model.provisioning import NODES, Offerings, Pool, UnavailableOffer
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
 from unisono.engine.provisioning.catalogue import Catalogue
@@ -51,7 +51,7 @@ def test_limits_of_a_pool_are_kept_at_the_lowest_price(
     machines = [machine(f"m{i}", gpus, gpus) for i, (gpus, _) in enumerate(sizes)]
     offers = [offer(f"m{i}", price) for i, (_, price) in enumerate(sizes)]
     limits = amounts({NODES: most_nodes, "cpu": most_cores * 1000})
-    catalogue = Catalogue(market(machines, offers, [Pool(name="p", limits=limits)]))
+    catalogue = Catalogue(offerings(machines, offers, [Pool(name="p", limits=limits)]))
     answer = choose(order(demand(pods), policy=CHEAPEST), catalogue)
     ways = [
         sum(n * price for n, (_, price) in zip(counts, sizes, strict=True))
@@ -70,7 +70,7 @@ def test_limits_of_a_pool_are_kept_at_the_lowest_price(
 @given(st.integers(1, 30), st.integers(0, 20), st.integers(0, 20))
 def test_every_pod_has_a_place_or_nothing_is_bought(pods: int, one: int, other: int) -> None:
     offers = [offer("small", 10, stock=one), offer("large", 35, stock=other)]
-    answer = choose(order(demand(pods)), Catalogue(market([SMALL, LARGE], offers)))
+    answer = choose(order(demand(pods)), Catalogue(offerings([SMALL, LARGE], offers)))
     if isinstance(answer, Refused):
         assert one + 4 * other < pods
         assert answer.code == "StockOut"
@@ -81,7 +81,7 @@ def test_every_pod_has_a_place_or_nothing_is_bought(pods: int, one: int, other: 
 
 def test_a_gang_is_not_split_over_zones_or_models() -> None:
     offers = [offer("small", 10, "a", stock=1), offer("small", 10, "b", stock=1)]
-    catalogue = Catalogue(market([SMALL], offers))
+    catalogue = Catalogue(offerings([SMALL], offers))
     assert refused(choose(order(demand(2)), catalogue)).code == "StockOut"
     apart = Provisioning(same_zone=False)
     assert bought(choose(order(demand(2), policy=apart), catalogue)) == {"small": 2}
@@ -92,7 +92,9 @@ def test_the_first_tier_that_holds_all_pods_wins() -> None:
         Pool(name="dear", weight=10, requirements=(only("large"),), limits=amounts({NODES: 1})),
         Pool(name="cheap", requirements=(only("small"),)),
     ]
-    catalogue = Catalogue(market([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools))
+    catalogue = Catalogue(
+        offerings([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools)
+    )
     assert bought(choose(order(demand(4)), catalogue)) == {"large": 1}
     assert bought(choose(order(demand(5)), catalogue)) == {"small": 5}
 
@@ -103,7 +105,9 @@ def test_each_pool_says_what_stood_in_the_way() -> None:
         Pool(name="tiny", requirements=(only("small"),)),
         Pool(name="broken", refused="it is broken"),
     ]
-    catalogue = Catalogue(market([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools))
+    catalogue = Catalogue(
+        offerings([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools)
+    )
     answer = refused(choose(order(demand(2, gpus=4)), catalogue))
     assert answer.code == "NoInstanceFits"
     assert {name: why.code for name, why in answer.pools} == {
@@ -113,7 +117,7 @@ def test_each_pool_says_what_stood_in_the_way() -> None:
     }
 
 
-def _out(count: int) -> Market:
+def _out(count: int) -> Offerings:
     outage = UnavailableOffer(
         machine="large",
         zone="a",
@@ -122,7 +126,7 @@ def _out(count: int) -> Market:
         until=Instant(180_000),
         fewer_from=Instant(60_000),
     )
-    return market([LARGE], [offer("large", 100)], outages=(outage,))
+    return offerings([LARGE], [offer("large", 100)], outages=(outage,))
 
 
 def test_a_refusal_names_when_to_ask_again_and_what_it_would_cost() -> None:
@@ -144,7 +148,7 @@ def test_fewer_than_were_refused_may_be_bought_sooner() -> None:
 
 def test_alternatives_are_reported_with_their_prices() -> None:
     catalogue = Catalogue(
-        market([SMALL, machine("other", 1, 8, "Y")], [offer("small", 9), offer("other", 7)])
+        offerings([SMALL, machine("other", 1, 8, "Y")], [offer("small", 9), offer("other", 7)])
     )
     wanted = order(demand(2))
     chosen = choose(wanted, catalogue)
@@ -156,7 +160,7 @@ def test_alternatives_are_reported_with_their_prices() -> None:
 
 def test_a_budget_is_not_exceeded() -> None:
     policy = Provisioning(most_per_hour_micro=25)
-    spent = market([SMALL], [offer("small", 10)], spent_micro=10)
+    spent = offerings([SMALL], [offer("small", 10)], spent_micro=10)
     assert (
         refused(choose(order(demand(2), policy=policy), Catalogue(spent))).code == "BudgetExceeded"
     )

@@ -1,4 +1,4 @@
-"""A living cluster as one document and one market, for plans of what is not applied yet."""
+"""A living cluster as one document and what it can buy, for plans of what is not applied yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unisono.control import names
 from unisono.control.admission.record import VOLCANO_LOCAL_QUEUE
 from unisono.control.assembly import INDEXES
 from unisono.control.view import KindStore, View
-from unisono.engine.model.provisioning import Market
+from unisono.engine.model.provisioning import Offerings
 from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound, UnknownKind
@@ -48,7 +48,7 @@ class There:
     """What is there."""
 
     file: tuple[str, bytes]  # everything that decides, as one list
-    market: Market | None
+    offerings: Offerings | None
     workloads: frozenset[str]  # those that are there already
 
 
@@ -68,7 +68,7 @@ async def read_cluster(client: Client) -> There:
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return There(
         file=("the cluster", orjson.dumps(document)),
-        market=OfferingsReader(home=_home(found[names.CONFIG_MAP])).read(view),
+        offerings=OfferingsReader(home=_home(found[names.CONFIG_MAP])).read(view),
         workloads=frozenset(_key(one) for one in found[names.WORKLOAD]),
     )
 

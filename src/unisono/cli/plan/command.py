@@ -88,7 +88,7 @@ def _offline(arguments: argparse.Namespace) -> int:
     from unisono.cli.decide import instant
     from unisono.cli.scripts import with_scripts
     from unisono.kinds.snapshot.build import read_world
-    from unisono.provision.catalog.offers import with_market
+    from unisono.provision.catalog.offers import with_offerings
     from unisono.runtime import clock
     from unisono.runtime.manifest_files import files_of
 
@@ -100,7 +100,7 @@ def _offline(arguments: argparse.Namespace) -> int:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     for warning in world.warnings:
         print(f"unisono: warning: {warning.line()}", file=sys.stderr)
-    snapshot = with_market(world.snapshot, world.pools, world.overlays)
+    snapshot = with_offerings(world.snapshot, world.pools, world.overlays)
     _print_rehearsed(snapshot, arguments, now, arguments.everywhere or not arguments.namespace)
     return 0
 
@@ -153,7 +153,7 @@ async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
     world = read_world([there.file, *files], now=now)
     if world.problems:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
-    snapshot = msgspec.structs.replace(world.snapshot, market=there.market)
+    snapshot = msgspec.structs.replace(world.snapshot, offerings=there.offerings)
     _print_rehearsed(snapshot, arguments, now, everywhere=True, known=there.workloads)
     return 0
 

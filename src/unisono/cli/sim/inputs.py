@@ -14,7 +14,7 @@ from unisono.engine.model.errors import InvalidManifest
 if TYPE_CHECKING:
     from unisono.engine.model.names import NodeName
     from unisono.engine.model.node import Node
-    from unisono.engine.model.provisioning import Market
+    from unisono.engine.model.provisioning import Offerings
     from unisono.provision.simulated_cloud import Cloud
     from unisono.sim.outcome import Capacity
     from unisono.sim.provisioning import ProvisioningRules
@@ -222,8 +222,8 @@ def provisioning_rules_of(path: Path) -> ProvisioningRules:
     from unisono.kinds.decode import decode
     from unisono.kinds.karpenter import NodePool, pool_of
     from unisono.provision.catalog.offers import (
-        market_of,
         merged,
+        offerings_of,
         regions_of,
         usable_overlays,
         with_devices,
@@ -246,11 +246,11 @@ def provisioning_rules_of(path: Path) -> ProvisioningRules:
     regions = [cloud.region] if cloud.region else regions_of(pools, ())
     overlays = usable_overlays(one for one in documents if one["kind"] == "NodeOverlay")
     types = with_devices(merged({one.name: one for one in cloud.instance_types}), overlays)
-    market = market_of(pools, regions, types=types, overlays=overlays)
-    if market is None:
+    offerings = offerings_of(pools, regions, types=types, overlays=overlays)
+    if offerings is None:
         raise InvalidManifest("--pools", f"{path} has no NodePool")
     return ProvisioningRules(
-        market=_for_sale(market, cloud),
+        offerings=_for_sale(offerings, cloud),
         launch_s=lambda name: cloud.seconds("api", name),
         ready_s=lambda name: sum(cloud.seconds(step, name) for step in _STEPS),
         idle_s={one["metadata"]["name"]: stays_for(_NO_CLAIM, one, reuse=0.0) for one in written},
@@ -261,26 +261,26 @@ _STEPS = ("api", "boot", "plugin", "startup")
 _NO_CLAIM: dict[str, Any] = {"metadata": {}}
 
 
-def _for_sale(market: Market, cloud: Cloud) -> Market:
+def _for_sale(offerings: Offerings, cloud: Cloud) -> Offerings:
     """Leave out what no pool would buy, and say how many there are of the rest."""
     import msgspec
 
     from unisono.engine.provisioning.catalogue import Catalogue
 
-    offerings = Catalogue(market).offerings
-    if not offerings:
+    buyable = Catalogue(offerings).offerings
+    if not buyable:
         raise InvalidManifest("--pools", "no machine type meets what the NodePools require")
-    sold = {(one.offer.machine, one.offer.zone, one.offer.capacity_type) for one in offerings}
+    sold = {(one.offer.machine, one.offer.zone, one.offer.capacity_type) for one in buyable}
     offers = tuple(
         msgspec.structs.replace(one, stock=cloud.left(one.machine, one.zone, one.capacity_type))
-        for one in market.offers
+        for one in offerings.offers
         if (one.machine, one.zone, one.capacity_type) in sold
     )
     names = {one.machine for one in offers}
-    machines = tuple(one for one in market.machines if one.name in names)
+    machines = tuple(one for one in offerings.machines if one.name in names)
     steps = sum(cloud.seconds(step, "typical") for step in _STEPS)
     replace = msgspec.structs.replace
-    return replace(market, machines=machines, offers=offers, soon_ms=int(steps * 1000))
+    return replace(offerings, machines=machines, offers=offers, soon_ms=int(steps * 1000))
 
 
 def prices_of(nodes: Sequence[Node]) -> Mapping[NodeName, int]:

@@ -65,13 +65,13 @@ from unisono.engine.model.explanation import (
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions, shrinks
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.provisioning import Market
+from unisono.engine.model.provisioning import Offerings
 from unisono.engine.repair import repair
 from unisono.engine.salvage import blamed, single_decisions, without
 from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import (
     Change,
-    MarketSet,
+    OfferingsSet,
     PolicySet,
     TimePassed,
     UsageSet,
@@ -108,7 +108,7 @@ def not_kept(state: ClusterState, made: Plan) -> None:
     """Keep nothing."""
 
 
-class MarketReader(Protocol):
+class OfferingsSource(Protocol):
     """Reads what can be bought: the catalogue of offerings."""
 
     @property
@@ -118,7 +118,7 @@ class MarketReader(Protocol):
     def concerns(self, kind: Kind, obj: Json) -> bool:
         """Say whether a change of an object may change what can be bought."""
 
-    def read(self, view: View) -> Market | None:
+    def read(self, view: View) -> Offerings | None:
         """Return what can be bought now; None: nothing."""
 
 
@@ -140,13 +140,13 @@ class Scheduler:
         needs_nodes: bool = True,
         decides: Decides = plan,
         ledger: Key = LEDGER,
-        market: MarketReader | None = None,
+        offerings: OfferingsSource | None = None,
         report: Report = not_reported,
         keep_refusal: KeepRefusal = not_kept,
     ) -> None:
         """Begin with an empty state; every object of the view has to arrive as a change.
 
-        `market` says what can be bought; without it nothing can.
+        `offerings` says what can be bought; without it nothing can.
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too,
         unless a pod that names us `needs_queue`.
@@ -179,9 +179,9 @@ class Scheduler:
         self._in_doubt = self._translator.in_doubt
         self._basis = Basis()
         policies = (names.POLICY,) if view.has(names.POLICY) else ()
-        self._market = market
-        self._market_changed = market is not None
-        sellers = () if market is None else tuple(market.kinds)
+        self._offerings = offerings
+        self._offerings_changed = offerings is not None
+        sellers = () if offerings is None else tuple(offerings.kinds)
         others = (*self._translator.watches, *policies)
         self.watches: Sequence[Kind] = (
             *policies,
@@ -224,8 +224,8 @@ class Scheduler:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one run will do for all of it."""
-        if self._market is not None and self._market.concerns(kind, obj):
-            self._market_changed = True
+        if self._offerings is not None and self._offerings.concerns(kind, obj):
+            self._offerings_changed = True
             yield CYCLE
         metadata = obj["metadata"]
         if kind not in self._read_kinds:
@@ -449,7 +449,7 @@ class Scheduler:
             self.state.apply(TimePassed(now))
             for one in recorded_usage(view, self._ledger)[0]:
                 self.state.apply(UsageSet(one))
-        self._market_changed = self._market is not None
+        self._offerings_changed = self._offerings is not None
         self._translator.forget()
         for kind in self._translator.watches:
             for obj in view.all(kind):
@@ -504,7 +504,7 @@ class Scheduler:
         """
         self._seconds = max(self._seconds, now / 1000)
         self._read_policy(view)
-        self._read_market(view)
+        self._read_offerings(view)
         self._basis.settled()
         if self._dirty:
             self.estimates.invalidate()
@@ -585,17 +585,17 @@ class Scheduler:
         self._recorded[name] = True
         return found
 
-    def _read_market(self, view: View) -> None:
+    def _read_offerings(self, view: View) -> None:
         """Take over what can be bought; if that cannot be read, it stays as it was."""
-        if self._market is None or not self._market_changed:
+        if self._offerings is None or not self._offerings_changed:
             return
-        self._market_changed = False
+        self._offerings_changed = False
         try:
-            market = self._market.read(view)
+            offerings = self._offerings.read(view)
         except Exception as error:  # noqa: BLE001 (queues and nodes are still there)
             self._report("market", error)
             return
-        self.state.apply(MarketSet(market))
+        self.state.apply(OfferingsSet(offerings))
 
     def came_late(self, workload: Json) -> bool:
         """Say whether an earlier leader admitted a gang, and its write came after we took over.

@@ -67,8 +67,8 @@ def audit(snapshot: Snapshot, plan: Plan, cache: AuditCache | None = None) -> tu
         *check_assignments(index, plan),
         *check_quota(index, plan),
         *check_limits(index, plan),
-        *check_nodes(with_bought(index, snapshot.market, plan), plan),
-        *check_purchases(index, snapshot.market, plan),
+        *check_nodes(with_bought(index, snapshot.offerings, plan), plan),
+        *check_purchases(index, snapshot.offerings, plan),
         *check_advance_reservations(index, plan),
         *check_preemptions(index, plan),
         *check_backfill_reservations(index, plan),
@@ -109,4 +109,4 @@ def audit_repair(
         for node in snapshot.nodes
     )
     before = msgspec.structs.replace(snapshot, waiting=(repaired_workload,), nodes=nodes)
-    return tuple(check_nodes(with_bought(SnapshotIndex(before), before.market, plan), plan))
+    return tuple(check_nodes(with_bought(SnapshotIndex(before), before.offerings, plan), plan))

@@ -20,9 +20,9 @@ from unisono.engine.model.provisioning import (
     NODES,
     REGION,
     ZONE,
-    Market,
     NodeClaim,
     Offer,
+    Offerings,
     Purchase,
 )
 from unisono.engine.model.resources import amounts
@@ -30,24 +30,24 @@ from unisono.engine.model.resources import amounts
 OfferKey = tuple[str, str, str]  # machine, zone, capacity type
 
 
-def with_bought(index: SnapshotIndex, market: Market | None, plan: Plan) -> SnapshotIndex:
+def with_bought(index: SnapshotIndex, offerings: Offerings | None, plan: Plan) -> SnapshotIndex:
     """Return an index in which the machines that a plan buys are nodes already.
 
     Only placement is checked with it: whatever waits was evaluated without these nodes.
     """
     bought = [admit.purchase for admit in plan.admissions if admit.purchase is not None]
-    if not bought or market is None:
+    if not bought or offerings is None:
         return index
     later = copy(index)
-    later.nodes = {**index.nodes, **dict(_nodes(market, bought))}
+    later.nodes = {**index.nodes, **dict(_nodes(offerings, bought))}
     return later
 
 
-def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, Node]]:
-    machines = {machine.name: machine for machine in market.machines}
-    pools = {pool.name: pool for pool in market.pools}
-    regions = {offer.zone: offer.region for offer in market.offers}
-    overhead = dict(market.overhead)
+def _nodes(offerings: Offerings, bought: list[Purchase]) -> Iterator[tuple[NodeName, Node]]:
+    machines = {machine.name: machine for machine in offerings.machines}
+    pools = {pool.name: pool for pool in offerings.pools}
+    regions = {offer.zone: offer.region for offer in offerings.offers}
+    overhead = dict(offerings.overhead)
     for purchase in bought:
         for node_claim in purchase.node_claims:
             machine, pool = machines.get(node_claim.machine), pools.get(node_claim.pool)
@@ -74,19 +74,21 @@ def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, N
             )
 
 
-def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> Iterator[Violation]:
+def check_purchases(
+    index: SnapshotIndex, offerings: Offerings | None, plan: Plan
+) -> Iterator[Violation]:
     """Check everything that a plan buys."""
     bought = [admit for admit in plan.admissions if admit.purchase is not None]
     if not bought:
         return
-    if market is None:
+    if offerings is None:
         yield _broken(bought[0], "nothing is for sale")
         return
     offers: dict[OfferKey, Offer] = {
-        (one.machine, one.zone, one.capacity_type): one for one in market.offers
+        (one.machine, one.zone, one.capacity_type): one for one in offerings.offers
     }
     orphaned = {
-        node_claim.node: node_claim for one in market.orphaned for node_claim in one.node_claims
+        node_claim.node: node_claim for one in offerings.orphaned for node_claim in one.node_claims
     }
     names: set[NodeName] = set(index.nodes)
     taken: dict[OfferKey, int] = {}
@@ -103,13 +105,13 @@ def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> 
             names.add(node_claim.node)
             where: OfferKey = (node_claim.machine, node_claim.zone, node_claim.capacity_type)
             taken[where] = taken.get(where, 0) + 1
-            _add(added, market, node_claim)
+            _add(added, offerings, node_claim)
         yield from _check_pods(admit, admit.purchase)
     for sold, count in taken.items():
         stock = offers[sold].stock if sold in offers else None
         if stock is not None and count > stock:
             yield _broken(bought[-1], f"{count} × {sold} of {stock} that there are")
-    for pool in market.pools:
+    for pool in offerings.pools:
         used = dict(pool.used)
         for name, limit in pool.limits if pool.name in added else ():
             total = used.get(name, 0) + added[pool.name].get(name, 0)
@@ -170,10 +172,10 @@ def _check_pods(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
             yield _broken(admit, message)
 
 
-def _add(added: dict[str, dict[str, int]], market: Market, node_claim: NodeClaim) -> None:
+def _add(added: dict[str, dict[str, int]], offerings: Offerings, node_claim: NodeClaim) -> None:
     mine = added.setdefault(node_claim.pool, {})
     mine[NODES] = mine.get(NODES, 0) + 1
-    for machine in market.machines:
+    for machine in offerings.machines:
         if machine.name == node_claim.machine:
             for name, amount in machine.capacity:
                 mine[name] = mine.get(name, 0) + amount

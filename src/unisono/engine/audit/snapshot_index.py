@@ -122,7 +122,7 @@ class SnapshotIndex:
         self.checks = {check.name: check for check in snapshot.checks}
         self.topologies = {topology.name: topology.levels for topology in snapshot.topologies}
         self.pods = snapshot.pods
-        self._sells = snapshot.market is not None and bool(snapshot.market.pools)
+        self._sells = snapshot.offerings is not None and bool(snapshot.offerings.pools)
         self.results = {result.job: result for result in snapshot.results}
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
         cache = cache if cache is not None else AuditCache()

@@ -230,7 +230,7 @@ def _instants(
             if protected_ms:
                 until = Instant(running.admitted.running_since + protected_ms)
                 yield until, "protection from preemption", running.key
-    market = state.config.market
-    for outage in market.outages if market is not None else ():
+    offerings = state.config.offerings
+    for outage in offerings.outages if offerings is not None else ():
         yield outage.fewer_from, "stock", outage.machine
         yield outage.until, "stock", outage.machine

@@ -1,7 +1,7 @@
 """Values of provisioning: node pools, offers of instance types with prices, node claims, purchases.
 
-Prices are millionths of a US dollar an hour, so that sums are exact. A market is one value: a new
-pool, a launched machine or a refusal makes another one.
+Prices are millionths of a US dollar an hour, so that sums are exact. What can be bought is
+one value (`Offerings`): a new pool, a launched machine or a refusal makes another one.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class PendingNodeClaims(msgspec.Struct, frozen=True, kw_only=True):
     ready_by: Instant  # expected, from the usual time to readiness
 
 
-class Market(msgspec.Struct, frozen=True, kw_only=True):
+class Offerings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be bought."""
 
     machines: tuple[InstanceType, ...] = ()

@@ -14,7 +14,7 @@ from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.plan import Wait
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.provisioning import Market
+from unisono.engine.model.provisioning import Offerings
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels
@@ -68,6 +68,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     # Usage of accounts, users and QOS, and since when workloads accrue age where that is limited.
     usage: tuple[UsageRecord, ...] = ()
     accruing: tuple[tuple[WorkloadKey, Instant], ...] = ()
-    market: Market | None = None  # what can be bought; None: nothing
+    # What can be bought; None: nothing.
+    offerings: Offerings | None = msgspec.field(default=None, name="market")
     # How jobs ended, for dependencies on them; the newest last.
     results: tuple[Result, ...] = ()

@@ -94,7 +94,7 @@ class Candidates:
         allocatable = self._allocatable.get(offering.machine.name)
         if allocatable is None:
             allocatable = self._allocatable[offering.machine.name] = allocatable_of(
-                offering, self.catalogue.market.overhead
+                offering, self.catalogue.source.overhead
             )
         return allocatable
 
@@ -156,7 +156,7 @@ class Candidates:
     def _find(self, demand: Demand, why: dict[str, Refusal]) -> list[Candidate]:
         wide = topology_in_the_way(demand)
         if wide is not None:
-            for pool in self.catalogue.market.pools:
+            for pool in self.catalogue.source.pools:
                 _note(why, pool, wide)
             return []
         found: list[Candidate] = []
@@ -195,7 +195,7 @@ class Candidates:
             return Refusal("SpotOptInRequired", text), 0
         if ends_too_soon(self.order, offering):
             return Refusal("BlockEnds", "the block of capacity ends before the gang would"), 0
-        busy = dict(self.catalogue.market.under_way).get(offering.pool.name, 0)
+        busy = dict(self.catalogue.source.under_way).get(offering.pool.name, 0)
         if busy >= self.order.policy.most_at_once:
             return Refusal("PoolBusy", f"{busy} purchases are under way in it"), 0
         headroom = self._headroom(offering)

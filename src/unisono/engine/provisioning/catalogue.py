@@ -21,8 +21,8 @@ from unisono.engine.model.provisioning import (
     ZONE,
     CapacityType,
     InstanceType,
-    Market,
     Offer,
+    Offerings,
     Pool,
     UnavailableOffer,
 )
@@ -55,23 +55,23 @@ class Refusal:
 
 
 class Catalogue:
-    """Everything that some pool may buy, made from a market."""
+    """Everything that some pool may buy, made from what can be bought."""
 
-    def __init__(self, market: Market) -> None:
-        self.market = market
+    def __init__(self, source: Offerings) -> None:
+        self.source = source
         self.refused: dict[str, Refusal] = {}  # pools from which nothing can be bought at all
-        self.pools = {pool.name: pool for pool in market.pools}
+        self.pools = {pool.name: pool for pool in source.pools}
         self.outages: dict[tuple[str, str, str], UnavailableOffer] = {
-            (one.capacity_type, one.machine, one.zone): one for one in market.outages
+            (one.capacity_type, one.machine, one.zone): one for one in source.outages
         }
         self.offerings: tuple[Offering, ...] = tuple(self._offerings())
 
     def _offerings(self) -> Iterator[Offering]:
-        known = {key for machine in self.market.machines for key, _ in machine.labels}
+        known = {key for machine in self.source.machines for key, _ in machine.labels}
         by_machine: dict[str, list[Offer]] = {}
-        for offer in self.market.offers:
+        for offer in self.source.offers:
             by_machine.setdefault(offer.machine, []).append(offer)
-        for pool in sorted(self.market.pools, key=lambda one: (-one.weight, one.name)):
+        for pool in sorted(self.source.pools, key=lambda one: (-one.weight, one.name)):
             if pool.refused:
                 self.refused[pool.name] = Refusal("NotReady", pool.refused)
                 continue
@@ -90,7 +90,7 @@ class Catalogue:
         own = {**dict(pool.labels), NODE_POOL: pool.name}
         of_place = [one for one in pool.requirements if one.key in PLACE_KEYS]
         of_type = [_known_as(one) for one in pool.requirements if one.key not in PLACE_KEYS]
-        for machine in self.market.machines:
+        for machine in self.source.machines:
             labels = {**dict(machine.labels), **own}
             if not all(meets(requirement, labels) for requirement in of_type):
                 continue

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from unisono.engine.model.names import CPU, Instant
-from unisono.engine.model.provisioning import MAX_PURCHASED_NODES, Alternative, CapacityType, Market
+from unisono.engine.model.provisioning import (
+    MAX_PURCHASED_NODES,
+    Alternative,
+    CapacityType,
+    Offerings,
+)
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import Candidates
 from unisono.engine.provisioning.catalogue import Catalogue, Refusal
@@ -141,7 +146,7 @@ class _Search:
 
     def _within_budget(self, best: Filled) -> Filled | Refused:
         most = self.order.policy.most_per_hour_micro
-        spent = self.catalogue.market.spent_micro
+        spent = self.catalogue.source.spent_micro
         if most is None or spent + best.price <= most:
             return best
         alternatives = _alternatives(
@@ -151,7 +156,7 @@ class _Search:
 
     def _refused(self) -> Refused:
         demand, code, pools = self.candidates.reasons(self.demands)
-        unbounded = _Search(self.order, Catalogue(_without_bounds(self.catalogue.market)))
+        unbounded = _Search(self.order, Catalogue(_without_bounds(self.catalogue.source)))
         unbounded.candidates.ignores_stock = True
         for weight in unbounded.weights:
             unbounded.try_tier(weight)
@@ -165,15 +170,15 @@ class _Search:
         """Say what stands between a gang and spot machines; empty: nothing but stock or limits."""
         if not self.order.is_gang or self.order.buying.spot or self.order.policy.spot == "allow":
             return ""
-        if any(pool.allows_gang_spot for pool in self.catalogue.market.pools):
+        if any(pool.allows_gang_spot for pool in self.catalogue.source.pools):
             return ""
         return "spot, which the job does not allow"
 
 
-def _without_bounds(market: Market) -> Market:
-    """Return a market in which everything is in stock, and no pool has a limit."""
-    pools = tuple(msgspec.structs.replace(pool, limits=()) for pool in market.pools)
-    return msgspec.structs.replace(market, pools=pools, outages=())
+def _without_bounds(offerings: Offerings) -> Offerings:
+    """Return what could be bought if everything is in stock, and no pool has a limit."""
+    pools = tuple(msgspec.structs.replace(pool, limits=()) for pool in offerings.pools)
+    return msgspec.structs.replace(offerings, pools=pools, outages=())
 
 
 def _size(demand: Demand) -> tuple[int, int, str]:
@@ -219,4 +224,4 @@ def _machines(filled: Filled) -> tuple[tuple[tuple[str, int], ...], str]:
 
 def ready_by(catalogue: Catalogue, now: Instant) -> Instant:
     """Return when machines bought now are ready, mostly."""
-    return Instant(now + catalogue.market.soon_ms)
+    return Instant(now + catalogue.source.soon_ms)

@@ -15,7 +15,7 @@ import msgspec
 
 from unisono.engine.model.explanation import CannotBuy, PoolRefusal
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
-from unisono.engine.model.provisioning import ZONE, Market, NodeClaim, Purchase
+from unisono.engine.model.provisioning import ZONE, NodeClaim, Offerings, Purchase
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, PodSetPlacement
@@ -106,18 +106,18 @@ class Provisioner:
         names = {node_claim.node for node_claim in node_claims}
         taken = [
             one.ready_by
-            for one in self.catalogue.market.orphaned
+            for one in self.catalogue.source.orphaned
             if names & {node_claim.node for node_claim in one.node_claims}
         ]
         return max(taken, default=self.now)
 
     def take(self, purchase: Purchase) -> None:
         """Count a purchase before the next one is made."""
-        self.catalogue = Catalogue(with_purchase(self.catalogue.market, purchase))
+        self.catalogue = Catalogue(with_purchase(self.catalogue.source, purchase))
 
     def _end_of(self, workload: Workload) -> Instant | None:
         limit = workload.longest_ms
-        return None if limit is None else Instant(self.now + self.catalogue.market.soon_ms + limit)
+        return None if limit is None else Instant(self.now + self.catalogue.source.soon_ms + limit)
 
     def _free_nodes(self, key: str, demands: tuple[Demand, ...]) -> Iterator[FreeNode]:
         placement, table = placement_of(self.state), self.state.nodes.table
@@ -173,12 +173,12 @@ def could_buy(
     nodes. It is made when the victims are gone, so that machines on their way to victims count as
     well. None: nothing is for sale. Spec provisioning §5.16.
     """
-    market = state.config.market
-    if market is None or node_search is None or node_search.kept is not None:
+    offerings = state.config.offerings
+    if offerings is None or node_search is None or node_search.kept is not None:
         return None
 
     def answer(assignment: Assignment, victims: Collection[WorkloadKey]) -> bool:
-        provisioner = Provisioner(state, Catalogue(orphaning(market, victims)), now)
+        provisioner = Provisioner(state, Catalogue(orphaning(offerings, victims)), now)
         return not isinstance(provisioner.buy(workload, node_search.gang(assignment)), CannotBuy)
 
     return answer
@@ -241,7 +241,7 @@ _Place = tuple[str, str, str, str]
 def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
     """Yield orphaned machines as free nodes for the demands that may use them."""
     node_claims = [
-        node_claim for one in catalogue.market.orphaned for node_claim in one.node_claims
+        node_claim for one in catalogue.source.orphaned for node_claim in one.node_claims
     ]
     if not node_claims:
         return
@@ -252,7 +252,7 @@ def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
         )
         if offering is None or ends_too_soon(order, offering):
             continue  # its pool sells no such machines any more
-        free = allocatable_of(offering, catalogue.market.overhead)
+        free = allocatable_of(offering, catalogue.source.overhead)
         takes = frozenset(
             demand.name
             for demand in order.demands
@@ -282,13 +282,13 @@ def _place_of_offering(offering: Offering) -> _Place:
     )
 
 
-def orphaning(market: Market, keys: Collection[WorkloadKey]) -> Market:
-    """Return the market once the machines that are coming for these gangs are orphaned."""
-    gone = tuple(one for one in market.coming if one.workload in keys)
+def orphaning(offerings: Offerings, keys: Collection[WorkloadKey]) -> Offerings:
+    """Return what can be bought once the machines that are coming for these gangs are orphaned."""
+    gone = tuple(one for one in offerings.coming if one.workload in keys)
     if not gone:
-        return market
+        return offerings
     return msgspec.structs.replace(
-        market,
-        coming=tuple(one for one in market.coming if one.workload not in keys),
-        orphaned=(*market.orphaned, *gone),
+        offerings,
+        coming=tuple(one for one in offerings.coming if one.workload not in keys),
+        orphaned=(*offerings.orphaned, *gone),
     )

@@ -109,8 +109,8 @@ def _start(state: ClusterState, admit: Admit, cq: ClusterQueueState, now: Instan
     state.start(waiting, admitted, cq, charges, fits=not admit.opportunistic_on)
     if state.gang_requests.sociable:  # pod affinity or topology spread may be satisfied now
         state.active_queues.nodes_changed()
-    if purchase is not None and state.config.market is not None:
-        state.config.market = with_purchase(state.config.market, purchase)
+    if purchase is not None and state.config.offerings is not None:
+        state.config.offerings = with_purchase(state.config.offerings, purchase)
         state.timeline.invalidate()  # others may have counted on the same machines
     state.nodes.note_admission(workload)
     if state.local_queue_usage.decayed is not None:

@@ -21,7 +21,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.provisioning import Market
+from unisono.engine.model.provisioning import Offerings
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import AdmittedWorkload, Result, Workload
@@ -117,10 +117,10 @@ class PodGone(_Change, frozen=True):
     key: str
 
 
-class MarketSet(_Change, frozen=True):
+class OfferingsSet(_Change, frozen=True, tag="MarketSet"):
     """What can be bought, as it is now; None: nothing."""
 
-    market: Market | None
+    offerings: Offerings | None = msgspec.field(name="market")
 
 
 class PolicySet(_Change, frozen=True):
@@ -160,5 +160,7 @@ Shared = (
 Configured = QueueSet | QueueGone | CohortSet | CohortGone | PolicySet | Shared
 NodeChange = NodeSet | NodeGone | PodOnNode | PodGone
 # All but what happens to workloads, and time.
-Rarer = NodeChange | UsageSet | ResultSet | MarketSet | LocalQueueSet | LocalQueueGone | Configured
+Rarer = (
+    NodeChange | UsageSet | ResultSet | OfferingsSet | LocalQueueSet | LocalQueueGone | Configured
+)
 Change = WorkloadWaits | WorkloadHolds | WorkloadGone | TimePassed | Rarer

@@ -21,7 +21,7 @@ import msgspec
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.provisioning import Market
+from unisono.engine.model.provisioning import Offerings
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state import changes
@@ -524,8 +524,8 @@ def _take_in(state: ClusterState, change: changes.Rarer) -> None:
     match change:
         case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
             _change_nodes(state, change)
-        case changes.MarketSet(market):
-            _open_market(state, market)
+        case changes.OfferingsSet(offerings):
+            _set_offerings(state, offerings)
         case changes.ResultSet(result):
             state.dependencies.finish(result)
         case changes.UsageSet(record):
@@ -585,12 +585,12 @@ def _configure(state: ClusterState, change: changes.Configured) -> None:
             state.everything_stale = True
 
 
-def _open_market(state: ClusterState, market: Market | None) -> None:
+def _set_offerings(state: ClusterState, offerings: Offerings | None) -> None:
     """Take in what can be bought: now, or when stock is back, it may help what lacks nodes."""
-    if market == state.config.market:
+    if offerings == state.config.offerings:
         return
-    state.config.market = market
-    for outage in market.outages if market is not None else ():
+    state.config.offerings = offerings
+    for outage in offerings.outages if offerings is not None else ():
         for due in (outage.fewer_from, outage.until):
             if due > state.now:
                 state.timers.remind(due, NODES)

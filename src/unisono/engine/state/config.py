@@ -25,7 +25,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.node import Topology
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.provisioning import Market
+from unisono.engine.model.provisioning import Offerings
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.selection import Labels, label_map, selects
 from unisono.engine.model.snapshot import AdmissionCheck
@@ -47,7 +47,7 @@ class Config:
     namespaces: dict[str, Labels] = field(default_factory=dict)
     checks: dict[str, AdmissionCheck] = field(default_factory=dict)
     topologies: dict[str, Topology] = field(default_factory=dict)
-    market: Market | None = None  # what can be bought; None: nothing
+    offerings: Offerings | None = None  # what can be bought; None: nothing
     edition: int = 0  # grows with every change of a shared object
 
     def set_shared(self, change: changes.Shared) -> None:

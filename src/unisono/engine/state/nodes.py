@@ -49,8 +49,8 @@ class NodeState:
     @property
     def has_nodes(self) -> bool:
         """Say whether placement is part of the decision."""
-        market = self._config.market
-        sells = market is not None and bool(market.pools)
+        offerings = self._config.offerings
+        sells = offerings is not None and bool(offerings.pools)
         return bool(self.table.row_of) or sells or self._config.policy.placement.needs_nodes
 
     def apply(self, change: changes.NodeChange) -> None:

@@ -1,4 +1,4 @@
-"""Machines that are bought and not there yet: what that makes of the market, and which gangs wait.
+"""Machines that are bought and not there yet: what that leaves to buy, and which gangs wait.
 
 Short jobs may use the free nodes that a gang holds while its last machines are provisioned
 (`NodeHolders`).
@@ -14,9 +14,9 @@ from unisono.engine.model.names import ResourceName, WorkloadKey
 from unisono.engine.model.overriding import override
 from unisono.engine.model.provisioning import (
     NODES,
-    Market,
     NodeClaim,
     Offer,
+    Offerings,
     PendingNodeClaims,
     Pool,
     Purchase,
@@ -27,13 +27,13 @@ from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
 
 
-def with_purchase(market: Market, purchase: Purchase) -> Market:
-    """Return the market once a purchase counts: in limits, in what is spent, in what is under way.
+def with_purchase(offerings: Offerings, purchase: Purchase) -> Offerings:
+    """Return what can be bought once a purchase counts: in limits and spending, and under way.
 
     Stock that is known shrinks, too. Machines that are taken over counted before.
     """
-    machines = {machine.name: machine for machine in market.machines}
-    used: dict[str, dict[str, int]] = {pool.name: dict(pool.used) for pool in market.pools}
+    machines = {machine.name: machine for machine in offerings.machines}
+    used: dict[str, dict[str, int]] = {pool.name: dict(pool.used) for pool in offerings.pools}
     taken: dict[tuple[str, str, str], int] = {}
     new = [node_claim for node_claim in purchase.node_claims if not node_claim.taken_over]
     for node_claim in new:
@@ -46,29 +46,29 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
         offer = (node_claim.machine, node_claim.zone, node_claim.capacity_type)
         taken[offer] = taken.get(offer, 0) + 1
     pools = tuple(
-        msgspec.structs.replace(pool, used=amounts(used[pool.name])) for pool in market.pools
+        msgspec.structs.replace(pool, used=amounts(used[pool.name])) for pool in offerings.pools
     )
     offers = tuple(
         msgspec.structs.replace(one, stock=max(0, one.stock - taken.get(_place(one), 0)))
         if one.stock is not None
         else one
-        for one in market.offers
+        for one in offerings.offers
     )
-    busy = dict(market.under_way)
+    busy = dict(offerings.under_way)
     for pool in {node_claim.pool for node_claim in purchase.node_claims}:
         busy[pool] = busy.get(pool, 0) + 1
     mine_now = PendingNodeClaims(
         workload=purchase.workload, node_claims=purchase.node_claims, ready_by=purchase.ready_by
     )
     return msgspec.structs.replace(
-        market,
+        offerings,
         pools=pools,
         offers=offers,
         under_way=tuple(sorted(busy.items())),
-        spent_micro=market.spent_micro + sum(node_claim.price_micro for node_claim in new),
-        coming=(*market.coming, mine_now),
+        spent_micro=offerings.spent_micro + sum(node_claim.price_micro for node_claim in new),
+        coming=(*offerings.coming, mine_now),
         orphaned=without_node_claims(
-            market.orphaned, {node_claim.node for node_claim in purchase.node_claims}
+            offerings.orphaned, {node_claim.node for node_claim in purchase.node_claims}
         ),
     )
 
@@ -93,21 +93,21 @@ def _place(offer: Offer) -> tuple[str, str, str]:
     return offer.machine, offer.zone, offer.capacity_type
 
 
-def after_arrival(market: Market, purchase: Purchase) -> Market:
-    """Return the market once all machines of a purchase are there: it is under way no more."""
-    busy = dict(market.under_way)
+def after_arrival(offerings: Offerings, purchase: Purchase) -> Offerings:
+    """Return what can be bought once a purchase is under way no more: its machines are there."""
+    busy = dict(offerings.under_way)
     for pool in {node_claim.pool for node_claim in purchase.node_claims}:
         busy[pool] = max(0, busy.get(pool, 0) - 1)
     return msgspec.structs.replace(
-        market,
+        offerings,
         under_way=tuple(sorted(busy.items())),
-        coming=tuple(one for one in market.coming if one.workload != purchase.workload),
+        coming=tuple(one for one in offerings.coming if one.workload != purchase.workload),
     )
 
 
-def after_return(market: Market, node_claim: NodeClaim) -> Market:
-    """Return the market once a machine was given back: its limits, its price, its stock."""
-    machine = next((one for one in market.machines if one.name == node_claim.machine), None)
+def after_return(offerings: Offerings, node_claim: NodeClaim) -> Offerings:
+    """Return what can be bought once a machine was given back: its limits, its price, its stock."""
+    machine = next((one for one in offerings.machines if one.name == node_claim.machine), None)
     has = (*(machine.capacity if machine is not None else ()), (NODES, 1))
 
     def without(pool: Pool) -> Pool:
@@ -118,18 +118,18 @@ def after_return(market: Market, node_claim: NodeClaim) -> Market:
 
     back = (node_claim.machine, node_claim.zone, node_claim.capacity_type)
     return msgspec.structs.replace(
-        market,
+        offerings,
         pools=tuple(
-            without(pool) if pool.name == node_claim.pool else pool for pool in market.pools
+            without(pool) if pool.name == node_claim.pool else pool for pool in offerings.pools
         ),
         offers=tuple(
             msgspec.structs.replace(one, stock=one.stock + 1)
             if one.stock is not None and _place(one) == back
             else one
-            for one in market.offers
+            for one in offerings.offers
         ),
-        spent_micro=market.spent_micro - node_claim.price_micro,
-        orphaned=without_node_claims(market.orphaned, {node_claim.node}),
+        spent_micro=offerings.spent_micro - node_claim.price_micro,
+        orphaned=without_node_claims(offerings.orphaned, {node_claim.node}),
     )
 
 

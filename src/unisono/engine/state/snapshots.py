@@ -87,7 +87,7 @@ def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> 
         ),
         checks=tuple(config.checks[name] for name in sorted(config.checks)),
         topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
-        market=config.market,
+        offerings=config.offerings,
         nodes=tuple(known_nodes(state) if nodes is None else nodes),
         pods=tuple(state.nodes.pods[key][0] for key in sorted(state.nodes.pods)),
     )
@@ -178,7 +178,7 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.CheckSet, recorded.checks)
     yield from map(changes.TopologySet, recorded.topologies)
     yield from map(changes.NamespaceSet, recorded.namespaces)
-    yield changes.MarketSet(recorded.market)
+    yield changes.OfferingsSet(recorded.offerings)
     yield from map(changes.NodeSet, recorded.nodes)
     yield from map(changes.PodOnNode, recorded.pods)
     yield from map(changes.CohortSet, recorded.cohorts)

@@ -1,8 +1,8 @@
 """Offers: instance types in zones with their prices, as the engine buys them; overlays over both.
 
-`market_of` puts pools, instance types, offers and refusals together as one value. Instance types of
-the user's own have the shape of `instance-types.json`, or are a plain list as Karpenter's KWOK
-provider reads it; they replace built-in types of the same name.
+`offerings_of` puts pools, instance types, offers and refusals together as one value. Instance
+types of the user's own have the shape of `instance-types.json`, or are a plain list as Karpenter's
+KWOK provider reads it; they replace built-in types of the same name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from unisono.engine.model.provisioning import (
     ZONE,
     CapacityType,
     InstanceType,
-    Market,
     Offer,
+    Offerings,
     PendingNodeClaims,
     Pool,
 )
@@ -121,7 +121,7 @@ def merged(*more: Mapping[str, MachineType]) -> dict[str, MachineType]:
 OVERHEAD = amounts({"cpu": 200, "memory": 300 * 2**20, "pods": 5})
 
 
-def market_of(
+def offerings_of(
     pools: Sequence[Pool],
     regions: Sequence[str],
     *,
@@ -134,12 +134,12 @@ def market_of(
     soon_ms: int = 150_000,
     coming: Iterable[PendingNodeClaims] = (),
     orphaned: Iterable[PendingNodeClaims] = (),
-) -> Market | None:
-    """Return the market of some pools; None without any."""
+) -> Offerings | None:
+    """Return what some pools can buy; None without any."""
     if not pools:
         return None
     known = machine_types() if types is None else types
-    return Market(
+    return Offerings(
         machines=machines(known.values()),
         offers=(*with_prices(offers(known.values(), regions), known, overlays), *more_offers),
         pools=tuple(sorted(pools, key=lambda pool: pool.name)),
@@ -169,7 +169,7 @@ def regions_of(pools: Iterable[Pool], nodes: Iterable[Node]) -> list[str]:
     return sorted(found) or [home_region()]
 
 
-def with_market(
+def with_offerings(
     snapshot: Snapshot, pools: Sequence[Pool], overlays: Sequence[Overlay] = ()
 ) -> Snapshot:
     """Return a picture in which these pools sell machines, at prices that overlays may change."""
@@ -177,8 +177,8 @@ def with_market(
         return snapshot
     types = with_devices(machine_types(), overlays)
     regions = regions_of(pools, snapshot.nodes)
-    market = market_of(pools, regions, types=types, overlays=overlays)
-    return msgspec.structs.replace(snapshot, market=market)
+    offerings = offerings_of(pools, regions, types=types, overlays=overlays)
+    return msgspec.structs.replace(snapshot, offerings=offerings)
 
 
 # ---- overlays ------------------------------------------------------------------------------------

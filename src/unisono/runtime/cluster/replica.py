@@ -288,7 +288,7 @@ class _Replica:
             operators=self._operators,
             decides=timed,
             home=home,
-            market=OfferingsReader(home=home) if self._buys else None,
+            offerings=OfferingsReader(home=home) if self._buys else None,
             report=lambda where, error: self._report(Task(where, CYCLE), error),
             keep_refusal=self._choices.keep_refusal,
             api_checks_classes=await checks_classes(self._client),

@@ -115,7 +115,7 @@ async def controlling(
         epoch=epoch,
         needs_nodes=needs_nodes,
         decides=decider,
-        market=reader,
+        offerings=reader,
         report=lambda where, error: _report_crash(Task(where, CYCLE), error),
         keep_refusal=Refusals(refusals),
     )

@@ -22,7 +22,7 @@ from unisono.engine.model.provisioning import (
     INSTANCE_TYPE,
     ZONE,
     CapacityType,
-    Market,
+    Offerings,
     Pool,
     ProvisioningOptions,
     Purchase,
@@ -30,7 +30,7 @@ from unisono.engine.model.provisioning import (
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint
 from unisono.engine.provisioning.catalogue import Refused, after_refusal
-from unisono.provision.catalog.offers import market_of
+from unisono.provision.catalog.offers import offerings_of
 
 _AWS = "karpenter.k8s.aws/instance"
 _KEYS = {
@@ -81,9 +81,9 @@ class Stalls:
                 before, offer, count.whole(), now, "InsufficientCapacity"
             )
 
-    def market(self) -> Market | None:
+    def offerings(self) -> Offerings | None:
         """Return all of it as the engine reads it."""
-        made = market_of(
+        made = offerings_of(
             list(self._pools.values()),
             [self.region],
             refused=self._refused.values(),
