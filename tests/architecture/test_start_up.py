@@ -57,6 +57,13 @@ def test_nothing_heavy_is_loaded(statement: str) -> None:
     assert _loaded_by(statement) & HEAVY == set()
 
 
+def test_a_server_carries_no_libraries_for_mails_that_it_does_not_send() -> None:
+    """Two megabytes for each `unisono up` and each replica."""
+    loaded = _loaded_by("import unisono.runtime.embedded.server, unisono.runtime.cluster.replica")
+    assert "unisono.notify.delivery" in loaded
+    assert loaded & {"email.message", "smtplib", "urllib.request"} == set()
+
+
 def test_help_loads_no_command() -> None:
     from unisono.cli.commands import COMMANDS
 

@@ -29,8 +29,8 @@ from unisono.kinds.policy.notifications import Notifications, SecretKey
 from unisono.kube.errors import Unreachable
 from unisono.kube.form import Json, Key
 from unisono.notify.delivery import Sender
-from unisono.notify.network import Login, NotSent, post_document, send_mail
-from unisono.notify.outbox import Letter, Outbox
+from unisono.notify.network import post_document, send_mail
+from unisono.notify.outbox import Letter, Login, NotSent, Outbox
 from unisono.notify.recipients import Hook, Mailbox, Target
 from unisono.runtime.clock import RealClock
 

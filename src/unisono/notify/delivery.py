@@ -22,8 +22,7 @@ from unisono.kube.errors import KubeError
 from unisono.kube.form import Key
 from unisono.notify.controller import ARRAYS, NAME
 from unisono.notify.messages import document, mail
-from unisono.notify.network import Login, NotSent, post_document, send_mail
-from unisono.notify.outbox import Delivery, Outbox
+from unisono.notify.outbox import Delivery, Login, NotSent, Outbox
 from unisono.notify.recipients import Hook, Mailbox
 
 # So many messages are on their way at once; each has a thread.
@@ -135,6 +134,10 @@ class Sender:
                 login = Login(
                     found.get("username", ""), found.get("password", ""), found.get("ca.crt", "")
                 )
+                # Imported here, as below: SMTP and HTTP weigh some megabytes, and most clusters
+                # send nothing.
+                from unisono.notify.network import send_mail
+
                 text = mail(notices, sender=server.sender, to=address, now=self._clock.now())
                 await self._called(lambda: send_mail(server, login, text))
             case Hook(form=form, url=url, url_from=url_from):
@@ -144,6 +147,8 @@ class Sender:
                     url, authority = found.get(url_from.key, ""), found.get("ca.crt", "")
                     if not url:
                         raise NotSent(f"Secret {url_from.name} has no key {url_from.key}")
+                from unisono.notify.network import post_document
+
                 made = document(form, notices)
                 address = url
                 await self._called(lambda: post_document(address, made, authority))

@@ -16,10 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP
-from email.utils import format_datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,13 +25,16 @@ from unisono.kube.form import Json
 from unisono.notify.events import Happened
 from unisono.notify.subject import Subject
 
+if TYPE_CHECKING:
+    from email.message import EmailMessage
+
 _MOST_LETTERS = 200  # of a name or a title
 _MOST_WHY = 1000
 # Lines of a summary; the rest is a number. Slack shows about that many without folding them.
 _MOST_LISTED = 20
 
 # Titles stay in one line: filters of mail look for them, and not all of them unfold lines.
-_FORM = SMTP.clone(max_line_length=_MOST_LETTERS + 50)
+_LONGEST_LINE = _MOST_LETTERS + 50
 
 _VERBS: Mapping[str, str] = {
     "begin": "has begun",
@@ -125,10 +125,20 @@ def mail(notices: Sequence[Notice], *, sender: str, to: str, now: float) -> Emai
     Its id follows from what it says: a program that gets it twice, because a process died between
     sending and recording, can tell that it is the same.
     """
-    made = EmailMessage(policy=_FORM)
+    # Imported here: they weigh some megabytes, and a cluster without mails should not carry them.
+    from email.headerregistry import Address
+    from email.message import EmailMessage
+    from email.policy import SMTP
+    from email.utils import format_datetime
+
+    def address(text: str) -> Address:
+        user, _, domain = text.rpartition("@")
+        return Address(username=user, domain=domain)
+
+    made = EmailMessage(policy=SMTP.clone(max_line_length=_LONGEST_LINE))
     made["Subject"] = _heading(notices)
-    made["From"] = _address(sender)
-    made["To"] = _address(to)
+    made["From"] = address(sender)
+    made["To"] = address(to)
     made["Date"] = format_datetime(datetime.fromtimestamp(now, UTC))
     idents = "\n".join((to, *(one.ident for one in notices)))
     digest = hashlib.sha256(idents.encode()).hexdigest()[:32]
@@ -279,8 +289,3 @@ def rfc3339(at: float) -> str:
 def _clean(text: str, most: int) -> str:
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     return plain if len(plain) <= most else f"{plain[: most - 2]} …"
-
-
-def _address(text: str) -> Address:
-    user, _, domain = text.rpartition("@")
-    return Address(username=user, domain=domain)

@@ -15,34 +15,16 @@ import urllib.request
 from email.message import EmailMessage
 from typing import Any
 
-import msgspec
-
 from unisono import __version__
 from unisono.kinds.overriding import override
 from unisono.kinds.policy.notifications import Mail, is_web_address
+from unisono.notify.outbox import Login, NotSent
 
 # Of each step of a connection; mail servers that look for spam are slow to greet.
 TIMEOUT_S = 20.0
 _MOST_SAID = 200  # letters of a refusal
 # Refusals that may be taken back: too busy, too many requests.
 _PASSING_CODES = (408, 425, 429)
-
-
-class NotSent(Exception):
-    """A message did not arrive."""
-
-    def __init__(self, why: str, *, is_final: bool = False) -> None:
-        """Say why, and whether it would be in vain to try again."""
-        super().__init__(why)
-        self.is_final = is_final
-
-
-class Login(msgspec.Struct, frozen=True):
-    """What the Secret of a mail server says."""
-
-    username: str = ""
-    password: str = ""
-    authority: str = ""  # certificates in PEM that are trusted besides those of the system
 
 
 def send_mail(mail: Mail, login: Login, message: EmailMessage) -> None:

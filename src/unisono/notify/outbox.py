@@ -38,6 +38,23 @@ RESULTS: tuple[Result, ...] = ("sent", "failed", "dropped")
 CHANNELS = ("mail", "webhook")
 
 
+class NotSent(Exception):
+    """A message did not arrive."""
+
+    def __init__(self, why: str, *, is_final: bool = False) -> None:
+        """Say why, and whether it would be in vain to try again."""
+        super().__init__(why)
+        self.is_final = is_final
+
+
+class Login(msgspec.Struct, frozen=True):
+    """What the Secret of a mail server says."""
+
+    username: str = ""
+    password: str = ""
+    authority: str = ""  # certificates in PEM that are trusted besides those of the system
+
+
 class Letter(msgspec.Struct, frozen=True):
     """One notice for one target."""
 
