@@ -470,7 +470,7 @@ def busy(dice: Dice) -> Snapshot:
         namespaces=(Namespace("ns", (("team", "a"),)),),
         nodes=nodes,
         pods=_pods(dice, nodes),
-        market=_market(dice) if dice.chance(25) else None,
+        offerings=_offerings(dice) if dice.chance(25) else None,
     )
 
 

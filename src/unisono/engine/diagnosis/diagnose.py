@@ -127,7 +127,7 @@ class _Case:
 
     def _empty_cluster(self) -> ClusterState | None:
         """Return the cluster as it is at its best; None if machines or a date could better it."""
-        if self._trials.recorded.market is not None:
+        if self._trials.recorded.offerings is not None:
             return None
         if any(date.what in ("advance reservation", "stock") for date in self._dates):
             return None
