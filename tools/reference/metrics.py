@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unisono.monitor.exposition import Family
+from unisono.monitor.metrics.kueue import MOST_LOCAL_QUEUES
 from unisono.monitor.metrics.registry import ALL, MetricsRegistry
 
 _HEAD = """\
@@ -25,9 +26,14 @@ def page() -> str:
     every = MetricsRegistry(clock=lambda: 0.0, version="", mode="", compat=ALL).families()
     others = [one for one in every if one.name not in known]
     return (
-        f"{_HEAD}\n{_table(plain)}\n## Names of other projects\n\n"
-        "An embedded cluster has these, too, for dashboards of Kueue and kube-state-metrics.\n\n"
-        f"{_table(others)}"
+        f"{_HEAD}\n{_table(plain)}\n## Kueue's names\n\n"
+        "With Kueue's labels and buckets, of every resource, in both modes. Amounts are in units\n"
+        "of the resource: cores, bytes, devices. LocalQueues of clusters with more than "
+        f"{MOST_LOCAL_QUEUES:,} of them\nare left out.\n\n"
+        f"{_table(one for one in others if one.name.startswith('kueue_'))}\n"
+        "## Names of kube-state-metrics\n\n"
+        "An embedded cluster has these, too, for dashboards of GPUs.\n\n"
+        f"{_table(one for one in others if not one.name.startswith('kueue_'))}"
     )
 
 

@@ -21,10 +21,16 @@ from unisono.monitor.records import (
     NodeRecord,
     PodRecord,
     QueueRecord,
+    QueueStatus,
+    QuotaAmounts,
     WorkloadRecord,
+    cluster_queue_status,
+    local_queue_status,
     node_record,
     pod_record,
     queue_record,
+    quota_amounts,
+    weighted_share,
     workload_record,
 )
 
@@ -94,6 +100,11 @@ class ClusterCache:
         self.pools: dict[str, PoolRecord] = {}
         self.claims: dict[str, ClaimRecord] = {}
         self.local_queues: dict[Key, str] = {}  # to the name of the ClusterQueue
+        # Of every resource, by "queue" or "cohort" and name; statuses change all the time, so they
+        # count in no version. A ClusterQueue's is under the namespace "".
+        self.quotas: dict[Key, tuple[QuotaAmounts, ...]] = {}
+        self.statuses: dict[Key, QueueStatus] = {}
+        self.cohort_shares: dict[str, float] = {}
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[WorkloadChange], None]] = []
         self.on_pod: list[Callable[[PodChange], None]] = []
@@ -138,12 +149,22 @@ class ClusterCache:
         elif kind == CLUSTER_QUEUE:
             queue = None if new is None else queue_record(views.ClusterQueue(new))
             self._put_queue(self.queues, key[1], queue)
+            view = views.ClusterQueue(new or {})
+            amounts = tuple(quota_amounts(view.spec.resource_groups))
+            _put(self.quotas, ("queue", key[1]), None if new is None else amounts)
+            _put(self.statuses, ("", key[1]), None if new is None else cluster_queue_status(view))
         elif kind == LOCAL_QUEUE:
             leads_to = None if new is None else views.LocalQueue(new).spec.cluster_queue
             self._put_queue(self.local_queues, key, leads_to)
+            status = None if new is None else local_queue_status(views.LocalQueue(new))
+            _put(self.statuses, key, status)
         elif kind == COHORT:
             parent = None if new is None else views.Cohort(new).spec.parent_name
             self._put_queue(self.cohorts, key[1], parent)
+            cohort = views.Cohort(new or {})
+            amounts = tuple(quota_amounts(cohort.spec.resource_groups))
+            _put(self.quotas, ("cohort", key[1]), None if new is None else amounts)
+            _put(self.cohort_shares, key[1], None if new is None else weighted_share(cohort))
         elif kind == NODE_POOL:
             _put(self.pools, key[1], None if new is None else pool_record(views.NodePool(new)))
         elif kind == NODE_CLAIM:

@@ -6,6 +6,7 @@ Times are seconds since 1970, 0 for what has not happened. GPUs are whole device
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,6 +44,7 @@ PURCHASE = "unisono.dev/Purchase"
 _UNDER_WAY = ("Planned", "Waiting")
 UNKNOWN = "unknown"
 _OURS = "unisono:///"
+_shared = lru_cache(maxsize=1024)(tuple[tuple[str, float], ...])
 _same = lru_cache(maxsize=1024)(tuple[tuple[str, int], ...])  # many pods ask for the same
 
 
@@ -110,6 +112,20 @@ class Asked:
     gpus: int
 
 
+class Story(NamedTuple):
+    """What became of a workload, in the words of its conditions, for metrics of Kueue."""
+
+    queued: float  # since when it waits, or waited: its creation, or when it was requeued
+    asks: tuple[tuple[str, float], ...]  # what its pods request together, by resource
+    has_checks: bool  # whether its queue has admission checks
+    unadmitted: tuple[str, str]  # why it is not: reason and underlying cause
+    eviction: str  # the reason of the last one
+    evictions: tuple[tuple[str, str, int], ...]  # how many, by reason and underlying cause
+    preempted: float  # when it was last
+    preemptor_queue: str  # the ClusterQueue of the preemptor
+    is_replaced: bool  # whether another slice took its place
+
+
 @dataclass(frozen=True, slots=True)
 class WorkloadRecord:
     """A workload: a gang."""
@@ -139,6 +155,7 @@ class WorkloadRecord:
     priority: int
     waits: PendingReason  # why, if it does
     order: OrderKey | None  # what orders it in its pending queue; None if it is in none
+    story: Story  # what metrics of Kueue tell besides
     saved: float  # when its last checkpoint was written
     limit: int  # how many seconds it said it would run at most; 0 if it did not
 
@@ -292,9 +309,139 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
         priority=spec.priority,
         waits=pending_reason(conditions),
         order=order_key(workload),
+        story=_story(workload),
         saved=_saved(metadata.annotations.get(PROGRESS)),
         limit=_limit_seconds(metadata.annotations.get(TIME_LIMIT)),
     )
+
+
+_PREEMPTOR = re.compile(r"preemptor path: \S*?([^/;\s]+);")
+
+
+def _story(workload: views.Workload) -> Story:
+    conditions, status = workload.status.conditions, workload.status
+    reserved = conditions.get("QuotaReserved")
+    cause = reserved.reason if reserved is not None and reserved.is_false else ""
+    preempted = conditions.since("Preempted")
+    path = _PREEMPTOR.search(conditions.message("Preempted")) if preempted else None
+    return Story(
+        queued=max(workload.metadata.created, conditions.since("Requeued")),
+        asks=_amounts_of(workload.spec.pod_sets) if status.admission is None else (),
+        has_checks=bool(status.admission_checks),
+        unadmitted=(conditions.reason("Admitted") or "NoReservation", cause),
+        eviction=conditions.reason("Evicted"),
+        evictions=tuple(
+            (one.reason, one.underlying_cause, one.count)
+            for one in status.scheduling_stats.evictions
+        ),
+        preempted=preempted,
+        preemptor_queue=path[1] if path is not None else "",
+        is_replaced=conditions.reason("Finished") == "WorkloadSliceReplaced",
+    )
+
+
+def _amounts_of(pod_sets: Iterable[views.PodSet]) -> tuple[tuple[str, float], ...]:
+    found: dict[str, float] = {}
+    for pod_set in pod_sets:
+        for container in pod_set.template.spec.containers:
+            resources = container.resources
+            for name, amount in {**resources.limits, **resources.requests}.items():
+                found[name] = found.get(name, 0.0) + pod_set.count * _amount(amount) / 1000
+    return _shared(tuple(sorted(found.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaAmounts:
+    """What a queue or cohort may use of one resource of a flavor, in units of the resource."""
+
+    flavor: str
+    resource: str
+    nominal: float
+    borrowing: float | None
+    lending: float | None
+
+
+def quota_amounts(groups: Iterable[views.ResourceGroup]) -> Iterator[QuotaAmounts]:
+    """Read the quota of every resource."""
+    for group in groups:
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                yield QuotaAmounts(
+                    flavor.name,
+                    quota.name,
+                    _amount(quota.nominal_quota or 0) / 1000,
+                    None
+                    if quota.borrowing_limit is None
+                    else _amount(quota.borrowing_limit) / 1000,
+                    None if quota.lending_limit is None else _amount(quota.lending_limit) / 1000,
+                )
+
+
+class Used(NamedTuple):
+    """An amount of one resource of a flavor, in units of the resource."""
+
+    flavor: str
+    resource: str
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """What controllers wrote into the status of a ClusterQueue or LocalQueue."""
+
+    state: str  # active, pending or terminating; of a LocalQueue the status of its condition Active
+    pending: int
+    reserving: int
+    admitted: int
+    usage: tuple[Used, ...]
+    reservation: tuple[Used, ...]
+    share: float | None = None  # its weighted share, where shares are fair
+    recent: float | None = None  # recent usage of a LocalQueue, where that counts
+
+
+def cluster_queue_status(queue: views.ClusterQueue) -> QueueStatus:
+    """Read the status of a ClusterQueue."""
+    status, metadata = queue.status, queue.metadata
+    active = "active" if queue.conditions.is_true("Active") else "pending"
+    share = status.fair_sharing.weighted_share
+    return QueueStatus(
+        state="terminating" if metadata.is_terminating else active,
+        pending=status.pending_workloads,
+        reserving=status.reserving_workloads,
+        admitted=status.admitted_workloads,
+        usage=tuple(_used(status.flavors_usage)),
+        reservation=tuple(_used(status.flavors_reservation)),
+        share=None if share is None else float(share),
+    )
+
+
+def local_queue_status(queue: views.LocalQueue) -> QueueStatus:
+    """Read the status of a LocalQueue."""
+    status = queue.status
+    active = status.conditions.get("Active")
+    fair = status.fair_sharing.admission
+    recent = sum(_amount(one) / 1000 for one in fair.consumed.values()) if fair else None
+    return QueueStatus(
+        state=active.status if active is not None else "Unknown",
+        pending=status.pending_workloads,
+        reserving=status.reserving_workloads,
+        admitted=status.admitted_workloads,
+        usage=tuple(_used(status.flavors_usage)),
+        reservation=tuple(_used(status.flavors_reservation)),
+        recent=recent,
+    )
+
+
+def weighted_share(cohort: views.Cohort) -> float | None:
+    """Return what the status of a cohort says of its share; None if nothing."""
+    share = cohort.status.fair_sharing.weighted_share
+    return None if share is None else float(share)
+
+
+def _used(flavors: Iterable[views.FlavorUsage]) -> Iterator[Used]:
+    for flavor in flavors:
+        for one in flavor.resources:
+            yield Used(flavor.name, one.name, _amount(one.total or 0) / 1000)
 
 
 def queue_record(queue: views.ClusterQueue) -> QueueRecord:

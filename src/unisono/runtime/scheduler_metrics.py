@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from time import perf_counter
 
 import numpy as np
@@ -23,13 +23,14 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.provisioning import MICRO
 from unisono.engine.placement.placement import Answer, placement_of
 from unisono.engine.state.cluster import ClusterState
+from unisono.kinds import views
 from unisono.kube.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.exposition import Histogram
 from unisono.monitor.metrics.nodes import SIZES, Offering
 from unisono.monitor.metrics.notifications import NotificationCounts
-from unisono.monitor.metrics.registry import Compat, MetricsRegistry
+from unisono.monitor.metrics.registry import ON_CLUSTERS, Compat, MetricsRegistry
 from unisono.monitor.metrics.scheduler import Largest, SchedulerHealth
 from unisono.monitor.records import NodeRecord
 from unisono.notify.controller import Notifier
@@ -37,6 +38,8 @@ from unisono.provision.catalog.instance_types import machine_types, region_of
 from unisono.provision.keys import SYSTEM
 from unisono.provision.offerings import OfferingsReader, refusals
 from unisono.runtime.clock import seconds_now
+
+_KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def metrics_of(
@@ -69,7 +72,9 @@ async def metrics_in_steps(
 
     The namespace `home` holds the records of unavailable machine types.
     """
-    registry = _following(view, driver, timed, crashes, mode=mode, since=since, home=home)
+    registry = _following(
+        view, driver, timed, crashes, mode=mode, compat=ON_CLUSTERS, since=since, home=home
+    )
     for _ in _filling(registry, view):
         await asyncio.sleep(0)
     return registry
@@ -105,6 +110,14 @@ def _following(
         registry.provisioning.offerings = lambda: tuple(_offerings(view, home))
     registry.provisioning.most_usd_hour = lambda: timed.most_usd_hour
     timed.cycles, timed.placements = registry.cycles, registry.placement.placements
+    timed.attempt = registry.kueue.attempt
+    by_name = {kind.kind: kind for kind in view.kinds() if kind.api_version != _KUEUE}
+
+    def job_created(kind: str, namespace: str, name: str) -> float:
+        found = view.peek(by_name[kind], name, namespace) if kind in by_name else None
+        return views.Object(found).metadata.created if found is not None else 0.0
+
+    registry.kueue.job_created = job_created
     driver.on_attended = timed.attended
     registry.placement.largest = lambda: largest_gangs(timed.state)
     registry.placement.cached = lambda: _cached(timed.state)
@@ -250,6 +263,7 @@ class Timed:
         self.cycles: Histogram | None = None
         self.placements: Histogram | None = None
         self.most_usd_hour: float | None = None  # as the policy said the last time
+        self.attempt: Callable[..., None] | None = None  # hears of each decision
         self.state: ClusterState | None = None  # that was decided about the last time
         self._placing = 0.0  # seconds of the decision that is being made
         self._search_began = 0.0
@@ -264,8 +278,10 @@ class Timed:
         self._placing = 0.0
         before = perf_counter()
         made = self._decides(state, now)
+        total = perf_counter() - before
+        if self.attempt is not None:
+            self.attempt(admitted=bool(made.admissions), seconds=total)
         if self.cycles is not None:
-            total = perf_counter() - before
             self.cycles.observe(total, "total")
             self.cycles.observe(self._placing, "place")
             self.cycles.observe(max(0.0, total - self._placing), "admit")

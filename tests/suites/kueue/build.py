@@ -1,7 +1,7 @@
 """How Kueue's test programs are built so that they use our cluster and our manager.
 
 The module's sources are copied into the user's cache, and some files of the copy are replaced.
-Three of them are whole files of ours (`*.go` beside this); the others get a line at the start of
+Some of them are whole files of ours (`*.go` beside this); the others get a line at the start of
 some functions, which then note with which configuration a manager is wanted. A copy and not Go's
 own overlay, which refuses to stand in for files of the module cache.
 """
@@ -37,6 +37,7 @@ _OURS = {
     "test/suite/suite.go": "suite.go",
     "test/suite/values/values.go": "values.go",
     "test/integration/framework/framework.go": "framework.go",
+    "test/util/evictions.go": "evictions.go",
 }
 
 
@@ -160,6 +161,7 @@ def _changes(source: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
             _our_values,
         ),
     )
+    yield "test/util/util_scheduling.go", _renamed("FinishEvictionOfWorkloadsInCQ")
     values = '"k8s.io/component-base/metrics/testutil"'
     for path in sorted((source / _SINGLE).glob("**/*_test.go")):
         if values in path.read_text():
@@ -181,6 +183,11 @@ def _noting(lines: dict[str, str]) -> Callable[[str], str]:
         return text.replace("import (\n", f'import (\n\t"{_SUITE}"\n', 1)
 
     return change
+
+
+def _renamed(function: str) -> Callable[[str], str]:
+    """Have a function make way for one of ours."""
+    return lambda text: text.replace(f"func {function}(", f"func Upstream{function}(")
 
 
 def _quoted(line: str) -> str:

@@ -175,11 +175,17 @@ class Real:
 
 
 SERVERS: dict[str, Callable[[Path], Cluster]] = {"up": Embedded, "real": Real}
+_SWITCHES = ("fairSharing", "admissionFairSharing")
 _HEAD = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 
 
 def _policy(configuration: dict[str, Any]) -> str:
-    given = {key: value for key, value in configuration.items() if value not in (None, {}, [])}
+    # A section that is there switches something on, even if it is empty; most are just Go's zeros.
+    given = {
+        key: value
+        for key, value in configuration.items()
+        if value not in (None, {}, []) or (key in _SWITCHES and value is not None)
+    }
     return json.dumps({**given, **_HEAD}, indent=1)
 
 

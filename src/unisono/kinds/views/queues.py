@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from unisono.kinds.views.base import Number, Part, Parts, Raw, Text, Texts, View, objects_in
+from unisono.kinds.views.base import (
+    Amounts,
+    Number,
+    NumberIfAny,
+    Part,
+    PartIfAny,
+    Parts,
+    Raw,
+    Text,
+    Texts,
+    View,
+    objects_in,
+)
 from unisono.kinds.views.objects import Object, Status
 
 
@@ -116,10 +128,29 @@ class FlavorUsage(View):
     resources = Parts("resources", ResourceUsage)
 
 
+class AdmissionFairSharingStatus(View):
+    """What a LocalQueue used lately."""
+
+    __slots__ = ()
+
+    consumed = Amounts("consumedResources")
+
+
+class FairSharingStatus(View):
+    """How much a queue or cohort borrows, by its weight."""
+
+    __slots__ = ()
+
+    weighted_share = NumberIfAny("weightedShare")
+    admission = PartIfAny("admissionFairSharingStatus", AdmissionFairSharingStatus)
+
+
 class ClusterQueueStatus(Status):
     """What was observed of a queue."""
 
     __slots__ = ()
+
+    fair_sharing = Part("fairSharing", FairSharingStatus)
 
     pending_workloads = Number("pendingWorkloads")
     reserving_workloads = Number("reservingWorkloads")
@@ -147,12 +178,21 @@ class CohortSpec(View):
     fair_sharing = Part("fairSharing", FairSharing)
 
 
+class CohortStatus(Status):
+    """What was observed of a cohort."""
+
+    __slots__ = ()
+
+    fair_sharing = Part("fairSharing", FairSharingStatus)
+
+
 class Cohort(Object):
     """Queues and cohorts that share quota."""
 
     __slots__ = ()
 
     spec = Part("spec", CohortSpec)
+    status = Part("status", CohortStatus)
 
 
 class LocalQueueSpec(View):
@@ -170,9 +210,13 @@ class LocalQueueStatus(Status):
 
     __slots__ = ()
 
+    fair_sharing = Part("fairSharing", FairSharingStatus)
+
     pending_workloads = Number("pendingWorkloads")
     reserving_workloads = Number("reservingWorkloads")
     admitted_workloads = Number("admittedWorkloads")
+    flavors_usage = Parts("flavorsUsage", FlavorUsage)
+    flavors_reservation = Parts("flavorsReservation", FlavorUsage)
 
 
 class LocalQueue(Object):

@@ -10,6 +10,7 @@ from unisono.monitor.exposition import Family, Histogram, Sample, doubling, sing
 from unisono.monitor.ledger.start_estimates import EstimateMetrics
 from unisono.monitor.metrics import compatibility, nodes, queues, workloads
 from unisono.monitor.metrics.cost import CostMetrics
+from unisono.monitor.metrics.kueue import KueueMetrics
 from unisono.monitor.metrics.nodes import ProvisioningMetrics
 from unisono.monitor.metrics.notifications import NotificationCounts, notification_families
 from unisono.monitor.metrics.scheduler import PlacementMetrics, SchedulerHealth, health_families
@@ -17,6 +18,7 @@ from unisono.monitor.records import NodeRecord
 
 Compat = Literal["kueue", "kube-state"]
 ALL: tuple[Compat, ...] = ("kueue", "kube-state")
+ON_CLUSTERS: tuple[Compat, ...] = ("kueue",)  # which have kube-state-metrics themselves
 
 _CYCLES = doubling(0.001, 14)
 
@@ -45,6 +47,8 @@ class MetricsRegistry:
         self._compat = compat
         self._idle = nodes.IdleNodes()
         self._history = workloads.WorkloadHistory(self.cache, since=since)
+        role = "leader" if mode == "cluster" else "standalone"
+        self.kueue = KueueMetrics(self.cache, since=since, role=role, version=version)
         self.provisioning = ProvisioningMetrics(self.cache, clock, since=since)
         self.cost = CostMetrics(self.cache, clock)
         self.estimates = EstimateMetrics()
@@ -79,6 +83,6 @@ class MetricsRegistry:
         yield from self.estimates.families()
         yield from notification_families(self.notifications())
         if "kueue" in self._compat:
-            yield from compatibility.kueue_families(self.cache, tally)
+            yield from self.kueue.families(tally)
         if "kube-state" in self._compat:
             yield from compatibility.kube_state_families(self.cache)
