@@ -113,7 +113,7 @@ def decide(world: World, now: Instant, *, until_stable: bool, decides: Decides =
         plans = [one_cycle(state, now, decides=decides)[0]]
     warnings = list(world.warnings)
     if len(plans) >= MOST_CYCLES:
-        message = f"workloads still displace each other after {MOST_CYCLES} cycles; stopped there"
+        message = f"workloads still preempt each other after {MOST_CYCLES} cycles; stopped there"
         warnings.append(Finding(file="", document=0, path="--until-stable", message=message))
     return decision(state, plans, warnings, now=now)
 

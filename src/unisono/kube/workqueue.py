@@ -1,4 +1,4 @@
-"""Which keys need work: each at most once in line, and at most one worker for each.
+"""Which keys need work: each waits at most once, and has at most one worker.
 
     add ──▶ waiting (by lane) ──take──▶ in work ──done──▶ forgotten
               ▲                           │ added meanwhile: waiting again after done
@@ -334,7 +334,7 @@ class Workers(Generic[K]):
             self._moved.set()
 
     async def _keep_time(self) -> None:
-        """Put keys in line when they are due: one timer for all workers."""
+        """Queue keys when they are due: one timer for all workers."""
         while True:
             self._queue.follow(self._clock.now(), self._clock.monotonic())
             self._moved.clear()

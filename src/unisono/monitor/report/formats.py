@@ -85,12 +85,12 @@ def headline_lines(report: Report) -> list[Line]:
         ),
         ("Efficiency", share(now.amounts.efficiency), f"measured: {share(now.coverage)}"),
         ("Cost of jobs", money(now.amounts.cost_cents), _change(*_costs(now, before))),
-        ("Thereof idle or lost", money(now.amounts.wasted_cents), ""),
+        ("of which idle or lost", money(now.amounts.wasted_cents), ""),
         ("Overhead", money(now.overhead_cents), "free, held or down"),
         ("Total", money(now.total_cents), ""),
         ("Jobs", str(now.jobs), _change(now.jobs, before.jobs)),
-        ("Wait, median", lasting(now.waits.p50), f"before: {lasting(before.waits.p50)}"),
-        ("Wait, p95", lasting(now.waits.p95), f"before: {lasting(before.waits.p95)}"),
+        ("Wait, median", lasting(now.waits.p50), f"period before: {lasting(before.waits.p50)}"),
+        ("Wait, p95", lasting(now.waits.p95), f"period before: {lasting(before.waits.p95)}"),
         *_estimate_lines(now.estimates),
         *([("Price unknown", hours(now.unpriced), "GPU-hours")] if now.unpriced else []),
         *([("Owner unknown", hours(now.unknown_owner), "GPU-hours")] if now.unknown_owner else []),
@@ -257,7 +257,7 @@ def _first(title: str, there: int, most: int) -> str:
 
 
 def _waste_line(one: Job) -> Line:
-    advice = "; ".join(one.advice) or "ask the user"
+    advice = "; ".join(one.advice) or "ask its user for the cause"
     job, gpus = f"{one.namespace}/{one.name}", str(one.gpus)
     return (job, one.user, one.queue, gpus, money(one.amounts.wasted_cents), advice)
 

@@ -111,17 +111,22 @@ class Observed:
         yield single("unisono_controller_crashes_total", "counter", crashes, self.crashes)
         if self.driver is not None:
             measures = self.driver.queue.measures
-            yield single("unisono_queue_depth", "gauge", "Keys in line.", len(self.driver.queue))
+            yield single(
+                "unisono_queue_depth",
+                "gauge",
+                "Keys that wait for a worker.",
+                len(self.driver.queue),
+            )
             yield single("unisono_steps_total", "counter", "Steps of controllers.", measures.done)
             retries = "Steps tried again."
             yield single("unisono_step_retries_total", "counter", retries, measures.retries)
             oldest = self.driver.oldest_wait()
-            old = "How long the key that has waited longest has been in line."
+            old = "How long the oldest waiting key has waited."
             yield single("unisono_oldest_key_seconds", "gauge", old, oldest)
             yield Family(
                 "unisono_step_seconds_total",
                 "counter",
-                "Where the time of steps went: in line, and at work.",
+                "Time of steps: waiting for a worker, and working.",
                 [
                     Sample({"part": "waiting"}, measures.waited_s),
                     Sample({"part": "working"}, measures.worked_s),
