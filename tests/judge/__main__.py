@@ -1,6 +1,6 @@
 """Judge the explanations of random clusters.
 
-python -m tests.judge --runs 20000 [--jobs 2] [--seed 0]
+python -m tests.judge --runs 20000 [--jobs 2] [--seed 0] [--in random|simulator|stories]
 
 Prints how many explanations were judged, by what they are about, and how many are false; every
 false one with the seed that shows it again (`--runs 1 --seed N`). Exit status 1 if there is one.
@@ -12,15 +12,19 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.judge.judgement import Judgement, judge
 from tests.judge.situations import situation
+from tests.judge.states import MOST_PENDING, of_story, simulated
+from unisono.cli.demo.command import OFFLINE, TITLES
 
 # Seeds of one task: enough that handing it over costs nothing.
 _CHUNK = 50
 _MOST_SHOWN = 20
+# Those on a living cluster.
+STORIES = tuple(name for name in TITLES if name not in OFFLINE)
 _TELL_EVERY = 1000
 
 
@@ -34,30 +38,51 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000, help="random clusters (1000)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--seed", type=int, default=0, help="of the first cluster (0)")
+    parser.add_argument(
+        "--in",
+        choices=("random", "simulator", "stories"),
+        default="random",
+        dest="where",
+        help="random clusters (default), states of simulated runs, or of the stories of the demo",
+    )
     given = parser.parse_args()
     began = time.monotonic()
     tally = Tally()
     seeds = range(given.seed, given.seed + given.runs)
-    for number, (seed, judgements) in enumerate(judged(seeds, given.jobs), 1):
+    source = {"random": _judged, "simulator": _judged_in_a_run, "stories": _judged_in_a_story}
+    if given.where == "stories":
+        seeds = range(len(STORIES))
+    of_each = judged(seeds, given.jobs, source[given.where])
+    for number, (seed, judgements) in enumerate(of_each, 1):
         tally.count(seed, judgements)
         if number % _TELL_EVERY == 0:
             told = f"{number} clusters, {tally.explanations} explanations"
             print(f"{told}: {len(tally.shown)} false", file=sys.stderr, flush=True)
-    tally.print(given.runs, time.monotonic() - began)
+    tally.print(len(seeds), time.monotonic() - began)
     return 1 if tally.false else 0
 
 
-def judged(seeds: range, jobs: int = 1) -> Iterator[tuple[int, list[Judgement]]]:
+def judged(
+    seeds: range, jobs: int, source: Callable[[int], tuple[int, list[Judgement]]]
+) -> Iterator[tuple[int, list[Judgement]]]:
     """Yield the judgements of every seed."""
     if jobs == 1:
-        yield from map(_judged, seeds)
+        yield from map(source, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_judged, seeds, chunksize=_CHUNK)
+        yield from pool.map(source, seeds, chunksize=_CHUNK)
 
 
 def _judged(seed: int) -> tuple[int, list[Judgement]]:
     return seed, list(judge(situation(seed)))
+
+
+def _judged_in_a_run(seed: int) -> tuple[int, list[Judgement]]:
+    return seed, [one for world in simulated(seed) for one in judge(world, most=MOST_PENDING)]
+
+
+def _judged_in_a_story(number: int) -> tuple[int, list[Judgement]]:
+    return number, [one for world in of_story(STORIES[number]) for one in judge(world)]
 
 
 class Tally:

@@ -50,10 +50,12 @@ class Judgement:
     faults: tuple[str, ...]
 
 
-def judge(world: Snapshot, *, diagnoses: Diagnoses = diagnose) -> Iterator[Judgement]:
-    """Judge the explanations of all pending workloads of a cluster."""
+def judge(
+    world: Snapshot, *, diagnoses: Diagnoses = diagnose, most: int | None = None
+) -> Iterator[Judgement]:
+    """Judge the explanations of all pending workloads of a cluster, or of the first of them."""
     state = restore(world)
-    for workload in world.waiting:
+    for workload in world.waiting[:most]:
         found = diagnoses(world, workload.key)
         why = explanation(state, workload.key)
         yield Judgement(

@@ -17,7 +17,7 @@ from unisono.monitor.exposition import Family, Histogram, Sample
 from unisono.monitor.ledger.rows import WorkloadRow
 from unisono.monitor.records import PendingReason
 
-# Seconds. Shorter waits count as this long: nobody plans by seconds, and a look takes some.
+# Seconds. Shorter waits count as this long: plans are not made in seconds, and a look takes some.
 LEAST_WAIT = 60
 # A reservation is kept if it is late by no more than that.
 SLACK = 60
@@ -89,11 +89,10 @@ def scores(row: WorkloadRow) -> list[Score]:
     """Return how true everything was that a row was told; none before it has started."""
     if not row.admitted:
         return []
-    found: list[tuple[When, ToldStart]] = [
-        ("first", ToldStart._make(row.told_first)),
-        ("half", ToldStart._make(row.told_half)),
-        ("last", ToldStart._make(row.told_last)),
-    ]
+    first, half, last = map(ToldStart._make, (row.told_first, row.told_half, row.told_last))
+    if not half.at and row.admitted >= (first.at + first.start) // 2:
+        half = last  # it stood then, and nothing was told after it
+    found: list[tuple[When, ToldStart]] = [("first", first), ("half", half), ("last", last)]
     return [Score(row.queue, when, one, row.admitted) for when, one in found if one.at]
 
 
