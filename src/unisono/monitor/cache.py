@@ -107,6 +107,7 @@ class ClusterCache:
         self.cohort_shares: dict[str, float] = {}
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[WorkloadChange], None]] = []
+        self.on_queue_gone: list[Callable[[str, str], None]] = []  # namespace (or ""), name
         self.on_pod: list[Callable[[PodChange], None]] = []
         self.unreadable = 0  # objects that could not be read; the metrics go on without them
         self.on_unreadable: Callable[[str, Exception], None] = lambda what, why: None
@@ -153,11 +154,13 @@ class ClusterCache:
             amounts = tuple(quota_amounts(view.spec.resource_groups))
             _put(self.quotas, ("queue", key[1]), None if new is None else amounts)
             _put(self.statuses, ("", key[1]), None if new is None else cluster_queue_status(view))
+            self._tell_queue_gone("", key[1], new)
         elif kind == LOCAL_QUEUE:
             leads_to = None if new is None else views.LocalQueue(new).spec.cluster_queue
             self._put_queue(self.local_queues, key, leads_to)
             status = None if new is None else local_queue_status(views.LocalQueue(new))
             _put(self.statuses, key, status)
+            self._tell_queue_gone(*key, new)
         elif kind == COHORT:
             parent = None if new is None else views.Cohort(new).spec.parent_name
             self._put_queue(self.cohorts, key[1], parent)
@@ -171,6 +174,11 @@ class ClusterCache:
             _put(self.claims, key[1], None if new is None else claim_record(views.NodeClaim(new)))
         else:
             _put(self.restarts, key, None if new is None else views.JobSet(new).status.restarts)
+
+    def _tell_queue_gone(self, namespace: str, name: str, new: Raw | None) -> None:
+        if new is None:
+            for listener in self.on_queue_gone:
+                listener(namespace, name)
 
     def _put_queue(self, into: dict[K, V], key: K, value: V | None) -> None:
         if into.get(key) != value:

@@ -7,7 +7,7 @@ OpenMetrics a counter's family has no `_total` in its name, and the text ends wi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Literal, NamedTuple
 
@@ -138,6 +138,11 @@ class Histogram:
         counts = self._counts.setdefault(labels, [0] * (len(self._bounds) + 1))
         counts[bisect_left(self._bounds, value)] += 1
         self._sums[labels] = self._sums.get(labels, 0.0) + value
+
+    def forget(self, is_gone: Callable[[tuple[str, ...]], bool]) -> None:
+        """Drop the series with such labels."""
+        for labels in [labels for labels in self._counts if is_gone(labels)]:
+            del self._counts[labels], self._sums[labels]
 
     def samples(self) -> Iterator[Sample]:
         """Yield buckets, sum and count of every set of labels."""

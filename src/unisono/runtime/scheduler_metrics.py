@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unisono import __version__
 from unisono.control.gangs.controller import GangController
+from unisono.control.queue_status.cluster_queue import FairShares
 from unisono.control.reconciling.driver import Driver, Outcome
 from unisono.control.reconciling.workers import Crashes
 from unisono.control.scheduler.loop import Scheduler
@@ -118,6 +119,9 @@ def _following(
         return views.Object(found).metadata.created if found is not None else 0.0
 
     registry.kueue.job_created = job_created
+    shares = driver.controllers.get("fair-shares")
+    if isinstance(shares, FairShares):
+        registry.kueue.shares = lambda: shares.shares
     driver.on_attended = timed.attended
     registry.placement.largest = lambda: largest_gangs(timed.state)
     registry.placement.cached = lambda: _cached(timed.state)

@@ -300,3 +300,21 @@ def test_many_local_queues_are_left_out(metrics: MetricsRegistry) -> None:
     fill(metrics.cache, LOCAL_QUEUE, (local_queue(f"q{at}") for at in range(MOST_LOCAL_QUEUES)))
     assert value(metrics, "local_queue_status") == []
     assert value(metrics, "cluster_queue_status", status="active") == [1]
+
+
+def test_a_queue_of_the_same_name_begins_at_zero(metrics: MetricsRegistry) -> None:
+    tell(metrics, *ended("one"))
+    metrics.cache.observe(CLUSTER_QUEUE, cluster_queue(), None)
+    metrics.cache.observe(LOCAL_QUEUE, local_queue(), None)
+    metrics.cache.refresh()
+    fill(metrics.cache, CLUSTER_QUEUE, (cluster_queue(),))
+    fill(metrics.cache, LOCAL_QUEUE, (local_queue(),))
+    assert value(metrics, "admitted_workloads_total") == []
+    assert value(metrics, "local_queue_ready_wait_time_seconds", "_count") == []
+    assert value(metrics, "cluster_queue_status", status="active") == [1]
+
+
+def test_shares_are_exact_where_the_scheduler_knows_them(metrics: MetricsRegistry) -> None:
+    metrics.kueue.shares = lambda: {("ClusterQueue", "cq"): 666.6, ("Cohort", "low"): 0.5}
+    assert value(metrics, "cluster_queue_weighted_share") == [666.6]
+    assert value(metrics, "cohort_weighted_share") == [0.5]

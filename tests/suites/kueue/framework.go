@@ -15,6 +15,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"go.uber.org/zap/zaptest/observer"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	autoscaling "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -23,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -32,6 +34,7 @@ import (
 	config "sigs.k8s.io/kueue/apis/config/v1beta2"
 	kueuev1beta1 "sigs.k8s.io/kueue/apis/kueue/v1beta1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/features"
 	"sigs.k8s.io/kueue/test/suite"
 	"sigs.k8s.io/kueue/test/util"
 )
@@ -91,7 +94,47 @@ func (f *Framework) SetupClient(cfg *rest.Config) (context.Context, client.WithW
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ctx, cancel := context.WithCancel(ginkgo.GinkgoT().Context())
 	f.cancel = cancel
-	return ctx, made
+	return ctx, interceptor.NewClient(made, interceptor.Funcs{
+		Get: func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			err := inner.Get(ctx, key, into, options...)
+			if workload, ok := into.(*kueue.Workload); ok && err == nil {
+				inOlderWords(workload)
+			}
+			return err
+		},
+		List: func(ctx context.Context, inner client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			err := inner.List(ctx, into, options...)
+			if workloads, ok := into.(*kueue.WorkloadList); ok && err == nil {
+				for at := range workloads.Items {
+					inOlderWords(&workloads.Items[at])
+				}
+			}
+			return err
+		},
+	})
+}
+
+// Kueue has two sets of reasons why a workload waits, and a feature gate that chooses. Ours always
+// writes the newer one; a spec without the gate reads it as the older one here.
+func inOlderWords(workload *kueue.Workload) {
+	if features.Enabled(features.UnadmittedWorkloadsObservability) {
+		return
+	}
+	for at := range workload.Status.Conditions {
+		condition := &workload.Status.Conditions[at]
+		if condition.Type != kueue.WorkloadQuotaReserved || condition.Status != metav1.ConditionFalse {
+			continue
+		}
+		switch condition.Reason {
+		case "WaitingForPodsReady":
+			condition.Reason = "Waiting"
+		case "Misconfigured", "Suspended":
+			condition.Reason = "Inadmissible"
+		case "WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed",
+			"WaitingForPreemptedWorkloads", "PendingEvaluation":
+			condition.Reason = "Pending"
+		}
+	}
 }
 
 // StartManager runs the set-up functions on a manager that never starts, only to learn with which

@@ -57,8 +57,11 @@ func find(metric prometheus.Metric) (*dto.Metric, error) {
 		return nil, err
 	}
 	family := families[name]
-	if family == nil {
+	if family == nil && !strings.Contains(page, "# TYPE "+name+" ") {
 		return nil, fmt.Errorf("no metric %s", name)
+	}
+	if family == nil { // without any series yet
+		return nil, nil
 	}
 	for _, one := range family.Metric {
 		if covers(one.Label, wanted.Label) {

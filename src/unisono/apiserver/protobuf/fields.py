@@ -548,7 +548,7 @@ StorageClass  1 metadata: ObjectMeta, 2 provisioner*, 3 parameters: {}string, 4 
 TopologySelectorTerm  1 matchLabelExpressions: []TopologySelectorLabelRequirement
 TopologySelectorLabelRequirement  1 key*, 2 values: []string
 NetworkPolicy  1 metadata: ObjectMeta, 2 spec: NetworkPolicySpec
-NetworkPolicySpec  1 podSelector: LabelSelector, 2 ingress: []NetworkPolicyIngressRule,
+NetworkPolicySpec  1 podSelector*: LabelSelector, 2 ingress: []NetworkPolicyIngressRule,
     3 egress: []NetworkPolicyEgressRule, 4 policyTypes: []string
 NetworkPolicyIngressRule  1 ports: []NetworkPolicyPort, 2 from: []NetworkPolicyPeer
 NetworkPolicyPort  1 protocol*, 2 port*: intOrString, 3 endPort*: int
@@ -584,7 +584,7 @@ CSIPersistentVolumeSource  1 driver*, 2 volumeHandle*, 3 readOnly: bool, 4 fsTyp
     9 controllerExpandSecretRef*: SecretReference, 10 nodeExpandSecretRef*: SecretReference
 VolumeNodeAffinity  1 required*: NodeSelector
 PersistentVolumeStatus  1 phase, 2 message, 3 reason, 4 lastPhaseTransitionTime: time
-DeviceClass  1 metadata: ObjectMeta, 2 spec: DeviceClassSpec
+DeviceClass  1 metadata: ObjectMeta, 2 spec*: DeviceClassSpec
 DeviceClassSpec  1 selectors: []DeviceSelector, 2 config: []DeviceClassConfiguration,
     4 extendedResourceName*
 DeviceSelector  1 cel*: CELDeviceSelector

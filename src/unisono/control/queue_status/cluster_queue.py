@@ -24,7 +24,7 @@ from unisono.engine.model.explanation import QueueInactive, QueueStopped
 from unisono.engine.model.names import CohortName, FlavorName, QueueName, ResourceName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
-from unisono.engine.quota.share import dominant_share, weighted_share
+from unisono.engine.quota.share import PER_MILLE, Share, dominant_share, weighted_share
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.cohort_trees import CohortTrees, flavor_resource_of
 from unisono.engine.state.config import Config
@@ -350,6 +350,8 @@ class FairShares:
         self._manifests = manifests
         self._policy = policy
         self._last = float("-inf")
+        # As metrics show them, by kind and name: per mille, not rounded; NaN where one is infinite.
+        self.shares: dict[tuple[str, str], float] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Any change may move every share of its tree."""
@@ -371,12 +373,15 @@ class FairShares:
 
     def _patches(self, view: View) -> Iterator[Patch]:
         trees = self._cohort_trees(view)
+        self.shares = {}
         for kind in (names.CLUSTER_QUEUE, names.COHORT):
             for obj in view.all(kind):
                 node = self._node(trees, kind, obj)
                 if node is None:
                     continue
-                share = {"weightedShare": weighted_share(dominant_share(node))}
+                found = dominant_share(node)
+                self.shares[kind.kind, obj["metadata"]["name"]] = _exact(found)
+                share = {"weightedShare": weighted_share(found)}
                 if (obj.get("status") or {}).get("fairSharing") != share:
                     changes = {"status": {"fairSharing": share}}
                     # Right in every state of the object: no other controller writes this field.
@@ -414,3 +419,9 @@ class FairShares:
             flavor_resource = flavor_resource_of(flavor, resource, group_of.get(resource))
             if flavor_resource is not None:
                 charge(node.cell(flavor_resource), amount)
+
+
+def _exact(share: Share) -> float:
+    """Return the number that metrics show: per mille, not rounded; NaN if infinite."""
+    tier, value = share
+    return float("nan") if tier else value / PER_MILLE

@@ -159,6 +159,9 @@ class KueueMetrics:
         }
         # When the job of a workload was created, by kind, namespace and name; 0 if unknown.
         self.job_created: Callable[[str, str, str], float] = lambda kind, namespace, name: 0.0
+        # The exact weighted shares, by kind and name; those of statuses are rounded.
+        self.shares: Callable[[], Mapping[tuple[str, str], float]] = dict
+        cache.on_queue_gone.append(self._forget)
         cache.on_workload.append(self._follow)
         cache.on_pod.append(self._follow_pod)
 
@@ -316,6 +319,25 @@ class KueueMetrics:
             if self._is_there(one, values):
                 labels = dict(zip(one.labels, values, strict=True))
                 yield Sample({**labels, "replica_role": self._role}, count)
+
+    def _forget(self, namespace: str, name: str) -> None:
+        """Drop what was counted of a queue that is gone: one of its name begins at 0."""
+        for one in _COUNTED:
+            local = one.labels[:2] == _LQ
+            label = "name" if local else next((x for x in one.labels if "cluster_queue" in x), "")
+            if not label or local != bool(namespace):
+                continue
+            at = one.labels.index(label)
+
+            def is_gone(values: Values, at: int = at, *, local: bool = local) -> bool:
+                return values[at] == name and (not local or values[1] == namespace)
+
+            if one.type == "histogram":
+                self._times[one.name].forget(is_gone)
+            else:
+                counts = self._counts[one.name]
+                for values in [values for values in counts if is_gone(values)]:
+                    del counts[values]
 
     def _is_there(self, one: _Named, values: Values) -> bool:
         """Say whether the queue of a series is still there."""
@@ -561,7 +583,12 @@ class KueueMetrics:
                 _add(quota, (cohort, amounts.flavor, amounts.resource), amounts.nominal)
                 self._lend(quota, amounts, above[1:])
         labels = ("cohort", "flavor", "resource")
-        shares = cache.cohort_shares
+        exact = self.shares()
+        shares = {
+            one: exact.get(("Cohort", one), cache.cohort_shares.get(one))
+            for one in names
+            if one in cache.cohort_shares or ("Cohort", one) in exact
+        }
         yield self._gauge(
             "cohort_subtree_quota",
             labels,
@@ -584,7 +611,7 @@ class KueueMetrics:
             "cohort_weighted_share",
             ("cohort",),
             "What a cohort borrows, by its weight.",
-            [((one,), shares[one]) for one in names if one in shares],
+            [((one,), share) for one, share in shares.items() if share is not None],
         )
         yield self._gauge(
             "cluster_queue_weighted_share",
@@ -593,7 +620,8 @@ class KueueMetrics:
             [
                 ((name, record.cohort), share)
                 for name, record in sorted(cache.queues.items())
-                if (share := cache.statuses["", name].share) is not None
+                for share in (exact.get(("ClusterQueue", name), cache.statuses["", name].share),)
+                if share is not None
             ],
         )
         parents = ("parent_cohort", "root_cohort")
