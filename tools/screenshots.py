@@ -1,26 +1,35 @@
 """Pictures of the web page for the README: `python -m tools.screenshots [DIR]`.
 
-The page is the real one, served by the real listener, and shows a sample cluster (`sample`) at a
-fixed time, so the pictures are of the same cluster every time. Needs Chromium.
+They are of `unisono demo look`: it is started with a history of a week, lives for some minutes at a
+high speed, and is ended. So the pictures are of another moment every time, and of nothing that the
+program does not show. Needs Chromium; takes six minutes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import re
+import signal
 import sys
 import tempfile
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tools.browser import PageTrouble, Tab, browsing
-from tools.sample.site import Served, served
-from tools.sample.world import sample
+from tools.sample.site import Served
 
 ROOT = Path(__file__).resolve().parents[1] / "docs" / "images"
-NOW = datetime(2026, 3, 10, 14, 20, tzinfo=UTC).timestamp()
+NOW = datetime(2026, 3, 10, 14, 20, tzinfo=UTC).timestamp()  # of clusters on paper, in tests
 MOST_BYTES = 150_000
 _SETTLES_S = 0.4  # bars grow to their size
+_SPEED = 120
+_LIVES_S = 300.0  # ten hours of the life of its jobs
+_STARTS_S = 120.0
+_ENDS_S = 30.0
 
 
 class Picture(NamedTuple):
@@ -39,15 +48,19 @@ PICTURES = (
     Picture("queues", "/queues"),
     Picture("gang", "GANG"),
     Picture("map", "/map"),
-    Picture("timeline", "/timeline?span=36000"),
+    Picture("timeline", "/timeline?span=900"),
     Picture("nodes", "/nodes"),
     Picture("phone", "/", 390, 844),
 )
 
 
 async def show(tab: Tab, there: Served, page: str) -> None:
-    """Open a page and wait until it is drawn."""
-    await tab.go(there.at(page))
+    """Open a page of a cluster on paper and wait until it is drawn."""
+    await _show(tab, there.at(page))
+
+
+async def _show(tab: Tab, address: str) -> None:
+    await tab.go(address)
     await tab.until("document.body.dataset.drawn && !document.querySelector('.waiting')")
 
 
@@ -58,16 +71,64 @@ def a_gang(there: Served) -> str:
     return f"/workloads/{one.namespace}/{one.name}"
 
 
-async def take(folder: Path, pictures: tuple[Picture, ...] = PICTURES) -> list[Path]:
-    """Take pictures; raises PageTrouble if a page complained."""
+@contextlib.asynccontextmanager
+async def living(folder: Path) -> AsyncIterator[str]:
+    """Run `demo look` while the block lasts; yield the address of its page, with the token."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "unisono", "demo", "look", "--speed", str(_SPEED)),
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1", "TZ": "UTC"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None, "it is a pipe"
+        address = ""
+        async with asyncio.timeout(_STARTS_S):
+            async for line in process.stdout:
+                found = re.match(r"web +(\S+)", line.decode())
+                address = found[1] if found else address
+                if line == b"ready\n":
+                    break
+        if not address:
+            raise PageTrouble("`unisono demo look` does not start")
+        yield address
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _ENDS_S)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _a_living_gang(tab: Tab, address: str) -> str:
+    """Return the page of a gang that waits, with several nodes and a root cause."""
+    await _show(tab, f"{address}/workloads?state=waits")
+    return str(
+        await tab.until(
+            "(() => { const rows = [...document.querySelectorAll('tbody tr')]"
+            ".filter((row) => /starts once[^]*starts (about|by)/.test(row.innerText))"
+            ".map((row) => row.querySelector('a').hash.slice(1));"
+            " return rows.find((one) => one.includes('pretrain')) || rows[0]; })()"
+        )
+    )
+
+
+async def take(
+    folder: Path, pictures: tuple[Picture, ...] = PICTURES, *, lives_s: float = _LIVES_S
+) -> list[Path]:
+    """Take pictures of a cluster that has lived for a while; raises PageTrouble on an error."""
     folder.mkdir(parents=True, exist_ok=True)
     taken: list[Path] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own:
-        async with served(sample(NOW)) as there, browsing(Path(own)) as tab:
+        async with living(Path(own)) as address, browsing(Path(own)) as tab:
             await tab.call("Emulation.setTimezoneOverride", timezoneId="UTC")
+            await asyncio.sleep(lives_s)
             for one in pictures:
                 await tab.look(one.width, one.height, colours=one.colours)
-                await show(tab, there, a_gang(there) if one.page == "GANG" else one.page)
+                page = await _a_living_gang(tab, address) if one.page == "GANG" else one.page
+                await _show(tab, f"{address}{page}")
                 await asyncio.sleep(_SETTLES_S)
                 path = folder / f"{one.name}.png"
                 await tab.picture(path)

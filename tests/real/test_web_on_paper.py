@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import pytest
 
@@ -37,7 +39,11 @@ CLIPPED = """
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
   .filter((one) => getComputedStyle(one).display !== "inline")
   .filter((one) => getComputedStyle(one).textOverflow !== "ellipsis")
-  .map((one) => one.getAttribute("aria-label") || one.textContent.slice(0, 80))"""
+  .map((one) => one.getAttribute("aria-label") || one.textContent.slice(0, 80))
+  .concat([...document.querySelectorAll("#nav a span")]
+    .filter((one) => getComputedStyle(one).clipPath === "none")
+    .filter((one) => one.scrollWidth > one.closest("a").clientWidth)
+    .map((one) => one.textContent))"""
 Story = Callable[[Tab, Served], Awaitable[None]]
 
 
@@ -65,13 +71,20 @@ def place(there: Served, page: str) -> str:
     return f"/nodes/{next(iter(there.dashboard.nodes()))}" if page == "NODE" else page
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "colours", "language"),
+    [
+        *((1280, "light", "en"), (1280, "dark", "en"), (390, "light", "en"), (390, "dark", "en")),
+        *((1280, "dark", "ko"), (390, "light", "ko")),
+    ],
+)
 def test_every_page_is_accessible(
-    width: int, colours: Literal["light", "dark"], tmp_path: Path
+    width: int, colours: Literal["light", "dark"], language: str, tmp_path: Path
 ) -> None:
     async def story(tab: Tab, there: Served) -> None:
         await tab.look(width, 900, colours=colours)
+        await tab.go(there.address)
+        await tab.run(f"localStorage.setItem('unisono-language', '{language}')")
         found: dict[str, Any] = {}
         for page in PAGES:
             if page == "SIGN-IN":
@@ -80,6 +93,7 @@ def test_every_page_is_accessible(
                 await tab.until("document.getElementById('token')")
             else:
                 await show(tab, there, place(there, page))
+            assert await tab.run("document.documentElement.lang") == language
             if width < 400:
                 assert await tab.run("document.documentElement.scrollWidth") <= width, page
                 if await tab.run(CLIPPED):
@@ -234,10 +248,121 @@ def test_a_large_cluster_weighs_little(tmp_path: Path) -> None:
     run(story, tmp_path, sample(NOW, nodes=1_000, gangs=10_000))
 
 
-def test_pictures_for_the_readme_are_small(tmp_path: Path) -> None:
-    taken = asyncio.run(take(tmp_path / "pictures", PICTURES))
+@pytest.mark.slow
+def test_pictures_for_the_readme_are_of_a_living_cluster_and_small(tmp_path: Path) -> None:
+    taken = asyncio.run(take(tmp_path / "pictures", PICTURES, lives_s=15.0))
     assert [path.stem for path in taken] == [one.name for one in PICTURES]
     assert all(10_000 < path.stat().st_size < MOST_BYTES for path in taken)
+
+
+# What hangs over the side of a phone.
+TOO_WIDE = """
+document.documentElement.scrollWidth > 390
+  && [...document.querySelectorAll("#page *")]
+    .filter((one) => one.getBoundingClientRect().right > 391 && !one.children.length)
+    .map((one) => one.outerHTML.slice(0, 200))"""
+# What names, users, labels and messages could be where an API does not insist on better ones.
+HOSTILE = (
+    "constructor",
+    "__proto__",
+    "<img src=x onerror=window.hacked=1>",
+    '"><script>window.hacked=1</script>',
+    "' onmouseover='window.hacked=1",
+    "javascript:window.hacked=1",
+    "a%2Fb?c#d&e=f",
+    "{0}{1}",
+    "\u202egnp.exe",
+    "ﷺ" * 40,
+    "x" * 253,
+)
+
+
+def test_hostile_names_break_no_page(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        for at, name in enumerate(HOSTILE):
+            waits = objects.workload(f"w{at}")
+            waits["metadata"]["annotations"] = {"unisono.dev/user": name}
+            waits["metadata"]["ownerReferences"][0]["name"] = name
+            says = {"stage": name, "facts": [{"fact": name, "says": name, "changes": name}]}
+            waits["status"]["conditions"] = [
+                {"type": "QuotaReserved", "status": "False", "reason": name, "message": name},
+                {
+                    "type": "unisono.dev/Explanation",
+                    "status": "True",
+                    "reason": "Quota",
+                    "message": json.dumps(says),
+                },
+            ]
+            there.cache.observe(WORKLOAD, None, waits)
+            node = objects.node(name)
+            node["metadata"].setdefault("labels", {})["node.kubernetes.io/instance-type"] = name
+            node["metadata"]["labels"]["topology.kubernetes.io/zone"] = name
+            node["spec"] = {"taints": [{"key": f"unisono.dev/{name}", "value": name}]}
+            there.cache.observe(NODE, None, node)
+        there.dashboard.refresh()
+        await tab.look(390, 844)
+        pages = [one for one in PAGES if one != "SIGN-IN"]
+        pages += [f"/nodes/{quote(name, safe='')}" for name in HOSTILE]
+        pages += [f"/workloads/team-a/w{at}" for at in range(len(HOSTILE))]
+        pages += ["/constructor", "/toString", "/map?colour=constructor&by=constructor"]
+        pages += [f"/workloads?q={quote(name, safe='')}" for name in HOSTILE]
+        for page in pages:
+            await show(tab, there, place(there, page))
+            assert not await tab.run("window.hacked"), page
+            assert not await tab.run(TOO_WIDE), page
+        # A link leads to what it names.
+        await show(tab, there, "/nodes")
+        links = "[...document.querySelectorAll('tbody th a')].map((one) => one.hash)"
+        hashes = await tab.run(links)
+        for name in HOSTILE:
+            assert f"#/nodes/{await tab.run(f'encodeURIComponent({json.dumps(name)})')}" in hashes
+        for at, name in enumerate(HOSTILE):
+            await show(tab, there, f"/workloads/team-a/w{at}")
+            assert await tab.run("document.querySelector('h1').textContent") == name
+
+    run(story, tmp_path)
+
+
+def test_the_language_is_that_of_the_browser_or_of_the_button(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        heading = "document.querySelector('h1').textContent"
+        await tab.call("Emulation.setUserAgentOverride", userAgent="", acceptLanguage="ko-KR,en")
+        await show(tab, there, "/queues")
+        assert await tab.run(heading) == "큐"
+        chosen = "[...document.querySelectorAll('#account button')].find((one) => one.lang)"
+        assert await tab.run(f"{chosen}.textContent") == "English"
+        await tab.run(f"{chosen}.click()")
+        await tab.until(f"document.body.dataset.drawn && {heading} === 'Queues'")
+        assert await tab.run("document.documentElement.lang") == "en"
+        await show(tab, there, place(there, "GANG"))  # it is remembered
+        assert "Why it waits" in await tab.run("document.getElementById('page').innerText")
+        await tab.run(f"{chosen}.click()")
+        await tab.until("document.documentElement.lang === 'ko' && document.body.dataset.drawn")
+        text = await tab.until("document.getElementById('page').innerText")
+        assert "왜 기다리는가" in text
+        assert "쿼터" in text  # what the server says is translated as well
+
+    run(story, tmp_path)
+
+
+def test_alerts_link_to_what_they_are_about(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        await show(tab, there, "/")
+        await tab.press("g")
+        await tab.press("a")
+        await tab.until("document.body.dataset.drawn === 'alerts'")
+        severities = (
+            "[...document.querySelectorAll('[data-severity]')].map((one) => one.dataset.severity)"
+        )
+        assert await tab.run(severities) == ["critical", "warning", "warning"]
+        panel = "document.querySelector('.things a[target=_blank]')"
+        assert (await tab.run(f"{panel}.href")).startswith("https://grafana.example/d/unisono-")
+        assert await tab.run(f"{panel}.rel") == "noopener noreferrer"
+        await tab.run("document.querySelector('.things a[href^=\"#/workloads/\"]').click()")
+        await tab.until("document.body.dataset.drawn === 'gang'")
+        assert "Why it waits" in await tab.run("document.getElementById('page').innerText")
+
+    run(story, tmp_path)
 
 
 def test_gangs_on_the_map_have_colours_that_differ(tmp_path: Path) -> None:

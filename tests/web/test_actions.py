@@ -296,6 +296,14 @@ def test_a_quarantine_is_lifted(cluster: Acting) -> None:
     assert not cluster.get(NODE, name, "")["spec"].get("taints")
 
 
+def test_the_first_reservation_needs_the_right_to_create(cluster: Acting) -> None:
+    """Without a Policy one is made: the right to patch would come too late."""
+    found = cluster.run(lambda api: api.list(POLICY)).items
+    expected = "patch" if found else "create"
+    missing = cluster.offers("alice", "node", _free_node(cluster))["reserve"]["missing"]
+    assert missing in (f"{expected} policies.unisono.dev", "list policies.unisono.dev")
+
+
 def test_maintenance_is_planned(cluster: Acting) -> None:
     name = _free_node(cluster)
     fields = {"name": "fans", "start": "2099-01-01T08:00", "hours": "4"}

@@ -55,7 +55,7 @@ View = Callable[[Dashboard, Mapping[str, str], Permissions], PageModel]
 
 # Where rows and heads have sentences; what else they have are names and numbers.
 _SENTENCES = frozenset(
-    ("says", "changes", "inTheWay", "ways", "bad", "summary", "lastEviction", "ended")
+    ("says", "changes", "inTheWay", "ways", "bad", "summary", "about", "lastEviction", "ended")
 )
 
 

@@ -28,7 +28,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import known_nodes
 from unisono.kinds.digits import whole_number
 from unisono.kinds.policy.settings import counting_policy
-from unisono.kube.errors import NotFound, UnknownKind
+from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.form import Json
 from unisono.slurm.commands.scontrol import node_changes
 from unisono.web.actions.action import (
@@ -361,7 +361,7 @@ def _written(at: float) -> str:
 
 async def _drains(here: Here, node: Json) -> Sequence[Right]:
     return (
-        right_to("patch", node),
+        *(() if _is_closed(node) else (right_to("patch", node),)),
         Right("list", "", "pods"),
         Right("create", "", "pods", subresource="eviction"),
     )
@@ -369,7 +369,13 @@ async def _drains(here: Here, node: Json) -> Sequence[Right]:
 
 async def _plans(here: Here, node: Json) -> Sequence[Right]:
     group, _, _ = POLICY.api_version.rpartition("/")
-    return (Right("list", group, plural(POLICY)), Right("patch", group, plural(POLICY)))
+    may_list = Right("list", group, plural(POLICY))
+    try:
+        policy = await _policy(here)
+    except Forbidden:
+        return (may_list,)  # what is there to write to is not known without it
+    verb = "create" if policy is None else "patch"
+    return (may_list, Right(verb, group, plural(POLICY)))
 
 
 TARGET = NODE

@@ -48,7 +48,7 @@ function parse() {
   const [first, ...rest] = path.split("/").filter(Boolean).map(decodeURIComponent);
   const name = first === "workloads" && rest.length === 2 ? "gang"
     : first === "nodes" && rest.length === 1 ? "node" : first || "overview";
-  return { name: name in PARTS ? name : "absent", rest, query: new URLSearchParams(query || "") };
+  return { name: Object.hasOwn(PARTS, name) ? name : "absent", rest, query: new URLSearchParams(query || "") };
 }
 
 /** What pages get besides their model: their address, the user, and how to change the address. */
@@ -218,6 +218,7 @@ function press(event) {
 // ---- begin ------------------------------------------------------------------------------------------
 
 async function begin() {
+  document.querySelector(".skip").textContent = t("Skip to the content");
   applyTheme();
   takeToken();
   route = parse();

@@ -59,7 +59,7 @@ function steps(one) {
 function next(one) {
   if (one.state === "waits" && one.start) return starts(one.start, one.promised);
   if (one.state === "runs") return one.limit ? t("by {0}", clock((one.times.nodes || one.times.quota) + one.limit)) : t("running");
-  return "pending";
+  return t("pending");
 }
 
 // ---- why it waits ---------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ const SCALES = {
 const UNKNOWN = { busy: t("not measured"), celsius: t("not measured"), left: t("no time limit") };
 const WORDS = { busy: (value) => `${value} %`, celsius: (value) => `${value} °C`, left: (value) => t("ends in {0} at the latest", lasting(value)) };
 
-const colourOf = (query) => (query.get("colour") in SCALES ? query.get("colour") : "gang");
+const colourOf = (query) => (Object.hasOwn(SCALES, query.get("colour")) ? query.get("colour") : "gang");
 
 export const ask = ({ query }) => ({ page: "map", colour: colourOf(query) });
 

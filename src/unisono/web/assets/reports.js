@@ -61,7 +61,7 @@ export function draw(model, { query }) {
       figure(hours(used.allocated), t("GPU-hours used"), "", change(used.allocated, before.amounts.allocated)),
       figure(percent(used.allocated, headline.capacity), t("of GPU capacity")),
       figure(percent(used.busy, used.busy + used.idle), t("busy, of measured hours"), used.busy < used.idle ? "warn" : ""),
-      figure(money((used.costCents + headline.overheadCents) / 100), "spent", "", used.wastedCents ? t("of which {0} idle or lost", money(used.wastedCents / 100)) : ""),
+      figure(money((used.costCents + headline.overheadCents) / 100), t("spent"), "", used.wastedCents ? t("of which {0} idle or lost", money(used.wastedCents / 100)) : ""),
       figure(lasting(headline.waits.p50), t("median wait"), "", headline.waits.count ? `p95 ${lasting(headline.waits.p95)}` : ""),
       figure(count(headline.jobs), headline.jobs === 1 ? t("job") : t("jobs"))),
     card(t("GPU-hours by day"), days()),

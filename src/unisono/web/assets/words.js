@@ -55,9 +55,12 @@ export function starts(at, isPromised) {
   return isPromised ? t("by {0} (in {1})", clock(at), lasting(left)) : t("about {0} (in {1})", clock(at), lasting(left));
 }
 
+// Particles of Korean behind a consonant: the word before them has become another.
+const AFTER = { 가: "이", 를: "을", 는: "은", 와: "과", 로: "으로" };
+
 /** A sentence of the scheduler, with GPUs called by their name. */
 export const plain = (text) => (language === "ko"
-  ? text.replace(/\b([\d,]+) (?:nvidia|amd)\.com\/gpu\b/g, "GPU $1장").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPU")
+  ? text.replace(/\b([\d,]+) (?:nvidia|amd)\.com\/gpu\b([가를는와로](?=[\s,.:)]|$))?/g, (whole, amount, particle) => `GPU ${amount}장${AFTER[particle] || ""}`).replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPU")
   : text.replace(/\b1 (?:nvidia|amd)\.com\/gpu\b/g, "1 GPU").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPUs"));
 
 const NUMBER = new Intl.NumberFormat("en");
