@@ -98,7 +98,7 @@ class Candidates(ABC):
 
 
 def candidates_for(cycle: Decisions) -> Candidates:
-    """Return the source that the policy asks for."""
+    """Return the source that the policy asks for; with backfill priority orders inside of it."""
     if cycle.table is not None:
         return AllPending(cycle, cycle.table)
     if cycle.limits is not None:
@@ -121,7 +121,11 @@ def _active_heads(state: ClusterState) -> list[tuple[ClusterQueueState, PendingW
 
 
 class Heads(Candidates):
-    """The head of every active queue, all nominated on the same picture."""
+    """The head of every active queue, all nominated on the same picture (spec quota §6).
+
+    Before the first decision, because the order of decision depends on what all of them would
+    borrow: nominated one by one, an earlier head would change how far the later ones borrow.
+    """
 
     def __init__(self, cycle: Decisions) -> None:
         super().__init__(cycle)

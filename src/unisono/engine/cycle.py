@@ -6,8 +6,8 @@
     2. fast path   EASY backfill where everything is a number (`backfill/fast_path.py`)
     3. candidates  heads of queues, heads in priority order, or all pending (`candidates.py`)
     4. nominate    what a candidate could get: flavors, nodes, victims (`nominate.py`)
-    5. decide      admit it, preempt others for it, or say why it waits; each decision is booked
-                   before the next one is taken (`decide.py`)
+    5. decide      admit it, preempt others or buy machines for it, or say why it waits; each
+                   decision is booked before the next one is taken (`decide.py`)
     6. reserve     what has to wait gets a backfill reservation, and nothing starts that would
                    delay one (`backfill/reservation_table.py`)
 

@@ -160,7 +160,8 @@ class Decisions:
     def _keep_quota(self, nominee: Nominee) -> Wait:
         """It may preempt and found no victims: later candidates must not take what it waits for.
 
-        Not needed when the queue may always reclaim what is its own, or when backfill reserves.
+        Not needed when the queue may always reclaim what is its own, or when backfill reserves. It
+        holds for this cycle only: the claim goes with the transaction (spec quota §6).
         """
         if self.table is None and nominee.cq.spec.preemption.reclaim != "Any":
             self._book_claim(nominee, tuple(_quota_to_keep(nominee)))
@@ -199,6 +200,11 @@ class Decisions:
         return _wait(nominee, "sticky", (waiting_for_victims(leaving),))
 
     def _preempt(self, nominee: Nominee) -> Wait:
+        """Name the victims and claim what they leave; the preemptor itself starts in a later cycle.
+
+        It never starts on quota or nodes that victims still hold (ADR 0004): their pods may need
+        minutes to end. Until then the claim keeps both from every other candidate.
+        """
         mark = self.transaction.mark()
         for target in nominee.targets:
             target.take(self.transaction)
@@ -246,6 +252,11 @@ class Decisions:
         return _wait(nominee, "sticky", (waiting_for(pods),))
 
     def _admit(self, nominee: Nominee) -> Wait | None:
+        """Admit the nominee if it still fits; return why it waits if it does not.
+
+        It was nominated before the decisions of this cycle took quota and nodes, so both are asked
+        again, on the transaction.
+        """
         rules = self.state.policy.pods_ready
         if rules is not None and rules.block_admission:
             unready = min(self.state.eviction_triggers.not_ready, default=None)
