@@ -18,7 +18,9 @@ from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.job_kinds import volcano
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.policy.settings import Settings
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
@@ -105,10 +107,8 @@ def test_it_waits_and_says_what_to_change(
         assert state == "waiting"
         assert [part for part in says if part not in words] == []
         (workload,) = world.every(names.WORKLOAD)
-        reserved = next(
-            one for one in workload["status"]["conditions"] if one["type"] == "QuotaReserved"
-        )
-        assert all(part in reserved["message"] for part in says), "kubectl users see it, too"
+        message = waiting_message(Conditions(workload["status"]["conditions"]))
+        assert all(part in message for part in says), "kubectl users see it, too"
         assert world.every(names.POD) == []
 
     play(story)

@@ -11,6 +11,7 @@ from tests.support.control_objects import node
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find, is_true
+from unisono.kinds.kueue.waiting import WAITING
 
 Json = dict[str, Any]
 
@@ -58,6 +59,43 @@ def test_a_pending_workload_says_what_it_asks_for() -> None:
     story(tell)
 
 
+def test_kueue_s_sentence_stands_in_its_own_condition() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=5), workload("runs", cpu="4"), workload("waits", cpu="2"))
+        await world.create(workload("large", cpu="6"))
+        nowhere = workload("nowhere", cpu="1")
+        nowhere["spec"]["queueName"] = "gone"
+        uncovered = workload("uncovered", cpu="1")
+        container = uncovered["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
+        container["resources"]["requests"]["memory"] = "1Gi"
+        await world.create(nowhere, uncovered)
+        await world.settle()
+        await world.pass_time(5)
+
+        def message(name: str, kind: str = "QuotaReserved") -> str:
+            found = find(status(world, name)["conditions"], kind)
+            assert found is not None
+            return str(found["message"])
+
+        assigning = "couldn't assign flavors to pod set main:"
+        assert message("waits") == (
+            f"{assigning} insufficient unused quota for cpu in flavor f, 1 more needed"
+        )
+        assert "default/runs" in message("waits", WAITING), "our own words name what is in the way"
+        assert message("large") == (
+            f"{assigning} insufficient quota for cpu in flavor f, previously considered podsets "
+            "requests (0) + current podset request (6) > maximum capacity (5)"
+        )
+        assert message("uncovered") == (f"{assigning} resource memory unavailable in ClusterQueue")
+        assert message("nowhere") == "LocalQueue gone doesn't exist"
+        await world.client.delete(names.WORKLOAD, "runs", "default")
+        await world.settle()
+        assert "waits" in runs(world)
+        assert find(status(world, "waits")["conditions"], WAITING) is None
+
+    story(tell)
+
+
 def test_a_preemption_has_kueue_s_events() -> None:
     async def tell(world: World) -> None:
         await world.create(*preemptible(2))
@@ -69,9 +107,9 @@ def test_a_preemption_has_kueue_s_events() -> None:
         await world.settle()
         events = {(one.about.name, one.reason): one.message for one in world.notes}
         evicted = events["low", "EvictedDueToPreempted"]
-        assert evicted == find(status(world, "low")["conditions"], "Preempted")["message"].replace(
-            "Previously: ", ""
-        )
+        preempted = find(status(world, "low")["conditions"], "Preempted")
+        assert preempted is not None
+        assert evicted == preempted["message"].replace("Previously: ", "")
         assert "default/high" in events["low", "Preempted"]
         uid = world.get(names.WORKLOAD, "low")["metadata"]["uid"]
         assert events["high", "PreemptedWorkload"] == (
@@ -100,7 +138,10 @@ def test_an_inactive_queue_suspends_its_workloads() -> None:
         await world.settle()
         reserved = find(status(world, "waits")["conditions"], "QuotaReserved")
         assert reserved is not None
-        assert reserved["reason"] == "Suspended"
+        assert (reserved["reason"], reserved["message"]) == (
+            "Suspended",
+            "ClusterQueue cq is inactive",
+        )
 
     story(tell)
 

@@ -187,13 +187,22 @@ def _row(workload: Json, queue: str, places: dict[str, int], names: Mapping[str,
         "detail": _detail(workload),
         "cause": by_jobs(root_cause["says"], names) if root_cause is not None else "",
         "gpus": gpus_of(workload),
-        "message": str(
-            (condition(workload, _TOLD.get(state_of(workload), "")) or _NOTHING)["message"]
-        ),
+        "message": _message(workload),
     }
     if metadata["uid"] in places:
         made["position"] = places[metadata["uid"]]
     return made
+
+
+def _message(workload: Json) -> str:
+    """Return what a workload says about its state."""
+    from unisono.kinds.kueue.waiting import waiting_message
+    from unisono.kinds.views.workloads import Workload
+
+    state = state_of(workload)
+    if state == "waiting":
+        return waiting_message(Workload(workload).conditions)
+    return str((condition(workload, _TOLD.get(state, "")) or _NOTHING)["message"])
 
 
 def _detail(workload: Json) -> str:

@@ -19,6 +19,7 @@ from unisono.kinds import views
 from unisono.kinds.device_faults import device_in, fault, fault_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, published_order
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
@@ -603,7 +604,7 @@ def pending_reason(conditions: views.Conditions) -> PendingReason:
     """Read the conditions of a workload."""
     if conditions.is_true("QuotaReserved"):
         return PendingReason()
-    says, reason = conditions.message("QuotaReserved"), conditions.reason("QuotaReserved")
+    says, reason = waiting_message(conditions), conditions.reason("QuotaReserved")
     try:
         published = json.loads(conditions.message(_EXPLANATION))
         facts = [one for one in published["facts"] if isinstance(one, dict)]

@@ -27,6 +27,7 @@ import msgspec
 
 from unisono.control import names
 from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.notifying import SHARES, Event
 from unisono.kinds.times import ACTIVE_DEADLINE, TIME_LIMIT, limit_ms
 from unisono.kinds.views.workloads import Workload
@@ -204,7 +205,7 @@ def _invalid_dependency(
 ) -> Iterator[Happened]:
     # When it became so is not written down: it may have waited for other reasons before.
     if any(one.get("fact") == "DependencyNeverSatisfied" for one in facts):
-        why = workload.conditions.message("QuotaReserved")
+        why = waiting_message(workload.conditions)
         yield Happened(event="invalid-dependency", mark="1", at=now, why=why)
 
 

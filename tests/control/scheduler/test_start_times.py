@@ -18,7 +18,9 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find, seconds
 from unisono.engine.model.policy import Backfill, Policy
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.policy.settings import Settings
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.form import Json
 
 Story = Callable[[World], Coroutine[Any, Any, None]]
@@ -156,9 +158,10 @@ def test_without_backfill_there_are_estimates() -> None:
         assert start_of(world, "third", "Planned") is None
         assert start_of(world, "third", "Expected") == begun + 600
         assert start_of(world, "silent", "Expected") == begun + 700
-        reserved = find(workload(world, "third")["status"]["conditions"], "QuotaReserved")
+        conditions = workload(world, "third")["status"]["conditions"]
+        reserved = find(conditions, "QuotaReserved")
         assert reserved is not None
-        assert "(estimate)" in reserved["message"]
+        assert "(estimate)" in waiting_message(Conditions(conditions))
         assert reserved["reason"] == "WaitingForQuota"
 
     play(story, Settings())

@@ -11,6 +11,8 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.cli.workload_state import condition, job_of
 from unisono.control import names
+from unisono.kinds.kueue.waiting import waiting_message
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.form import Json
 
 Story = Callable[[World], Coroutine[Any, Any, None]]
@@ -37,7 +39,7 @@ def strict_queue() -> list[Json]:
 def told(world: World, name: str) -> str:
     """Return the message of the workload of a job."""
     (found,) = (one for one in world.every(names.WORKLOAD) if job_of(one) == f"job/{name}")
-    return str((condition(found, "QuotaReserved") or {}).get("message", ""))
+    return waiting_message(Conditions((found.get("status") or {}).get("conditions")))
 
 
 def test_every_one_of_several_equal_pods_has_a_reason() -> None:

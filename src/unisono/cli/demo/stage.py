@@ -23,6 +23,8 @@ from unisono.cli.tables import WIDTH, paragraph, table
 from unisono.control.admission.kueue_messages import eviction_message
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.documents import read_documents
+from unisono.kinds.kueue.waiting import waiting_message
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.form import Json
@@ -197,7 +199,7 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
     if holds("Admitted"):
         return "admitted: every pod has a node"
     if "QuotaReserved" in conditions:
-        return f"pending: {conditions['QuotaReserved']['message']}"
+        return f"pending: {waiting_message(Conditions(list(conditions.values())))}"
     return ""
 
 

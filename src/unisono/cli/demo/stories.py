@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from unisono.cli.demo.offline import examples_folder
 from unisono.cli.demo.stage import Stage, stage
+from unisono.kinds.kueue.waiting import waiting_message
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.form import Json
 
 _KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -282,9 +284,9 @@ def _claims(on: Stage) -> list[Json]:
 def _waits(on: Stage, name: str) -> bool:
     for workload in on.every("kueue.x-k8s.io/workloads"):
         if workload["metadata"]["name"].startswith(f"job-{name}-"):
-            for one in (workload.get("status") or {}).get("conditions") or ():
-                if one["type"] == "QuotaReserved" and one["status"] == "False":
-                    return "out of stock" in one["message"] and not _claims(on)
+            conditions = Conditions((workload.get("status") or {}).get("conditions"))
+            if conditions.is_false("QuotaReserved"):
+                return "out of stock" in waiting_message(conditions) and not _claims(on)
     return False
 
 

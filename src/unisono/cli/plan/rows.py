@@ -28,6 +28,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.snapshots import snapshot
 from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, positions
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kube.form import Json
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _living_row(
         "behind": start.get("behind") if start is not None else None,
         "limit": limit,
         "reason": known.get("reason", ""),
-        "message": by_jobs(known.get("message", ""), names),
+        "message": by_jobs(waiting_message(views.Workload(workload).conditions), names),
         "verdict": root_cause.get("verdict"),
         "cause": by_jobs(root_cause.get("says", ""), names),
         "startsBy": root_cause.get("startsBy"),

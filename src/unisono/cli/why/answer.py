@@ -31,10 +31,12 @@ from unisono.control.health.progress import progress_of
 from unisono.control.health.stragglers import known
 from unisono.control.jobs.controller import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
+from unisono.kinds import views
 from unisono.kinds.device_faults import fault_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.known import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kube.form import Json
 
 # Where the kinds of jobs count how often they began anew.
@@ -203,7 +205,8 @@ def _asked(pod_set: Json) -> Json:
 def _reasons(workload: Json) -> Json:
     reserved = condition(workload, "QuotaReserved") or {}
     explained = condition(workload, EXPLANATION)
-    made: Json = {"reason": reserved.get("reason", ""), "message": reserved.get("message", "")}
+    message = waiting_message(views.Workload(workload).conditions)
+    made: Json = {"reason": reserved.get("reason", ""), "message": message}
     facts = facts_of(workload)
     if facts and explained is not None:
         made |= {"stage": explained["reason"].lower(), "facts": facts}

@@ -12,9 +12,11 @@ from typing import Any
 from unisono.cli.queues import cohort_of
 from unisono.cli.start_times import limit_of
 from unisono.cli.why.read import Found
-from unisono.cli.workload_state import condition, job_of, since, state_of
+from unisono.cli.workload_state import job_of, since, state_of
 from unisono.control.names import WORKLOAD_ANNOTATION
+from unisono.kinds import views
 from unisono.kinds.kueue.queue_order import pending_order
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kube.form import Json
 
@@ -55,7 +57,7 @@ def position(found: Found, workload: Json) -> Json | None:
         made["behind"] = key_of(first)
         made["ahead"] = {
             "priority": first["spec"].get("priority", 0),
-            "message": (condition(first, "QuotaReserved") or {}).get("message", ""),
+            "message": waiting_message(views.Workload(first).conditions),
             "strict": _is_strict(found.cluster_queue),
         }
     return made

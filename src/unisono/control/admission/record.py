@@ -29,6 +29,7 @@ from unisono.engine.model.names import PODS, FlavorName, QueueName
 from unisono.engine.model.plan import Admit, DueEviction, Eviction
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.waiting import WAITING
 from unisono.kinds.quantity import format_amount
 from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_LOCAL_QUEUE
@@ -102,7 +103,7 @@ def admitted(
             now=now,
             devices=written_devices(admit.admission),
         )
-    gone = (names.EXPLANATION, names.ON_LOAN, names.GRANTED)
+    gone = (names.EXPLANATION, WAITING, names.ON_LOAN, names.GRANTED)
     conditions = [one for one in conditions if one["type"] not in gone]
     if admit.limit_ms is not None:
         limit = str(admit.limit_ms // 1000)

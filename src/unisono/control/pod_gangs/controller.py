@@ -58,8 +58,10 @@ from unisono.control.pod_gangs.pod_sets import Asked, asked_by, role_of, set_nam
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -259,7 +261,7 @@ class PodGangs:
             return
         waits = find(conditions, "QuotaReserved")
         if waits is not None and waits["status"] == "False":
-            yield from _explain(living, waits["message"], now)
+            yield from _explain(living, waiting_message(Conditions(conditions)), now)
 
     def _start(self, workload: Json, living: Sequence[Json]) -> Steps:
         """Annotate pods with workload and pod set, lift their gate; surplus pods run alone."""

@@ -27,6 +27,7 @@ from unisono.engine.explain.diagnosis import (
     way_sentences,
 )
 from unisono.engine.explain.formatting import format_instant
+from unisono.engine.explain.kueue_sentences import kueue_message
 from unisono.engine.explain.messages import reason_of, sentence, stage_of, what_would_help
 from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation
@@ -34,6 +35,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED
 from unisono.engine.model.workload import Workload
 from unisono.kinds.core.topology import PREFERRED, REQUIRED, SLICE_LEVEL, UNCONSTRAINED
+from unisono.kinds.kueue.waiting import WAITING
 from unisono.kinds.quantity import format_amount as format_quantity
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -208,8 +210,9 @@ class ExplanationRate:
 # ---- an explanation as a condition ---------------------------------------------------------------
 #
 # Every fact with its numbers, as JSON. The condition QuotaReserved says the same in one line for
-# people. Programs, and `unisono why`, read the facts here: they are where every client of every
-# Kubernetes can see them, and they are written together with that line, so the two never disagree.
+# people, in Kueue's sentence where it has one, and unisono.dev/Waiting then says it in ours.
+# Programs, and `unisono why`, read the facts here: they are where every client of every Kubernetes
+# can see them, and they are written together with those lines, so that none disagrees.
 
 # Half of what a condition's message may have. Only a workload of many pod sets and flavors comes
 # near it; then the facts at the end, which matter least, are left out and counted.
@@ -342,11 +345,20 @@ def waiting_status(
     if asked is not None and asked != (status.get("resourceRequests") or []):
         more = {"resourceRequests": asked}
     old = find(status.get("conditions"), "QuotaReserved")
-    reason, message = _reason(workload, explanation), _plain(message_with(explanation, found))
-    if old is not None and (old["status"], old["reason"], old["message"]) == (
-        "False",
-        reason,
-        message,
+    reason, message = _reason(workload, explanation), _plain(kueue_message(explanation))
+    own = _plain(message_with(explanation, found))
+    message = message or own
+    published_own = find(status.get("conditions"), WAITING)
+    is_same = (published_own or {}).get("message", message) == own
+    if (
+        is_same
+        and old is not None
+        and (old["status"], old["reason"], old["message"])
+        == (
+            "False",
+            reason,
+            message,
+        )
     ):
         published = find(status.get("conditions"), names.EXPLANATION)
         if (
@@ -367,6 +379,10 @@ def waiting_status(
         generation=workload["metadata"].get("generation"),
     )
     stage = stage_of(explanation).capitalize()
+    if own != message:
+        conditions = with_condition(conditions, WAITING, "True", reason, own, now=now)
+    else:
+        conditions = [one for one in conditions if one["type"] != WAITING]
     conditions = with_condition(
         conditions, names.EXPLANATION, "True", stage, written_facts(explanation, found), now=now
     )

@@ -19,6 +19,7 @@ from unisono.control.health.stragglers import KNOWN
 from unisono.control.scheduler.missing_nodes import is_repairing
 from unisono.control.scheduler.time_limits import default_text
 from unisono.control.view import View
+from unisono.kinds.kueue.waiting import WAITING
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -27,6 +28,7 @@ _FOR_OTHERS = frozenset(
     {
         names.PLACEMENT,
         names.EXPLANATION,
+        WAITING,
         names.EVICTION,
         names.PURCHASE,
         names.CAPACITY_PLANNED,

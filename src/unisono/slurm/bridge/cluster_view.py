@@ -8,6 +8,7 @@ import msgspec
 
 from unisono.kinds import views
 from unisono.kinds.digits import whole_number
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.views import Raw
 from unisono.slurm.bridge import gang as keys
@@ -152,7 +153,9 @@ def _gang(job: views.Job, workload: views.Workload | None, pods: tuple[Pod, ...]
         is_active=workload is None or workload.spec.active,
         is_admitted=workload is not None and workload.status.conditions.is_true("Admitted"),
         is_evicted=workload is not None and workload.status.conditions.is_true("Evicted"),
-        why=quota.message if quota is not None and quota.is_false else "",
+        why=waiting_message(workload.status.conditions)
+        if workload is not None and quota is not None and quota.is_false
+        else "",
         pods=pods,
     )
 

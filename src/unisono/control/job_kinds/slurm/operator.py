@@ -35,7 +35,9 @@ from unisono.control.jobs.queues import Queues
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.slurm import ENDED
+from unisono.kinds.views.objects import Conditions
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.environment import allocated_nodes
@@ -426,8 +428,7 @@ def reason_of(workload: Json | None) -> Why:
     if workload is None:
         return Why("None")
     conditions = (workload.get("status") or {}).get("conditions") or []
-    quota = find(conditions, "QuotaReserved")
-    message = str(quota.get("message", "")) if quota is not None else ""
+    message = waiting_message(Conditions(conditions))
     facts = _facts(find(conditions, names.EXPLANATION))
     timed = next((one for one in facts if one.get("fact") in _TIMES), {})
     start = float(timed.get("start") or 0) / 1000
