@@ -14,7 +14,7 @@ from unisono.engine.diagnosis import diagnose
 from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
-from unisono.engine.explain.diagnosis import headline, message_with, tells_more
+from unisono.engine.explain.diagnosis import adds_to_facts, headline, message_with
 from unisono.engine.explain.formatting import format_duration, format_instant
 from unisono.engine.explain.messages import reason_of, stage_of
 from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
@@ -131,7 +131,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
     for why in explanations(state):
         workload = state.waiting[why.workload].workload
         found = diagnose(recorded, why.workload, now, budget=budget)
-        known = found if found is not None and tells_more(found) else None
+        known = found if found is not None and adds_to_facts(found) else None
         by_limits = known is not None and known.verdict == "later" and known.basis == "limits"
         fact = _date_in(why) or expected.get(why.workload)
         limit = workload.longest_ms

@@ -19,11 +19,11 @@ from unisono.control.scheduler.start_estimates import has_moved, start_of, witho
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
 from unisono.engine.explain.diagnosis import (
+    adds_to_facts,
     clause,
     headline,
     helps_to_ask_for_less,
     message_with,
-    tells_more,
     way_sentences,
 )
 from unisono.engine.explain.formatting import format_instant
@@ -254,7 +254,7 @@ def written_facts(explanation: Explanation, found: Diagnosis | None = None) -> s
     """Return an explanation as text; `left_off` says how many facts did not fit."""
     facts = facts_of(explanation)
     begin = f'{{"stage":{orjson.dumps(stage_of(explanation)).decode()},'
-    if found is not None and tells_more(found):
+    if found is not None and adds_to_facts(found):
         begin += f'"rootCause":{orjson.dumps(root_cause_of(found)).decode()},'
     begin += '"facts":['
     best, size = 0, len(begin)

@@ -38,7 +38,7 @@ def _why_groundless(
             local_queue = index.local_queues.get(admitted.workload.queue)
             return _why_not_stopped("None" if local_queue is None else local_queue.stop, admitted)
         case "PodsReadyTimeout":
-            return _why_not_late(index, now, admitted)
+            return _why_not_overdue(index, now, admitted)
         case "AdmissionCheck":
             states = {check.state for check in admitted.workload.checks}
             return "" if states & {"Retry", "Rejected"} else "no check says Retry or Rejected"
@@ -56,7 +56,7 @@ def _why_not_stopped(policy: StopPolicy, admitted: AdmittedWorkload) -> str:
     return ""
 
 
-def _why_not_late(index: SnapshotIndex, now: Instant, admitted: AdmittedWorkload) -> str:
+def _why_not_overdue(index: SnapshotIndex, now: Instant, admitted: AdmittedWorkload) -> str:
     policy = index.policy.pods_ready
     if policy is None:
         return "waitForPodsReady is off"

@@ -316,8 +316,8 @@ def naming_fault(pod_set: PodSet, assigned: PodSetAssignment) -> str:
 # --- terminating pods -----------------------------------------------------------------------------
 
 
-# How late a terminating pod may be and still be waited for.
-LATE_MS = 60_000
+# How overdue a terminating pod may be and still be waited for.
+OVERDUE_MS = 60_000
 
 
 def check_terminating_pods(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
@@ -355,6 +355,6 @@ def _why_not_soon(pod: NodePod, now: Instant, wait_ms: int) -> str:
         return "it is not terminating"
     if pod.leaves_at - now > wait_ms:
         return f"it leaves in {pod.leaves_at - now} ms, and {wait_ms} ms may be waited"
-    if now - pod.leaves_at >= LATE_MS:
-        return f"it is {now - pod.leaves_at} ms late"
+    if now - pod.leaves_at >= OVERDUE_MS:
+        return f"it is {now - pod.leaves_at} ms overdue"
     return ""

@@ -6,7 +6,7 @@ taint to tolerate, nodes. What is enough is made small: needless causes are drop
 halved until one less is not enough. The flavor that needs least is reported.
 
 A manifest may ask for any number of pods, and a trial makes every node that it adds. What needs
-more than `_MOST_NODES` of them is answered by arithmetic: a lower bound, and told as one.
+more than `_MOST_NODES` of them is answered by arithmetic: a lower bound, and reported as one.
 """
 
 from __future__ import annotations
@@ -89,20 +89,20 @@ def lacking(empty: Trials, hopeless: Sequence[Cause], dates: Sequence[Cause]) ->
 def _cheapest(empty: Trials, given: list[Cause]) -> list[Cause] | None:
     """Return the set that changes least, of those that begin with what is given."""
     best: list[Cause] | None = None
-    untried: list[Cause] | None = None
+    by_count: list[Cause] | None = None
     for proposal in _proposals(empty, given):
         enough = [*given, *proposal]
         if _new_nodes(enough) > _MOST_NODES:
             counted = [_counted(one) for one in enough]
-            if untried is None or _cost(counted) < _cost(untried):
-                untried = counted
+            if by_count is None or _cost(counted) < _cost(by_count):
+                by_count = counted
             continue
         if not empty.starts(enough):
             continue
         found = _smallest(without_needless(enough, empty.starts), empty)
         if best is None or _cost(found) < _cost(best):
             best = found
-    return best or untried
+    return best or by_count
 
 
 def _new_nodes(causes: Iterable[Cause]) -> int:

@@ -73,7 +73,7 @@ def headline(found: Diagnosis) -> str:
             return ""
 
 
-def tells_more(found: Diagnosis) -> bool:
+def adds_to_facts(found: Diagnosis) -> bool:
     """Say whether a diagnosis tells more than the facts of the cycles do.
 
     No fact says "never". What the workload itself or its queue has to change is a fact already.
@@ -91,9 +91,9 @@ def message_with(explanation: Explanation, found: Diagnosis | None) -> str:
     """Return the one line of a pending workload: its root cause, the ways, when it is expected.
 
     Without a root cause these are the facts of the cycles, with what is known to help against the
-    first one. Beside a root cause that is not told: it was not tried, and may not be enough.
+    first one. Beside a root cause that is not reported: it was not tried, and may not be enough.
     """
-    if found is None or not tells_more(found) or _is_told(explanation, found):
+    if found is None or not adds_to_facts(found) or _is_reported(explanation, found):
         return message_of(explanation)
     says = [headline(found), *details(explanation, found)]
     if found.verdict == "later":
@@ -101,7 +101,7 @@ def message_with(explanation: Explanation, found: Diagnosis | None) -> str:
     return ". ".join(says)
 
 
-def _is_told(explanation: Explanation, found: Diagnosis) -> bool:
+def _is_reported(explanation: Explanation, found: Diagnosis) -> bool:
     """Say whether the line of the facts names what is in the way, in words that programs know."""
     if isinstance(explanation.blockers[0], facts.BehindInQueue):
         return all(isinstance(one, Ahead) for one in found.in_the_way)
@@ -112,16 +112,16 @@ def _is_told(explanation: Explanation, found: Diagnosis) -> bool:
 
 
 def details(explanation: Explanation, found: Diagnosis) -> list[str]:
-    """Return what to say after a headline: every way, or the facts; nothing is told twice."""
+    """Return what to say after a headline: every way, or the facts; nothing is repeated."""
     says = way_sentences(found)
     if len(found.ways) < 2 and (found.verdict != "never" or not says):
         says = [sentence(one) for one in explanation.blockers if not isinstance(one, _TIMES)]
-    said = headline(found)
-    return [one for one in dict.fromkeys(says) if not _is_in(said, one)]
+    first = headline(found)
+    return [one for one in dict.fromkeys(says) if not _is_in(first, one)]
 
 
-def _is_in(said: str, way: str) -> bool:
-    return way in said or (": never: " in way and way.partition(": never: ")[2] in said)
+def _is_in(first: str, way: str) -> bool:
+    return way in first or (": never: " in way and way.partition(": never: ")[2] in first)
 
 
 _TIMES = facts.Expected | facts.Planned
@@ -141,7 +141,7 @@ def helps_to_ask_for_less(found: Diagnosis) -> bool:
 
 
 def _closed(marked: Iterable[Cause]) -> list[str]:
-    """Return what is wrong, with a remedy; the same remedy is told once, at the end."""
+    """Return what is wrong, with a remedy; the same remedy is named once, at the end."""
     wrong: dict[str, list[str]] = {}
     for one in marked:
         if isinstance(one, Condition):

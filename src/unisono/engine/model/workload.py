@@ -182,8 +182,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         longest = self.longest_ms
         if longest is None:
             return "policy"
-        said = (self.time_limit_ms, self.least_limit_ms)
-        return self.limit_from if longest in said else "execution"
+        requested = (self.time_limit_ms, self.least_limit_ms)
+        return self.limit_from if longest in requested else "execution"
 
     def granted(self, limit_ms: int) -> Workload:
         """Return the workload with the limit that it was started with."""

@@ -47,7 +47,7 @@ def candidate_domains(
         return
     here = view.levels[level]
     held_by_domain = _capacity_by_domain(group, capacities, level)
-    domains = _holding_each(group, held_by_domain)
+    domains = _that_hold_each(group, held_by_domain)
     domains = domains[here.labelled[domains]]
     if together is not None and domains.shape[0]:
         domains = domains[together.gpus_in(domains, level)]
@@ -86,7 +86,7 @@ def _nodes(
         return _tightest_node(capacity, capacity.histogram, max(1, lead.least), score)
     level = len(capacity.view.levels)
     held_by_domain = _capacity_by_domain(group, capacities, level)
-    nodes = _holding_each(group, held_by_domain)
+    nodes = _that_hold_each(group, held_by_domain)
     if together is not None:
         nodes = nodes[together.on_nodes(nodes)]
     if not nodes.shape[0]:
@@ -115,10 +115,10 @@ def _tightest_node(
 
     The histogram says how much the tightest node holds, so that only its equals are looked at.
     """
-    holding = histogram[need:].nonzero()[0]
-    if not holding.shape[0]:
+    sizes = histogram[need:].nonzero()[0]
+    if not sizes.shape[0]:
         return []
-    nodes = (capacity.caps == need + int(holding[0])).nonzero()[0]
+    nodes = (capacity.caps == need + int(sizes[0])).nonzero()[0]
     return [int(nodes[0] if score is None else nodes[score(nodes).argmin()])]
 
 
@@ -131,7 +131,7 @@ def _capacity_by_domain(
     ]
 
 
-def _holding_each(group: tuple[Demand, ...], held_by_domain: list[Integers]) -> Rows:
+def _that_hold_each(group: tuple[Demand, ...], held_by_domain: list[Integers]) -> Rows:
     """Return the domains that hold each demand; those that hold no pod at all are of no use."""
     needed = [(demand.needed, held) for demand, held in zip(group, held_by_domain, strict=True)]
     wanting = [(need, held) for need, held in needed if need]
@@ -280,17 +280,17 @@ def place_slices(capacity: Capacity, demand: Demand, low: int, high: int) -> Tak
         return None  # there is no node yet: all of them have to be bought
     inner = _slice_level(capacity, demand)
     if inner is None:
-        holding = capacity.caps[low:high] // size
-        if int(holding.sum()) < blocks:
+        slots = capacity.caps[low:high] // size
+        if int(slots.sum()) < blocks:
             return None
-        chosen, shares = pack(holding, blocks)
+        chosen, shares = pack(slots, blocks)
         return chosen + low, shares * size
     narrow = capacity.view.levels[inner]
     first, last = int(narrow.domain_of[low]), int(narrow.domain_of[high - 1]) + 1
-    holding = np.where(narrow.labelled, capacity.sums[inner], 0)[first:last] // size
-    if int(holding.sum()) < blocks:
+    slots = np.where(narrow.labelled, capacity.sums[inner], 0)[first:last] // size
+    if int(slots.sum()) < blocks:
         return None
-    chosen, shares = pack(holding, blocks)
+    chosen, shares = pack(slots, blocks)
     parts = []
     for child, share in zip((chosen + first).tolist(), shares.tolist(), strict=True):
         start, end = int(narrow.starts[child]), int(narrow.ends[child])

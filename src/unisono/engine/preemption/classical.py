@@ -60,7 +60,7 @@ def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: QueueAt) -> in
     be, something else was in the way, and any release is worth another attempt.
     """
     gap = request.charges[cell] - available(cell)
-    preemptible = chain(own_candidates(request), _lenders_of(request, queue_at))
+    preemptible = chain(own_candidates(request), _borrowers(request, queue_at))
     while gap > 1 and (running := next(preemptible, None)) is not None:
         gap -= sum(
             amount
@@ -87,7 +87,7 @@ def classical_victims(
             preemptible = [candidate.running for candidate in candidates]
         elif request.has_place is not None:
             # None of them can be a victim, but the explanation counts nodes without all of them.
-            others = _lenders_of(request, queue_at)
+            others = _borrowers(request, queue_at)
             if not preemptible and request.only_capacity_counts and could_suffice(request, ()):
                 _has_place_without_some(request.has_place, transaction, others)
                 return []
@@ -202,7 +202,7 @@ def _from_cohort(request: PreemptionRequest, queue_at: QueueAt) -> Iterator[_Can
         below, ancestor = ancestor, ancestor.parent
 
 
-def _lenders_of(request: PreemptionRequest, queue_at: QueueAt) -> Iterator[Running]:
+def _borrowers(request: PreemptionRequest, queue_at: QueueAt) -> Iterator[Running]:
     """Yield the candidates of `_from_cohort`, whatever their condition."""
     if request.cq.spec.preemption.reclaim == "Never":
         return
