@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         if read.problems:
             raise InvalidManifest("", "\n".join(problem.line() for problem in read.problems))
         text = content.decode("utf-8-sig")
-        made, said = rewritten(text, read.documents)
-        for line in said:
+        made, notes = rewritten(text, read.documents)
+        for line in notes:
             print(f"{file}: {line}", file=sys.stderr)
         if file == "<stdin>":
             sys.stdout.write(made)
@@ -83,14 +83,14 @@ def _replace(path: Path, text: str) -> None:
 
 def rewritten(text: str, documents: Sequence[Document]) -> tuple[str, list[str]]:
     """Return a file in today's spelling, and what was changed, by document."""
-    said: list[str] = []
+    notes: list[str] = []
     parts = _parts(text)
     for number, obj in _objects(documents):
         fixed = spelled(obj)
-        said.extend(f"document {number}: {change}" for change in fixed.changes)
+        notes.extend(f"document {number}: {change}" for change in fixed.changes)
         if fixed.changes:
             parts[number - 1] = in_place(parts[number - 1], obj, fixed.obj)
-    return "".join(parts), said
+    return "".join(parts), notes
 
 
 def _objects(documents: Sequence[Document]) -> Iterator[tuple[int, Any]]:

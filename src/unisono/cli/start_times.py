@@ -85,12 +85,15 @@ def limit_of(workload: Json, facts: Iterable[Json], *queues: Json | None) -> Jso
         if fact.get("fact") in TIMES and fact.get("limit_from", "policy") != "policy":
             return _limit(fact["limit_ms"], fact["limit_from"])
     own = _annotations(workload)
-    said = [(_read(own.get(TIME_LIMIT)), "request"), (_seconds(own.get(ACTIVE_DEADLINE)), "job")]
+    candidates = [
+        (_read(own.get(TIME_LIMIT)), "request"),
+        (_seconds(own.get(ACTIVE_DEADLINE)), "job"),
+    ]
     longest = (workload.get("spec") or {}).get("maximumExecutionTimeSeconds")
     if longest:
         past = (workload.get("status") or {}).get("accumulatedPastExecutionTimeSeconds") or 0
-        said.append((max(0, longest - past) * 1000, "execution"))
-    found = [(limit, source) for limit, source in said if limit is not None]
+        candidates.append((max(0, longest - past) * 1000, "execution"))
+    found = [(limit, source) for limit, source in candidates if limit is not None]
     for queue in queues if not found else ():
         default = _read(_annotations(queue).get(DEFAULT_LIMIT)) if queue is not None else None
         if default is not None:

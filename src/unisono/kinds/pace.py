@@ -58,9 +58,9 @@ def pace_of(annotations: Mapping[str, str] | None) -> Pace | None:
     if not text:
         return None
     try:
-        said = json.loads(text)
-        steps = tuple(float(one) for one in said.get("paces") or ())[-MOST_STEPS:]
-        return Pace(int(said["step"]), str(said["at"]), tuple(filter(_is_time, steps)))
+        report = json.loads(text)
+        steps = tuple(float(one) for one in report.get("paces") or ())[-MOST_STEPS:]
+        return Pace(int(report["step"]), str(report["at"]), tuple(filter(_is_time, steps)))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 

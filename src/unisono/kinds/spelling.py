@@ -139,8 +139,8 @@ def _divide(group: Json, names: list[str], pool: list[Json], at: str) -> Iterato
         *({"name": name, "resources": copy.deepcopy(nothing)} for name in others),
     ]
     del group["resources"]
-    said = f"{at}.resources: quota is per flavor; all of it is with {first} now"
-    yield f"{said}, divide it as you like" if others else said
+    remedy = f"{at}.resources: quota is per flavor; all of it is with {first} now"
+    yield f"{remedy}, divide it as you like" if others else remedy
 
 
 def _in_order(group: Json, at: str) -> Iterator[str]:

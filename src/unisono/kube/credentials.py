@@ -123,8 +123,8 @@ async def ask_plugin(
     except OSError as error:
         raise BadConfig(f"exec plugin {plugin.command} cannot be run: {error}") from error
     if code != 0:
-        said = err[-_MOST_SHOWN:].decode(errors="replace").strip()
-        raise LoginFailed(f"exec plugin {plugin.command} failed with exit code {code}: {said}")
+        output = err[-_MOST_SHOWN:].decode(errors="replace").strip()
+        raise LoginFailed(f"exec plugin {plugin.command} failed with exit code {code}: {output}")
     return _credential(plugin, out)
 
 

@@ -73,8 +73,8 @@ class Prometheus:
             with self._open(request, timeout=self._timeout_s) as answer:
                 body: bytes = answer.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
-            said = error.read(4 * _MOST_WORDS).decode(errors="replace")[:_MOST_WORDS]
-            raise PrometheusError(f"{self._url} answers {error.code}: {said}") from error
+            answered = error.read(4 * _MOST_WORDS).decode(errors="replace")[:_MOST_WORDS]
+            raise PrometheusError(f"{self._url} answers {error.code}: {answered}") from error
         except (OSError, http.client.HTTPException) as error:
             raise PrometheusError(f"{self._url} cannot be asked: {error}") from error
         if len(body) > _MOST_BYTES:

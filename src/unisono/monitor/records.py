@@ -282,7 +282,7 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
     metadata, spec, status = workload.metadata, workload.spec, workload.status
     conditions, admission = status.conditions, status.admission
     owner = next(iter(metadata.owner_references), None)
-    said = {**metadata.annotations, **metadata.labels}
+    given = {**metadata.annotations, **metadata.labels}
     pod_sets = spec.pod_sets
     return WorkloadRecord(
         namespace=metadata.namespace,
@@ -293,8 +293,8 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
         local_queue=spec.queue_name,
         cluster_queue=admission.cluster_queue if admission is not None else "",
         priority_class=spec.priority_class_ref.name,
-        user=next((str(said[one]) for one in _USERS if said.get(one)), UNKNOWN),
-        team=str(said.get(_TEAM) or metadata.namespace),
+        user=next((str(given[one]) for one in _USERS if given.get(one)), UNKNOWN),
+        team=str(given.get(_TEAM) or metadata.namespace),
         pods=sum(one.count for one in pod_sets),
         asked=tuple(_asked(pod_sets, admission)),
         created=metadata.created,
@@ -596,8 +596,8 @@ def _main_cause(published: Any, facts: Iterable[Mapping[str, Any]]) -> str:
     root = published.get("rootCause")
     if isinstance(root, dict) and isinstance(root.get("says"), str):
         return str(root["says"])
-    said = [str(one["says"]) for one in facts if one.get("says") and one.get("fact") not in _TIMES]
-    return "; ".join(dict.fromkeys(said))
+    texts = [str(one["says"]) for one in facts if one.get("says") and one.get("fact") not in _TIMES]
+    return "; ".join(dict.fromkeys(texts))
 
 
 def pending_reason(conditions: views.Conditions) -> PendingReason:

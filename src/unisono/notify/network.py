@@ -39,8 +39,8 @@ def send_mail(mail: Mail, login: Login, message: EmailMessage) -> None:
                 server.login(login.username, login.password)
             server.send_message(message)
     except smtplib.SMTPRecipientsRefused as error:
-        code, said = next(iter(error.recipients.values()))
-        raise NotSent(_refusal(code, said), is_final=code >= 500) from None
+        code, answer = next(iter(error.recipients.values()))
+        raise NotSent(_refusal(code, answer), is_final=code >= 500) from None
     except smtplib.SMTPAuthenticationError as error:
         # Tried again, whatever its code: a wrong password may be mended.
         raise NotSent(f"the server does not accept the login ({error.smtp_code})") from None
@@ -69,8 +69,8 @@ def _trusting(authority: str) -> ssl.SSLContext:
     return made
 
 
-def _refusal(code: int, said: bytes | str) -> str:
-    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+def _refusal(code: int, answer: bytes | str) -> str:
+    text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
     return f"the server refuses it: {code} {text[:_MOST_SAID]}"
 
 

@@ -110,8 +110,10 @@ def _is_there(pool: Json) -> bool:
 
 def _regions(pools: list[Pool], cloud: Cloud, view: View) -> list[str]:
     named = regions_of(pools, ())
-    said = any(one.key in (keys.ZONE, keys.REGION) for pool in pools for one in pool.requirements)
-    if said:
+    names_place = any(
+        one.key in (keys.ZONE, keys.REGION) for pool in pools for one in pool.requirements
+    )
+    if names_place:
         return named
     there = {
         (node["metadata"].get("labels") or {}).get(keys.REGION, "") for node in view.all(names.NODE)

@@ -101,9 +101,9 @@ class TokenAuthenticator:
 
 def token_of(headers: Mapping[str, str]) -> str:
     """Return the token of a request: of its header, else of its cookie; empty if it has none."""
-    said = headers.get("authorization", "")
-    if said[:7].lower() == "bearer ":
-        return said[7:].strip()
+    header = headers.get("authorization", "")
+    if header[:7].lower() == "bearer ":
+        return header[7:].strip()
     for part in headers.get("cookie", "").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:

@@ -38,7 +38,7 @@ async def certificates(directory: Path, *, now: float, hosts: Sequence[str]) -> 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    said, wrong = await process.communicate()
+    output, wrong = await process.communicate()
     if process.returncode == _EXPOSED:
         raise Exposed(wrong.decode().strip())
     if process.returncode != 0:
@@ -46,7 +46,7 @@ async def certificates(directory: Path, *, now: float, hosts: Sequence[str]) -> 
         raise CannotCertify(
             f"no certificates could be made in {directory}: {why}; look at the disk and start again"
         )
-    chain, key, authority = (Path(line) for line in said.decode().splitlines())
+    chain, key, authority = (Path(line) for line in output.decode().splitlines())
     return Made(chain, key, authority)
 
 

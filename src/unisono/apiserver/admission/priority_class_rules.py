@@ -70,10 +70,10 @@ def named_classes(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[
         return
     if isinstance(value, Mapping):
         labels = (value.get("metadata") or {}) if isinstance(value.get("metadata"), Mapping) else {}
-        said = labels.get("labels")
-        if isinstance(said, Mapping) and isinstance(said.get(PRIORITY_LABEL), str):
+        found = labels.get("labels")
+        if isinstance(found, Mapping) and isinstance(found.get(PRIORITY_LABEL), str):
             at = f"{path}.metadata.labels[{PRIORITY_LABEL}]".lstrip(".")
-            yield at, said[PRIORITY_LABEL]
+            yield at, found[PRIORITY_LABEL]
         for key, below in value.items():
             place = f"{path}.{key}".lstrip(".")
             if key in FIELDS and isinstance(below, str) and below:

@@ -96,14 +96,14 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
 
 def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
     """Warn about words that mean nothing, and about addresses that get no mail."""
-    said = at(obj, "metadata", "annotations")
-    if NOTIFY not in said and NOTIFY_TO not in said:
+    given = at(obj, "metadata", "annotations")
+    if NOTIFY not in given and NOTIFY_TO not in given:
         return
-    yield from (f"{path}: {reason}" for path, reason in wrong_with_notifying(said))
-    if events_of(said):
-        user = str(said.get(USER) or "")
-        _, refused = addresses_of(read_settings(context).notifications, said, user)
-        path = f"metadata.annotations[{NOTIFY_TO if NOTIFY_TO in said else NOTIFY}]"
+    yield from (f"{path}: {reason}" for path, reason in wrong_with_notifying(given))
+    if events_of(given):
+        user = str(given.get(USER) or "")
+        _, refused = addresses_of(read_settings(context).notifications, given, user)
+        path = f"metadata.annotations[{NOTIFY_TO if NOTIFY_TO in given else NOTIFY}]"
         yield from (f"{path}: gets no mail: {reason}" for reason in refused)
 
 

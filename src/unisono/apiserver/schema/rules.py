@@ -181,10 +181,10 @@ class Rule:
         if self._phrase is None:
             return self._message
         try:
-            said = self._phrase.run(value, old)
+            message = self._phrase.run(value, old)
         except FAILURES:
             return self._message
-        return said.strip() if isinstance(said, str) and said.strip() else self._message
+        return message.strip() if isinstance(message, str) and message.strip() else self._message
 
 
 def _rule(raw: Mapping[str, Any]) -> Rule | None:

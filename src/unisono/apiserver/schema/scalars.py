@@ -68,11 +68,11 @@ def _checked(
 def _unless_usual(node: Node, check: Pass) -> Pass:
     """Let the values of the two usual kinds pass at once: whole numbers in bounds, known words."""
     raw = node.raw
-    said = raw.keys() - {"type", "default", "description", "title"}
-    if node.shape.type == "integer" and said <= {"format", "minimum", "maximum"}:
+    keywords = raw.keys() - {"type", "default", "description", "title"}
+    if node.shape.type == "integer" and keywords <= {"format", "minimum", "maximum"}:
         low, high = _bounds(node)
         return lambda value: None if type(value) is int and low <= value <= high else check(value)
-    if node.shape.type == "string" and said == {"enum"}:
+    if node.shape.type == "string" and keywords == {"enum"}:
         words = frozenset(each for each in raw["enum"] if isinstance(each, str))
         return lambda value: None if type(value) is str and value in words else check(value)
     return check

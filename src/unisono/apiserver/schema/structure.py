@@ -220,9 +220,9 @@ _SORTED = orjson.OPT_SORT_KEYS
 
 def _anything(node: Node) -> Pass | None:
     """Check a place without a type: each value by what is said about values of its type."""
-    said = node.raw.keys()
-    as_object = _object(node) if node.is_whole or said & _OF_OBJECTS else None
-    as_list = _list(node) if said & _OF_LISTS else None
+    keywords = node.raw.keys()
+    as_object = _object(node) if node.is_whole or keywords & _OF_OBJECTS else None
+    as_list = _list(node) if keywords & _OF_LISTS else None
     plain = list(scalar_rules(node))
     combined = list(_combined(node))
     if as_object is None and as_list is None and not plain and not combined:

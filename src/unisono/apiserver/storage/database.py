@@ -150,9 +150,9 @@ class _Acknowledged:
         self._sum = 0
         for record in records:
             self._sum ^= _sum_of(record)
-        said = os.pread(self._handle, 128, 0)
-        if said:
-            self._said = self._read(said)
+        stored = os.pread(self._handle, 128, 0)
+        if stored:
+            self._said = self._read(stored)
             acknowledged, checksum, _, _ = self._said
             if last < acknowledged:
                 raise Unusable(
@@ -222,8 +222,8 @@ class _Acknowledged:
         )
         os.pwrite(self._handle, b"%b %08x\n" % (body, zlib.crc32(body)), 0)
 
-    def _read(self, said: bytes) -> tuple[int, int, int, int]:
-        body, _, check = said.strip().rpartition(b" ")
+    def _read(self, stored: bytes) -> tuple[int, int, int, int]:
+        body, _, check = stored.strip().rpartition(b" ")
         try:
             if zlib.crc32(body) == int(check, 16):
                 # Lines of older versions end here: they say nothing of the log.

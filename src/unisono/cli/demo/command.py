@@ -114,13 +114,13 @@ def _menu() -> int:
     while True:
         sys.stdout.write(menu_text())
         try:
-            said = input("which one? ").strip().lower()
+            answer = input("which one? ").strip().lower()
         except EOFError:
             sys.stdout.write("\n")
             return 0
-        chosen = choice(said)
+        chosen = choice(answer)
         if chosen is None:
-            sys.stdout.write(f"\nThere is no {said!r}; a number, a name, a, l or q, please.\n")
+            sys.stdout.write(f"\nThere is no {answer!r}; a number, a name, a, l or q, please.\n")
         elif not chosen:
             return 0
         elif chosen == (LOOK,):
@@ -148,22 +148,22 @@ def menu_text() -> str:
     )
 
 
-def choice(said: str) -> tuple[str, ...] | None:
+def choice(answer: str) -> tuple[str, ...] | None:
     """Return which stories were asked for; none of them to leave; None if it was not understood.
 
     >>> choice("2"), choice("slurm"), choice("q"), choice("x")
     (('preemption',), ('slurm',), (), None)
     """
     names = tuple(TITLES)
-    if said in ("q", "quit", "exit"):
+    if answer in ("q", "quit", "exit"):
         return ()
-    if said in ("l", LOOK):
+    if answer in ("l", LOOK):
         return (LOOK,)
-    if said in ("a", "all"):
+    if answer in ("a", "all"):
         return names
-    if number := whole_number(said, len(names)):
+    if number := whole_number(answer, len(names)):
         return (names[number - 1],)
-    return (said,) if said in names else None
+    return (answer,) if answer in names else None
 
 
 # ---- telling -------------------------------------------------------------------------------------

@@ -104,9 +104,9 @@ class _Story:
     ) -> None:
         """Call a program as a user, and show what it prints."""
         words = [*arguments, *(["--wrap", f"sleep {wrap}"] if wrap else [])]
-        said = " ".join(f'"{word}"' if " " in word else word for word in words)
+        line = " ".join(f'"{word}"' if " " in word else word for word in words)
         outcome = await asyncio.to_thread(self._call, user, program, words, script)
-        sys.stdout.write(f"\n  {user}$ {program} {said}\n{textwrap.indent(outcome.text, '  ')}")
+        sys.stdout.write(f"\n  {user}$ {program} {line}\n{textwrap.indent(outcome.text, '  ')}")
         sys.stdout.flush()
 
     def _call(self, user: str, program: str, words: list[str], script: str) -> Outcome:

@@ -130,10 +130,10 @@ class Stage:
         pods = self.every("/pods")
         for workload in self.every("kueue.x-k8s.io/workloads"):
             name = workload["metadata"]["name"].rpartition("-")[0]
-            said = _condition_of(workload, pods)
-            if said and self._told.get(name) != said:
-                self._told[name] = said
-                self.note(f"{name:<27} {said}")
+            state = _condition_of(workload, pods)
+            if state and self._told.get(name) != state:
+                self._told[name] = state
+                self.note(f"{name:<27} {state}")
 
     async def until(self, what: str, is_so: Callable[[], bool], seconds: float = 30.0) -> None:
         """Wait for a state, reporting changes meanwhile."""

@@ -153,16 +153,18 @@ async def has_conditions(client: Client, webhooks: Collection[Which]) -> bool:
     """Say whether a server can tell what to ask webhooks about, as far as that matters."""
     if "validating" not in webhooks:
         return True
-    said = json.loads(await client.read("/version"))
+    answer = json.loads(await client.read("/version"))
     # Some clouds write `28+`.
-    version = [int(re.sub(r"[^0-9]", "", str(said.get(part))) or 0) for part in ("major", "minor")]
+    version = [
+        int(re.sub(r"[^0-9]", "", str(answer.get(part))) or 0) for part in ("major", "minor")
+    ]
     return tuple(version) >= _CONDITIONS_SINCE
 
 
 async def is_embedded(client: Client) -> bool:
     """Say whether a server is the API of `unisono up`, which says so in its version."""
-    said = json.loads(await client.read("/version"))
-    return "+unisono." in str(said.get("gitVersion"))
+    answer = json.loads(await client.read("/version"))
+    return "+unisono." in str(answer.get("gitVersion"))
 
 
 async def _neighbours(client: Client, now: float) -> Sequence[Upstream]:

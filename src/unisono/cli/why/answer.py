@@ -323,12 +323,12 @@ def _array(job: Json) -> Json:
     status = job.get("status") or {}
     word = str(status.get("reason") or "")
     tasks = "its tasks are jobs of their own (`unisono squeue` lists them)"
-    said = f"{word}: {status.get('message') or tasks}"
+    summary = f"{word}: {status.get('message') or tasks}"
     return {
         "state": "waiting" if status.get("state") == "PENDING" else "finished",
         "since": job["metadata"]["creationTimestamp"],
         "reason": word,
-        "message": said,
+        "message": summary,
     }
 
 

@@ -64,8 +64,8 @@ def checks_of(workload: Json, view: View) -> list[str]:
 
 def open_checks(workload: Json, view: View) -> list[str]:
     """Return the checks that have not agreed yet."""
-    said = {one["name"]: one["state"] for one in states_of(workload)}
-    return [name for name in checks_of(workload, view) if said.get(name) != "Ready"]
+    state_of = {one["name"]: one["state"] for one in states_of(workload)}
+    return [name for name in checks_of(workload, view) if state_of.get(name) != "Ready"]
 
 
 def states_of(workload: Json) -> list[Json]:

@@ -72,26 +72,26 @@ def progress_of(annotations: Mapping[str, str] | None) -> Progress | None:
 def read(text: str, at: float = 0.0) -> Progress | None:
     """Read a report; `at` is when it was made, if it does not say so itself as we write it."""
     try:
-        said = json.loads(text) if text else None
-        if not isinstance(said, dict):
+        report = json.loads(text) if text else None
+        if not isinstance(report, dict):
             return None
-        loss = float(said["loss"]) if said.get("loss") is not None else None
+        loss = float(report["loss"]) if report.get("loss") is not None else None
         return Progress(
-            step=int(said["step"]),
-            at=timestamp(at) if at else str(said["at"]),
-            total=int(said.get("total") or 0),
-            checkpoint_step=int(said.get("checkpoint_step") or 0),
-            saved_at=str(said.get("saved_at") or ""),
+            step=int(report["step"]),
+            at=timestamp(at) if at else str(report["at"]),
+            total=int(report.get("total") or 0),
+            checkpoint_step=int(report.get("checkpoint_step") or 0),
+            saved_at=str(report.get("saved_at") or ""),
             loss=loss if loss is not None and math.isfinite(loss) else None,
-            paces=tuple(_paces(said))[-MOST_STEPS:],
+            paces=tuple(_paces(report))[-MOST_STEPS:],
         )
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
-def _paces(said: Mapping[str, object]) -> list[float]:
+def _paces(report: Mapping[str, object]) -> list[float]:
     """Return the durations of steps that a report names: ours has several, a program's one."""
-    raw = said.get("paces") or [said.get("step_seconds")]
+    raw = report.get("paces") or [report.get("step_seconds")]
     found = raw if isinstance(raw, list) else []
     times = [float(one) for one in found if isinstance(one, int | float)]
     return [round(one, 3) for one in times if math.isfinite(one) and one > 0]

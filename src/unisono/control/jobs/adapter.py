@@ -172,15 +172,15 @@ def restored(template: Json, original: Json) -> Json:
 
 def with_topology(template: Json, request: TopologyRequest, group: str = "") -> Json:
     """Return a template whose set asks for a topology; sets of one group share a domain."""
-    said: dict[str, str] = {}
+    requested: dict[str, str] = {}
     if request.mode == "required":
-        said[REQUIRED] = request.level
+        requested[REQUIRED] = request.level
     elif request.level:
-        said[PREFERRED] = request.level
+        requested[PREFERRED] = request.level
     if request.slice_size:
-        said |= {SLICE_LEVEL: request.slice_level, SLICE_SIZE: str(request.slice_size)}
-    elif group and said:
-        said[GROUP] = group
+        requested |= {SLICE_LEVEL: request.slice_level, SLICE_SIZE: str(request.slice_size)}
+    elif group and requested:
+        requested[GROUP] = group
     metadata = template.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), **said}
+    annotations = {**(metadata.get("annotations") or {}), **requested}
     return {**template, "metadata": {**metadata, "annotations": annotations}}

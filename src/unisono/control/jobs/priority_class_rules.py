@@ -102,7 +102,7 @@ def _written(rules: Iterable[PriorityClassRule]) -> dict[str, str]:
     found = {}
     for number, rule in enumerate(rules):
         for field in _FIELDS:
-            said = getattr(rule, field)
-            if said:
-                found[f"{number}.{field}"] = "\n".join(said)
+            listed = getattr(rule, field)
+            if listed:
+                found[f"{number}.{field}"] = "\n".join(listed)
     return found

@@ -99,9 +99,9 @@ def _by_rules(rules: GangRules, pods: Sequence[Json], done: int) -> Asked:
 def _kueue_group(gang: Gang, pods: Sequence[Json], done: int) -> Asked:
     totals = {_annotation(pod, TOTAL_COUNT) for pod in pods}
     queues = {_label(pod, "kueue.x-k8s.io/queue-name") for pod in pods}
-    for what, said in (("total count", totals), ("queue", queues)):
-        if len(said) > 1:
-            listed = ", ".join(f'"{one}"' for one in sorted(said))
+    for what, differing in (("total count", totals), ("queue", queues)):
+        if len(differing) > 1:
+            listed = ", ".join(f'"{one}"' for one in sorted(differing))
             return Asked(why_not=f"the pods of the group disagree about its {what}: {listed}")
     text = totals.pop()
     total = whole_number(text, MAX_COUNT)

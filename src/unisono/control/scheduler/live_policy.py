@@ -49,14 +49,14 @@ class OperatorPolicy:
             return None
         return self._with(settings_of(None, manifest).policy, chosen)
 
-    def _with(self, policy: engine.Policy, said: Json) -> Settings:
+    def _with(self, policy: engine.Policy, given: Json) -> Settings:
         start, first = self._settings.policy, self._first or {}
         kept = {
             field: getattr(start, field)
             for section, field in _SHARED.items()
-            if section not in said and section not in first
+            if section not in given and section not in first
         }
-        if "resources" not in said and "resources" not in first:
+        if "resources" not in given and "resources" not in first:
             kept["undeclared"] = start.undeclared
         changed = msgspec.structs.replace(policy, multifactor=start.multifactor, **kept)
         return msgspec.structs.replace(self._settings, policy=changed)

@@ -137,11 +137,11 @@ class PlanWriter:
         preemptor = _workload(view, eviction.by)
         if preemptor is not None:
             metadata = workload["metadata"]
-            said = (
+            event = (
                 f"Preempted workload {metadata['namespace']}/{metadata['name']} "
                 f"(UID: {metadata.get('uid', '')}) in ClusterQueue {queue}"
             )
-            yield Note(Ref.to(preemptor), "PreemptedWorkload", said)
+            yield Note(Ref.to(preemptor), "PreemptedWorkload", event)
 
     def _admission(
         self,

@@ -199,22 +199,22 @@ def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.SubmitOptions:
     """Read what an object says about its turn: annotations, else labels."""
     if not metadata.annotations and not metadata.labels:
         return _UNSAID
-    said = {word: found for word in WORDS if (found := _said(metadata, word)) is not None}
-    if not said:
+    given = {word: found for word in WORDS if (found := _said(metadata, word)) is not None}
+    if not given:
         return _UNSAID
-    priority = _whole(said, "priority", 0, 2**32 - 1, notes)
-    hold = said.get("hold", ("", ""))[1]
+    priority = _whole(given, "priority", 0, 2**32 - 1, notes)
+    hold = given.get("hold", ("", ""))[1]
     if hold not in ("", "user", "admin", "true", "false"):
-        notes.problem(said["hold"][0], f'"{hold}" must be user or admin')
+        notes.problem(given["hold"][0], f'"{hold}" must be user or admin')
     return engine.SubmitOptions(
-        account=said.get("account", ("", ""))[1],
-        user=said.get("user", ("", ""))[1],
-        qos=said.get("qos", ("", ""))[1],
-        partition=said.get("partition", ("", ""))[1],
-        nice=_whole(said, "nice", -_MOST_NICE, _MOST_NICE, notes) or 0,
+        account=given.get("account", ("", ""))[1],
+        user=given.get("user", ("", ""))[1],
+        qos=given.get("qos", ("", ""))[1],
+        partition=given.get("partition", ("", ""))[1],
+        nice=_whole(given, "nice", -_MOST_NICE, _MOST_NICE, notes) or 0,
         priority=priority,
-        number=_whole(said, "number", 0, _MOST_NUMBER, notes) or 0,
-        task=_whole(said, "task", 0, _MOST_NUMBER, notes) or 0,
+        number=_whole(given, "number", 0, _MOST_NUMBER, notes) or 0,
+        task=_whole(given, "task", 0, _MOST_NUMBER, notes) or 0,
         hold="admin" if hold == "admin" else "user" if hold in ("user", "true") else "",
     )
 
@@ -223,8 +223,8 @@ def job_number(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tup
     """Return the number of a job and of its array task, which order jobs of one second; 0: none."""
     if not labels and not annotations:
         return 0, 0
-    said = ObjectMeta(labels=labels, annotations=annotations)
-    number, task = _said(said, "number"), _said(said, "task")
+    given = ObjectMeta(labels=labels, annotations=annotations)
+    number, task = _said(given, "number"), _said(given, "task")
     return (
         _within(number[1], 0, _MOST_NUMBER) or 0 if number is not None else 0,
         _within(task[1], 0, _MOST_NUMBER) or 0 if task is not None else 0,
@@ -237,8 +237,8 @@ def turn_words(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dic
     >>> turn_words({"unisono.dev/qos": "high", "app": "x"}, {"unisono.dev/nice": "5"})
     {'unisono.dev/qos': 'high', 'unisono.dev/nice': '5'}
     """
-    said = ObjectMeta(labels=labels, annotations=annotations)
-    found = {word: _said(said, word) for word in WORDS}
+    given = ObjectMeta(labels=labels, annotations=annotations)
+    found = {word: _said(given, word) for word in WORDS}
     return {PREFIX + word: one[1] for word, one in found.items() if one is not None}
 
 
@@ -252,11 +252,11 @@ def _said(metadata: ObjectMeta, word: str) -> tuple[str, str] | None:
 
 
 def _whole(
-    said: Mapping[str, tuple[str, str]], word: str, least: int, most: int, notes: Notes
+    given: Mapping[str, tuple[str, str]], word: str, least: int, most: int, notes: Notes
 ) -> int | None:
-    if word not in said:
+    if word not in given:
         return None
-    path, text = said[word]
+    path, text = given[word]
     number = _within(text, least, most)
     if number is None:
         notes.problem(path, f'"{text}" must be a whole number from {least} to {most}')

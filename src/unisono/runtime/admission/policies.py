@@ -182,9 +182,9 @@ class _Part(NamedTuple):
     def rules(self) -> Iterator[tuple[str, str]]:
         """Yield what must be true of every part, and what to say if it is not."""
         if self.numbers:
-            said = " and ".join(one.rpartition(".")[2] for one in self.numbers)
+            listed = " and ".join(one.rpartition(".")[2] for one in self.numbers)
             every = " && ".join(_is_count(f"{self._one}.?{_chain(one)}") for one in self.numbers)
-            yield self._all(every), f"{said} must be from 0 to {MAX_COUNT}"
+            yield self._all(every), f"{listed} must be from 0 to {MAX_COUNT}"
         if self.is_bounded:
             bounded = self._all(self.is_bounded.format(self._one))
             yield bounded, f"{self.product} is {MAX_COUNT} at most: so many pods one set can have"

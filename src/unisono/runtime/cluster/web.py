@@ -211,7 +211,7 @@ async def measuring(
     journal: Journal,
 ) -> None:
     """Fill a history and a board until cancelled; `looked_at` says when a page was last made."""
-    said = ""
+    complained = ""
     while True:
         now = clock.now()
         is_watched = now - looked_at() < _WATCHED_SECONDS
@@ -225,9 +225,9 @@ async def measuring(
                 history.take(
                     await asyncio.to_thread(prometheus_sample, prometheus, names, int(now))
                 )
-                said = ""
+                complained = ""
             except PrometheusError as error:
-                if str(error) != said:
-                    said = str(error)
-                    journal.warning("GPUs cannot be measured for the page", reason=said)
+                if str(error) != complained:
+                    complained = str(error)
+                    journal.warning("GPUs cannot be measured for the page", reason=complained)
         await clock.sleep(STEP_SECONDS if is_watched else _UNWATCHED_SECONDS)

@@ -75,8 +75,8 @@ def _taken_in(request: Json, _: Sequence[PriorityClassRule]) -> Json:
 def _of_others(request: Json, class_rules: Sequence[PriorityClassRule]) -> Json:
     """Refuse a decision that is the scheduler's, and a class that is not for the author."""
     new, old = request.get("object") or {}, request.get("oldObject")
-    said = request["userInfo"]
-    user = User(name=str(said.get("username", "")), groups=tuple(said.get("groups") or ()))
+    info = request["userInfo"]
+    user = User(name=str(info.get("username", "")), groups=tuple(info.get("groups") or ()))
     why = decision_written(new, old or {}) or class_of_others(
         Settings(priority_classes=tuple(class_rules)), user, new, old
     )

@@ -65,7 +65,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     if "test-only" in submission.options:
         return test_only(api, submission, context)
     job, cluster, warnings = submit(api, submission, context)
-    said = [f"sbatch: warning: {one}\n" for one in (*submission.warnings, *warnings)]
+    warned = [f"sbatch: warning: {one}\n" for one in (*submission.warnings, *warnings)]
     identity = job["spec"]["jobId"]
     if "parsable" in submission.options:
         clusters = f";{cluster}" if "clusters" in submission.options else ""
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str], context: Context) -> Outcome:
     code = 0
     if "wait" in submission.options:
         code = wait_for(api, job, context)
-    return Outcome(text, "".join(said), code)
+    return Outcome(text, "".join(warned), code)
 
 
 def read_submission(arguments: Sequence[str], context: Context) -> Submission | None:
@@ -89,8 +89,8 @@ def read_submission(arguments: Sequence[str], context: Context) -> Submission | 
         text, command, rest = _script(line.options, line.words, context)
         inside = of_script(text, lenient="lenient" in line.options)
     except BadOption as error:
-        said = f'{error}\nTry "sbatch --help" for more information'
-        raise Refused(said, _USED_WRONGLY) from None
+        message = f'{error}\nTry "sbatch --help" for more information'
+        raise Refused(message, _USED_WRONGLY) from None
     options = together(inside.options, of_environment(context.environment), line.options)
     return Submission(options, text, command, rest, [*line.warnings, *inside.warnings])
 
@@ -158,7 +158,7 @@ def submit(api: ApiClient, submission: Submission, context: Context) -> tuple[Js
 def _about_mails(warnings: list[str]) -> list[str]:
     """Return why mails that a job asks for are not sent; Slurm says nothing of the rest."""
     paired = (one.partition("]: ") for one in warnings)
-    return [said for path, _, said in paired if path.startswith(_NOTIFY)]
+    return [message for path, _, message in paired if path.startswith(_NOTIFY)]
 
 
 def _refuse_impossible(api: ApiClient, made: Json, options: Mapping[str, str]) -> None:
@@ -209,14 +209,14 @@ _NEVER = {
 
 def refusal(error: BadRequest, options: Mapping[str, str]) -> Refused:
     """Return a refusal in Slurm's words, with its exit code; a number comes first."""
-    said, first = str(error), f"{error.detail}\n" if error.detail else ""
-    if said in _AT_SUBMISSION:
+    message, first = str(error), f"{error.detail}\n" if error.detail else ""
+    if message in _AT_SUBMISSION:
         name = options.get("partition", "")
-        if said == _NO_PARTITION and name:
+        if message == _NO_PARTITION and name:
             first = f"invalid partition specified: {name}\n"
-        return Refused(f"{first}{_FAILED}{said}")
-    is_usage = said.startswith("Invalid --") or said.endswith("is not a valid node count")
-    return Refused(said, _USED_WRONGLY if is_usage else 1)
+        return Refused(f"{first}{_FAILED}{message}")
+    is_usage = message.startswith("Invalid --") or message.endswith("is not a valid node count")
+    return Refused(message, _USED_WRONGLY if is_usage else 1)
 
 
 _NO_PARTITION = "Invalid partition name specified"

@@ -22,9 +22,9 @@ _MIB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 class BadRequest(ValueError):
     """The request is invalid, or cannot be satisfied; in Slurm's words, and with a number."""
 
-    def __init__(self, said: str, detail: str = "") -> None:
+    def __init__(self, message: str, detail: str = "") -> None:
         """Take Slurm's words, and what they are about in this case."""
-        super().__init__(said)
+        super().__init__(message)
         self.detail = detail
 
 

@@ -85,14 +85,14 @@ def _runs(by: Iterable[tuple[str, str]], permissions: Permissions) -> list[tuple
 
 def _bad(row: Json) -> str:
     """Say what is wrong with a node."""
-    said = [str(one).replace("=", ": ", 1).rstrip(": ") for one in row["why"]]
+    reasons = [str(one).replace("=", ": ", 1).rstrip(": ") for one in row["why"]]
     if not row["ready"]:
-        said.insert(0, "not ready")
-    elif row["closed"] and not said:
-        said.append("cordoned")
+        reasons.insert(0, "not ready")
+    elif row["closed"] and not reasons:
+        reasons.append("cordoned")
     if row["broken"]:
-        said.append(f"{row['broken']} GPUs unhealthy")
-    return ", ".join(said)
+        reasons.append(f"{row['broken']} GPUs unhealthy")
+    return ", ".join(reasons)
 
 
 def nodes(

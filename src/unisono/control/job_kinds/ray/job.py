@@ -377,13 +377,13 @@ def _submitter_job(job: Json, cluster: Json, injection: Injection | None) -> Jso
         template["metadata"] = {**(template.get("metadata") or {}), **changes["metadata"]}
         template["spec"] = {**template["spec"], **changes.get("spec", {})}
     # What is said of the job about how it runs (where pods are only simulated) is said of this pod.
-    said = {
+    defaults = {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
         if key.startswith("unisono.dev/") and key != "unisono.dev/submitter"
     }
     about = template.setdefault("metadata", {})
-    about["annotations"] = {**said, **(about.get("annotations") or {})}
+    about["annotations"] = {**defaults, **(about.get("annotations") or {})}
     template["spec"]["restartPolicy"] = template["spec"].get("restartPolicy") or "Never"
     container = template["spec"]["containers"][0]
     if not container.get("command"):

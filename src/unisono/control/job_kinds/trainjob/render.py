@@ -284,10 +284,10 @@ def _requests(replicated: Json) -> Mapping[str, int]:
 
 def _queue(draft: Draft) -> str:
     own = draft.train_job["metadata"].get("annotations") or {}
-    said = draft.train_job["spec"].get("annotations") or {}
+    given = draft.train_job["spec"].get("annotations") or {}
     runtime = draft.job_set["metadata"].get("annotations") or {}
     return str(
-        said.get(_VOLCANO_QUEUE) or own.get(_VOLCANO_QUEUE) or runtime.get(_VOLCANO_QUEUE, "")
+        given.get(_VOLCANO_QUEUE) or own.get(_VOLCANO_QUEUE) or runtime.get(_VOLCANO_QUEUE, "")
     )
 
 
