@@ -101,6 +101,17 @@ def test_waits_for_an_instance_that_is_starting(
     assert main(["get", "ns"]) == 0
 
 
+def test_waits_for_an_instance_that_was_started_in_the_same_moment(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`unisono up & unisono apply -f …`: it has not even taken its folder yet."""
+    answers = iter([False, False, False])
+    held = Instance.is_running
+    monkeypatch.setattr(Instance, "is_running", lambda self: next(answers, None) or held(self))
+    assert main(["get", "ns", "--data-dir", str(instance.directory)]) == 0
+    assert next(answers, None) is None, "it looked more than once"
+
+
 def test_does_not_wait_for_ever(
     instance: Instance, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

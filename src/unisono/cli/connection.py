@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # loading the client takes longer than answering --help
 
 # A start takes two seconds, and some twenty with tens of thousands of objects to read again.
 _STARTING_SECONDS = 30.0
+# `unisono up` that was called in the same moment has to load before it takes its folder.
+_ABOUT_TO_START_SECONDS = 2.0
 _QUIET_SECONDS = 1.0  # a wait that is not noticed needs no line
 _LOOK_AGAIN_SECONDS = 0.05
 _LOOPBACK = "https://127.0.0.1:"
@@ -165,6 +167,8 @@ def wait_until_it_answers(instance: Instance) -> None:
     """Wait while `unisono up` is still starting; end with the next step if nothing will answer."""
     began = time.monotonic()
     is_told = False
+    while not instance.is_running() and time.monotonic() - began < _ABOUT_TO_START_SECONDS:
+        time.sleep(_LOOK_AGAIN_SECONDS)
     while instance.is_starting():
         waited = time.monotonic() - began
         if waited > _STARTING_SECONDS:
