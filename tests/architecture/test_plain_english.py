@@ -7,7 +7,9 @@ The check reads whole files, so identifiers count as well, word by word. Allowed
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -156,3 +158,48 @@ def test_things_are_refused(text: str) -> None:
 )
 def test_people_and_relative_clauses_pass(text: str) -> None:
     assert not _personal_lines("a.py", text)
+
+
+# Words of our own that the engine gave up for the field's (docs/glossary.md). Identifiers are
+# checked: prose may say that a node is shared by tenants, and recordings keep names of fields.
+_GIVEN_UP = (
+    "agenda|barred|crowd|desk|doors?|fence|filing|guests?|household|keeper|lenders?|"
+    "markets?|outlook|parked|rehearsal|rota|seat(?:s|ing)?|shelf|sits?|sleepers?|stalled|tall(?:y|ies)|"
+    "tenan(?:t|ts|cy)|twins?|unstall|wares|wish(?:es)?"
+)
+_OLD_WORD = re.compile(rf"(?:^|_)(?:{_GIVEN_UP})(?:_|$)")
+ENGINE = sorted(
+    path
+    for folder in ("src/unisono/engine", "tests/engine", "tests/properties", "tests/scenarios")
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def _old_names(text: str) -> list[str]:
+    """Return the identifiers that contain a word which was given up."""
+    names = {
+        token.string
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.NAME
+    }
+    words = {name: re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name in names}
+    return sorted(name for name in names if _OLD_WORD.search(words[name]))
+
+
+def test_the_engine_speaks_the_words_of_the_field() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix(): names
+        for path in ENGINE
+        if (names := _old_names(path.read_text(encoding="utf-8")))
+    }
+    assert not found, "the glossary has the field's words for these"
+
+
+@pytest.mark.parametrize("name", ["_lenders", "SleeperIndex", "market_of", "test_a_stalled_queue"])
+def test_old_words_are_found_in_identifiers(name: str) -> None:
+    assert _old_names(f"{name} = 1\n") == [name]
+
+
+@pytest.mark.parametrize("text", ["installed = 1\n", "# a tenant\n", "stall = {'market': 1}\n"])
+def test_other_names_and_prose_pass(text: str) -> None:
+    assert not _old_names(text)

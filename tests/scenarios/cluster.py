@@ -77,7 +77,7 @@ class Cluster:
         self.state.apply(changes.OfferingsSet(self.stalls.offerings()))
 
     def lose(self, part: Part) -> None:
-        """Take nodes away, with whatever sits on them."""
+        """Take nodes away, with the pods on them."""
         for name in part.names():
             if self._words["nodes"].pop(name, None) is None:
                 part.fail(f"there is no node {name}")
@@ -92,8 +92,8 @@ class Cluster:
 
     def queue_of(self, wanted: Workload, body: Part) -> ClusterQueue:
         """Return the ClusterQueue that a workload's local queue leads to."""
-        door = self._words["local_queues"].get(wanted.queue.partition("/")[2])
-        name = door["queue"] if door else body["queue"].text()
+        local_queue = self._words["local_queues"].get(wanted.queue.partition("/")[2])
+        name = local_queue["queue"] if local_queue else body["queue"].text()
         if name not in self._queues:
             body.fail(f"there is no queue {name}")
         return self._queues[name]
@@ -101,7 +101,7 @@ class Cluster:
     def _set_namespace(self, name: str, part: Part) -> None:
         self.state.apply(changes.NamespaceSet(Namespace(name, labels(part))))
         for queue in self._queues:
-            self._open_door(name, queue)
+            self._open_local_queue(name, queue)
 
     def _set_flavor(self, name: str, part: Part) -> None:
         self.state.apply(changes.FlavorSet(values.flavor(name, part)))
@@ -116,7 +116,7 @@ class Cluster:
         self._make_flavors(made.groups)
         self.state.apply(changes.QueueSet(made))
         for namespace in [DEFAULT_NAMESPACE, *self._words["namespaces"]]:
-            self._open_door(namespace, name)
+            self._open_local_queue(namespace, name)
 
     def _make_flavors(self, groups: Iterable[ResourceGroup]) -> None:
         """Create the flavors that a quota names and the scenario does not describe."""
@@ -127,10 +127,12 @@ class Cluster:
                     made = Flavor(name=quota.flavor, topology=self._topology)
                     self.state.apply(changes.FlavorSet(made))
 
-    def _open_door(self, namespace: str, queue: str) -> None:
+    def _open_local_queue(self, namespace: str, queue: str) -> None:
         """Give a namespace a local queue named like the ClusterQueue."""
-        door = LocalQueue(key=LocalQueueKey(f"{namespace}/{queue}"), queue=self._queues[queue].name)
-        self.state.apply(changes.LocalQueueSet(door))
+        local_queue = LocalQueue(
+            key=LocalQueueKey(f"{namespace}/{queue}"), queue=self._queues[queue].name
+        )
+        self.state.apply(changes.LocalQueueSet(local_queue))
 
     def _set_local_queue(self, name: str, part: Part) -> None:
         self.state.apply(changes.LocalQueueSet(values.local_queue(name, part)))

@@ -111,7 +111,7 @@ def place(given: dict[str, Part], owner: str) -> dict[str, Any]:
         "spread": _spread(given.get("spread"), own),
     }
     if "topology" in given:
-        found["topology"] = _wish(given["topology"])
+        found["topology"] = _topology_request(given["topology"])
     if "group" in given:
         found["group"] = given["group"].text()
     if "affinity" in given:
@@ -133,7 +133,7 @@ def pods_on(part: Part, count: int) -> tuple[tuple[NodeName, int], ...]:
     return tuple((NodeName(name), number.whole()) for name, number in part.entries())
 
 
-def _wish(part: Part) -> TopologyRequest:
+def _topology_request(part: Part) -> TopologyRequest:
     """Read `{required: rack}`, `{preferred: rack, slices: {of: 2, in: host}}`, `unconstrained`."""
     if part.is_scalar():
         return TopologyRequest(part.one_of("unconstrained"))

@@ -143,7 +143,7 @@ def _amounts(part: Part | None) -> tuple[Any, ...]:
 
 
 def buying(part: Part) -> ProvisioningOptions:
-    """Read what a workload wishes of machines."""
+    """Read what a workload asks of machines."""
     given = part.fields("spot", "packing", "scope", "mixed", "accepts_block_end")
     found: dict[str, Any] = {}
     if "spot" in given:

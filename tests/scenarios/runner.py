@@ -334,17 +334,17 @@ class Story:
 
     def _check_positions(self, part: Part, *, local: bool) -> None:
         now = snapshot(self.state)
-        doors = {workload.key: workload.queue for workload in now.waiting}
-        queues = {door.key: door.queue for door in now.local_queues}
+        local_queue_of = {workload.key: workload.queue for workload in now.waiting}
+        queues = {local_queue.key: local_queue.queue for local_queue in now.local_queues}
         for name, wanted in part.entries():
             key = key_of(name)
-            if key not in doors:
+            if key not in local_queue_of:
                 raise mismatch(wanted, f"{key} does not wait")
-            line = pending(self.state, queues[doors[key]])
+            order = pending(self.state, queues[local_queue_of[key]])
             if local:
-                line = [other for other in line if doors[other] == doors[key]]
-            if line.index(key) != wanted.whole():
-                raise mismatch(wanted, f"expected place {wanted.value}, got {line.index(key)}")
+                order = [other for other in order if local_queue_of[other] == local_queue_of[key]]
+            if order.index(key) != wanted.whole():
+                raise mismatch(wanted, f"expected place {wanted.value}, got {order.index(key)}")
 
     def _numbers(self, part: Part) -> None:
         check_numbers(part, self.state)

@@ -253,7 +253,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
     namespace = given["namespace"].text() if "namespace" in given else DEFAULT_NAMESPACE
     if ("queue" in given) == ("local" in given):
         part.fail("names either a queue or a local queue")
-    door = given["local" if "local" in given else "queue"].text()
+    local_queue = given["local" if "local" in given else "queue"].text()
     if "sets" in given:
         pod_sets = tuple(_pod_set(inner, body, name) for inner, body in given["sets"].entries())
     else:
@@ -264,7 +264,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
     return Workload(
         key=key_of(name, namespace),
         uid=name,
-        queue=LocalQueueKey(f"{namespace}/{door}"),
+        queue=LocalQueueKey(f"{namespace}/{local_queue}"),
         pod_sets=pod_sets,
         priority=given["prio"].whole() if "prio" in given else 0,
         created_at=created_at,

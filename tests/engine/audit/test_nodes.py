@@ -120,7 +120,7 @@ NOT_HERE = Requirement("metadata.name", "NotIn", ("n1",))
 
 
 @pytest.mark.parametrize(
-    ("labels", "taints", "wishes", "rule"),
+    ("labels", "taints", "options", "rule"),
     [
         ({}, (), {"node_selector": (("disk", "ssd"),)}, "node-mismatch"),
         ({"disk": "hdd"}, (), {"node_selector": (("disk", "ssd"),)}, "node-mismatch"),
@@ -141,9 +141,9 @@ NOT_HERE = Requirement("metadata.name", "NotIn", ("n1",))
     ],
 )
 def test_selectors_affinity_and_taints(
-    labels: dict[str, str], taints: tuple[Taint, ...], wishes: dict[str, Any], rule: Rule | None
+    labels: dict[str, str], taints: tuple[Taint, ...], options: dict[str, Any], rule: Rule | None
 ) -> None:
-    gang = of(pods(1, {"gpu": 1}, **wishes))
+    gang = of(pods(1, {"gpu": 1}, **options))
     cluster = world(machine("n1", 8, labels, taints=taints), waiting=(gang,))
     made = started(gang, {"n1": 1})
     if rule is None:

@@ -28,17 +28,17 @@ def cluster(gpus: int, *waiting: Workload, **options: object) -> Snapshot:
     return world(QUEUE, nodes=(node(gpus),), waiting=waiting, **options)
 
 
-def seats(workload: Workload, *devices: int) -> Admission:
+def on_devices(workload: Workload, *devices: int) -> Admission:
     given = on(admission(workload), {"n": workload.pod_sets[0].count})
     return replace(given, pod_sets=(replace(given.pod_sets[0], devices=devices),))
 
 
 def starts(workload: Workload, *devices: int) -> Plan:
-    return plan(admissions=(admit(workload, admission=seats(workload, *devices)),))
+    return plan(admissions=(admit(workload, admission=on_devices(workload, *devices)),))
 
 
 def runs(workload: Workload, *devices: int) -> AdmittedWorkload:
-    return replace(running(workload), admission=seats(workload, *devices))
+    return replace(running(workload), admission=on_devices(workload, *devices))
 
 
 def test_a_device_holds_a_thousand() -> None:

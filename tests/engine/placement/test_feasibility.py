@@ -17,9 +17,9 @@ from unisono.engine.placement.demand import Constraint, without_taints
 from unisono.engine.placement.feasibility import CAPACITIES_KEPT, MOST_TALLIED, Feasibility
 
 
-def allowed(*nodes: Node, **wishes: Any) -> dict[str, bool]:
+def allowed(*nodes: Node, **options: Any) -> dict[str, bool]:
     table = table_of(*nodes)
-    mask = Feasibility(table).allowed(Constraint(**wishes))
+    mask = Feasibility(table).allowed(Constraint(**options))
     return by_name(table, range(len(table)), mask.tolist())
 
 

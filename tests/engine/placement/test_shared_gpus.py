@@ -261,7 +261,7 @@ def test_fragmentation_is_that_of_plain_loops(seed: int) -> None:
 # --- what the scorings promise -------------------------------------------------------------------
 
 
-def seats(
+def places(
     nodes: list[Node], asked: Sequence[Mapping[str, int]], scoring: Scoring, mix: SharedPodMix
 ) -> list[object]:
     """Place pods one after the other; return node and devices of each."""
@@ -284,7 +284,7 @@ def seats(
 def test_a_part_goes_to_the_fullest_device_that_holds_it() -> None:
     asked = [{str(MILLI): milli} for milli in (500, 700, 200, 300, 400)]
     for scoring in ("leftover", "binpack"):
-        found = seats([node("a", 4)], asked, scoring, SharedPodMix())
+        found = places([node("a", 4)], asked, scoring, SharedPodMix())
         assert found == [("a", 0), ("a", 1), ("a", 1), ("a", 0), ("a", 2)]
 
 
@@ -294,18 +294,18 @@ def test_spare_leaves_the_only_nodes_of_large_pods_alone() -> None:
     small, large = amounts({GPU: 1, "cpu": 8000}), amounts({GPU: 8, "cpu": 120_000})
     mix.fix([*[small] * 99, large])
     nodes = [node("a", more={"cpu": 128_000}), node("b", more={"cpu": 96_000})]
-    assert seats(nodes, [dict(small)], "fgd", mix) == [("a",)]
-    assert seats(nodes, [dict(small)], "spare", mix) == [("b",)]
+    assert places(nodes, [dict(small)], "fgd", mix) == [("a",)]
+    assert places(nodes, [dict(small)], "spare", mix) == [("b",)]
 
 
 def test_a_pod_without_gpus_takes_nodes_without_them_first() -> None:
     nodes = [node("a", 8, more={"cpu": 8}), node("b", 0, more={"cpu": 8})]
-    found = seats(nodes, [{"cpu": 8}] * 3, "spare", SharedPodMix())
+    found = places(nodes, [{"cpu": 8}] * 3, "spare", SharedPodMix())
     assert found == [("b",), ("a",), None]
 
 
 def test_without_nodes_there_is_no_place() -> None:
-    assert seats([], [{MILLI: 1}, {GPU: 1}, {}], "spare", SharedPodMix()) == [None] * 3
+    assert places([], [{MILLI: 1}, {GPU: 1}, {}], "spare", SharedPodMix()) == [None] * 3
 
 
 @pytest.mark.parametrize("pods", [1, 7, 8152])

@@ -25,7 +25,7 @@ def placements(placer: Placer, *demands: Demand) -> tuple[PodSetPlacement, ...]:
     return answer
 
 
-def sit(placer: Placer, milli: int, name: str, *devices: int) -> None:
+def place(placer: Placer, milli: int, name: str, *devices: int) -> None:
     occupancy = Occupancy(placer.feasibility.table, placer.pod_index)
     nodes = ((node(name).name, len(devices)),)
     occupancy.occupy(PlacedPods(nodes, amounts({MILLI: milli}), devices=devices))
@@ -64,8 +64,8 @@ def test_a_required_domain_counts_parts() -> None:
 
 def test_the_best_gpu_is_named_when_no_gpu_holds_the_part() -> None:
     placer = placer_of(node("a", 2))
-    sit(placer, 600, "a", 0)
-    sit(placer, 700, "a", 1)
+    place(placer, 600, "a", 0)
+    place(placer, 700, "a", 1)
     no = refuse(placer, parts(1, 500))
     assert (no.resource, no.wanted_of_node, no.best_node_has) == (MILLI, 500, 400)
     assert no.refusals == ((MILLI, 1),)

@@ -42,7 +42,7 @@ def usable(made: EligibleFlavors) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "expected"),
+    ("options", "expected"),
     [
         ({}, ["x86", "arm"]),
         ({"node_selector": (("arch", "arm"),)}, ["arm"]),
@@ -64,8 +64,8 @@ def usable(made: EligibleFlavors) -> list[list[str]]:
         ({"affinity": ((Requirement("arch", "NotIn", ("x86",)),),)}, ["arm"]),
     ],
 )
-def test_scenario_22(wishes: dict[str, Any], expected: list[str]) -> None:
-    assert usable(eligible(pods(1, {"gpu": 1}, **wishes))) == [expected]
+def test_scenario_22(options: dict[str, Any], expected: list[str]) -> None:
+    assert usable(eligible(pods(1, {"gpu": 1}, **options))) == [expected]
 
 
 def test_a_flavor_may_bring_its_own_tolerations() -> None:
