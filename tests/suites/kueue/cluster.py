@@ -90,6 +90,11 @@ class Embedded:
         """Return the page."""
         return _read(f"http://127.0.0.1:{self._metrics}/metrics")
 
+    @property
+    def metrics_address(self) -> str:
+        """Where Prometheus finds it."""
+        return f"127.0.0.1:{self._metrics}"
+
     def end(self) -> None:
         """End the process."""
         if self._process is not None:
