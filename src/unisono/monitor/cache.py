@@ -122,7 +122,11 @@ class ClusterCache:
         some = new if new is not None else old
         if of_kind is None or some is None:
             return
-        of_kind[views.Object(some).uid] = (old, new)
+        uid = views.Object(some).uid
+        if kind == WORKLOAD and uid in of_kind and _is_taken_back(of_kind[uid][1], new):
+            self.refresh()  # what it had until now is in no later version
+            of_kind = self._heard[kind]
+        of_kind[uid] = (old, new)
         if len(of_kind) >= _MOST_HEARD:
             self.refresh()
 
@@ -270,6 +274,14 @@ class ClusterCache:
         for pod in self.pods_on_nodes():
             used[pod.node] = used.get(pod.node, 0) + sum(gpus for _, gpus in pod.gpus)
         return used
+
+
+def _is_taken_back(heard: Raw | None, new: Raw | None) -> bool:
+    """Say whether a workload loses an admission that was heard of and not read yet."""
+    if heard is None or views.Workload(heard).status.admission is None:
+        return False
+    status = views.Workload(new or {}).status
+    return status.admission is None or status.conditions.is_true("Evicted")
 
 
 def fill(cache: ClusterCache, kind: Kind, objects: Iterable[Raw]) -> None:

@@ -318,3 +318,12 @@ def test_shares_are_exact_where_the_scheduler_knows_them(metrics: MetricsRegistr
     metrics.kueue.shares = lambda: {("ClusterQueue", "cq"): 666.6, ("Cohort", "low"): 0.5}
     assert value(metrics, "cluster_queue_weighted_share") == [666.6]
     assert value(metrics, "cohort_weighted_share") == [0.5]
+
+
+def test_what_happens_between_two_scrapes_is_counted(metrics: MetricsRegistry) -> None:
+    old = None
+    for one in ended("one"):
+        metrics.cache.observe(WORKLOAD, old, one)
+        old = one
+    assert value(metrics, "admitted_workloads_total", cluster_queue="cq") == [2]
+    assert value(metrics, "pods_ready_to_evicted_time_seconds", "_sum", reason="Preempted") == [20]

@@ -37,7 +37,6 @@ _OURS = {
     "test/suite/suite.go": "suite.go",
     "test/suite/values/values.go": "values.go",
     "test/integration/framework/framework.go": "framework.go",
-    "test/util/evictions.go": "evictions.go",
 }
 
 
@@ -161,7 +160,6 @@ def _changes(source: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
             _our_values,
         ),
     )
-    yield "test/util/util_scheduling.go", _renamed("FinishEvictionOfWorkloadsInCQ")
     values = '"k8s.io/component-base/metrics/testutil"'
     for path in sorted((source / _SINGLE).glob("**/*_test.go")):
         if values in path.read_text():
@@ -183,11 +181,6 @@ def _noting(lines: dict[str, str]) -> Callable[[str], str]:
         return text.replace("import (\n", f'import (\n\t"{_SUITE}"\n', 1)
 
     return change
-
-
-def _renamed(function: str) -> Callable[[str], str]:
-    """Have a function make way for one of ours."""
-    return lambda text: text.replace(f"func {function}(", f"func Upstream{function}(")
 
 
 def _quoted(line: str) -> str:

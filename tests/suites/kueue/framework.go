@@ -17,6 +17,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	autoscaling "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -95,6 +96,12 @@ func (f *Framework) SetupClient(cfg *rest.Config) (context.Context, client.WithW
 	ctx, cancel := context.WithCancel(ginkgo.GinkgoT().Context())
 	f.cancel = cancel
 	return ctx, interceptor.NewClient(made, interceptor.Funcs{
+		Create: func(ctx context.Context, inner client.WithWatch, new client.Object, options ...client.CreateOption) error {
+			if workload, ok := new.(*kueue.Workload); ok && len(workload.OwnerReferences) == 0 {
+				workload.OwnerReferences = []metav1.OwnerReference{ownedBySpec()}
+			}
+			return inner.Create(ctx, new, options...)
+		},
 		Get: func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 			err := inner.Get(ctx, key, into, options...)
 			if workload, ok := into.(*kueue.Workload); ok && err == nil {
@@ -112,6 +119,19 @@ func (f *Framework) SetupClient(cfg *rest.Config) (context.Context, client.WithW
 			return err
 		},
 	})
+}
+
+// A spec plays the controller of a job, and gives back the quota of an evicted Workload itself. Ours
+// leaves that to the owner of a Workload if that is of a kind it does not know; a Workload without
+// an owner gives back its quota as soon as it has no pods.
+func ownedBySpec() metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: "suite.example.com/v1",
+		Kind:       "Spec",
+		Name:       "spec",
+		UID:        uuid.NewUUID(),
+		Controller: new(true),
+	}
 }
 
 // Kueue has two sets of reasons why a workload waits, and a feature gate that chooses. Ours always
