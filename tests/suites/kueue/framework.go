@@ -14,10 +14,10 @@ import (
 	awv1beta2 "github.com/project-codeflare/appwrapper/api/v1beta2"
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	autoscaling "k8s.io/autoscaler/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -98,7 +98,11 @@ func (f *Framework) SetupClient(cfg *rest.Config) (context.Context, client.WithW
 	return ctx, interceptor.NewClient(made, interceptor.Funcs{
 		Create: func(ctx context.Context, inner client.WithWatch, new client.Object, options ...client.CreateOption) error {
 			if workload, ok := new.(*kueue.Workload); ok && len(workload.OwnerReferences) == 0 {
-				workload.OwnerReferences = []metav1.OwnerReference{ownedBySpec()}
+				owner, err := ownedBySpec(ctx, inner, workload.Namespace)
+				if err != nil {
+					return err
+				}
+				workload.OwnerReferences = []metav1.OwnerReference{owner}
 			}
 			return inner.Create(ctx, new, options...)
 		},
@@ -124,14 +128,17 @@ func (f *Framework) SetupClient(cfg *rest.Config) (context.Context, client.WithW
 // A spec plays the controller of a job, and gives back the quota of an evicted Workload itself. Ours
 // leaves that to the owner of a Workload if that is of a kind it does not know; a Workload without
 // an owner gives back its quota as soon as it has no pods.
-func ownedBySpec() metav1.OwnerReference {
+// The owner has to be there, or garbage is collected; the namespace is.
+func ownedBySpec(ctx context.Context, inner client.Client, name string) (metav1.OwnerReference, error) {
+	namespace := &corev1.Namespace{}
+	err := inner.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	return metav1.OwnerReference{
-		APIVersion: "suite.example.com/v1",
-		Kind:       "Spec",
-		Name:       "spec",
-		UID:        uuid.NewUUID(),
+		APIVersion: "v1",
+		Kind:       "Namespace",
+		Name:       name,
+		UID:        namespace.UID,
 		Controller: new(true),
-	}
+	}, err
 }
 
 // Kueue has two sets of reasons why a workload waits, and a feature gate that chooses. Ours always

@@ -52,7 +52,7 @@ def run(
         with served(server) as address, tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.json"
             flags = [f"-ginkgo.json-report={report}", "-ginkgo.no-color", "-ginkgo.timeout=55m"]
-            flags += [f"-ginkgo.skip=^.{{0,80}}{re.escape(one)}" for one in left_out]
+            flags += [f"-ginkgo.skip={re.escape(one)}" for one in left_out]
             flags += [f"-ginkgo.focus={focus}"] if focus else []
             log = (keeps or Path(folder)) / f"{name}-{server}.log"
             with log.open("wb") as out:
