@@ -46,6 +46,7 @@ from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
 from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.known import KNOWN
+from unisono.kinds.kueue.unsupported import NO_EFFECT
 from unisono.kinds.meta import is_selected
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.node_fit import FlavorNodes, Room, flavor_nodes, healthy_node
@@ -89,6 +90,7 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
         yield from _about_flavor(obj, context)
     elif served.key == PODS or job_kind(served) is not None:
         yield from _about_notifications(obj, context)
+        yield from _about_words(obj)
         claims = [*_about_devices(obj, context)]
         yield from claims
         yield from _about_job(served, obj, context, can_run=not claims)
@@ -105,6 +107,17 @@ def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
         _, refused = addresses_of(read_settings(context).notifications, given, user)
         path = f"metadata.annotations[{NOTIFY_TO if NOTIFY_TO in given else NOTIFY}]"
         yield from (f"{path}: gets no mail: {reason}" for reason in refused)
+
+
+# ---- words of Kueue's ----------------------------------------------------------------------------
+
+
+def _about_words(obj: Json) -> Iterator[str]:
+    """Warn about annotations and labels that Kueue knows, and that mean nothing here."""
+    for part in ("annotations", "labels"):
+        for key in at(obj, "metadata", part):
+            if key in NO_EFFECT:
+                yield f"metadata.{part}[{key}]: has no effect here: {NO_EFFECT[key]}"
 
 
 # ---- devices -----------------------------------------------------------------------------------
@@ -634,7 +647,10 @@ _NOT_RUN = "is stored, but nothing runs its pods here"
 _NOT_CALLED = "is stored, but webhooks are never called here"
 _NOT_EVALUATED = "is stored, but admission policies are not evaluated here"
 _NO_EFFECT = "is stored, but has no effect here"
+_NO_MULTI_KUEUE = "is stored, but jobs are not sent to other clusters"
 _INERT: Mapping[str, str] = {
+    "kueue.x-k8s.io/multikueueclusters": _NO_MULTI_KUEUE,
+    "kueue.x-k8s.io/multikueueconfigs": _NO_MULTI_KUEUE,
     "apps/deployments": _NOT_RUN,
     "apps/replicasets": _NOT_RUN,
     "apps/statefulsets": _NOT_RUN,

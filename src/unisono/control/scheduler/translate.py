@@ -68,6 +68,7 @@ from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.kueue.unsupported import priority_boost
 from unisono.kinds.kueue.workload_rules import (
     admitted_workload_of,
     is_finished,
@@ -488,7 +489,7 @@ class Translator:
             written,
             self.context(metadata["namespace"]),
             uid=metadata.get("uid", ""),
-            priority=written.spec.priority or 0,
+            priority=(written.spec.priority or 0) + priority_boost(written.metadata.annotations),
             created_at=created.instant if created is not None else Instant(0),
             policy=self._settings.policy,
         )

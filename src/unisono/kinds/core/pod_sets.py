@@ -26,7 +26,13 @@ from unisono.kinds.core.selection import (
     preferred_terms,
     tolerations_of,
 )
-from unisono.kinds.core.topology import GROUP, SLICE_SIZE, topology_request
+from unisono.kinds.core.topology import (
+    GROUP,
+    SEVERAL_LAYERS,
+    SLICE_SIZE,
+    layers_of,
+    topology_request,
+)
 from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.core.volumes import reaches, within_reach
 from unisono.kinds.digits import whole_number
@@ -128,6 +134,8 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
         context.notes.misconfigured(f"pod set {one.name}: {claimed.message}")
         path = f"{one.path}.spec.{claimed.path}".removeprefix(".")
         context.notes.warn("DevicesNotAllocated", path, f"{claimed.message}; it waits")
+    if len(layers_of(annotations)) > 1:
+        context.notes.misconfigured(f"pod set {one.name}: {SEVERAL_LAYERS}")
     for without_effect in ignored(spec):
         path = f"{one.path}.spec.{without_effect.path}".removeprefix(".")
         context.notes.warn("FieldIgnored", path, without_effect.message)

@@ -6,12 +6,15 @@
     kueue.x-k8s.io/podset-slice-required-topology: LEVEL every slice of
     kueue.x-k8s.io/podset-slice-size: "N"                … N pods in one domain of that level
     kueue.x-k8s.io/podset-group-name: NAME               sets of one name take the same flavor
+    kueue.x-k8s.io/podset-slice-required-topology-constraints: one level in a list of JSON counts as
+                                                         the two lines above; several are held
 
 A level is the key of a node label. Spec quota §14.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 
@@ -27,6 +30,9 @@ UNCONSTRAINED = _PREFIX + "unconstrained-topology"
 SLICE_LEVEL = _PREFIX + "slice-required-topology"
 SLICE_SIZE = _PREFIX + "slice-size"
 GROUP = _PREFIX + "group-name"
+# Several levels of slices, each within the one before: a list of {topology, size} as JSON.
+LAYERS = _PREFIX + "slice-required-topology-constraints"
+SEVERAL_LAYERS = "asks for slices at several levels of a topology, which is not supported yet"
 
 # The spellings of Go's ParseBool, which Kueue reads the annotation with.
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -43,6 +49,8 @@ def topology_request(annotations: Mapping[str, str]) -> TopologyRequest | None:
     slice_level, slice_size = "", 0
     if SLICE_LEVEL in annotations and _COUNT.fullmatch(annotations.get(SLICE_SIZE, "")):
         slice_level, slice_size = annotations[SLICE_LEVEL], int(annotations[SLICE_SIZE])
+    elif len(layers := layers_of(annotations)) == 1:
+        slice_level, slice_size = layers[0]
     if REQUIRED in annotations:
         return TopologyRequest("required", annotations[REQUIRED], slice_level, slice_size)
     if PREFERRED in annotations:
@@ -52,6 +60,19 @@ def topology_request(annotations: Mapping[str, str]) -> TopologyRequest | None:
     if slice_level:
         return TopologyRequest("preferred", "", slice_level, slice_size)
     return None
+
+
+def layers_of(annotations: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """Return the levels of slices that are listed, with their sizes; nothing if unreadable.
+
+    >>> layers_of({LAYERS: '[{"topology": "rack", "size": 2}]'})
+    (('rack', 2),)
+    """
+    try:
+        found = json.loads(annotations.get(LAYERS) or "[]")
+        return tuple((str(one["topology"]), int(one["size"])) for one in found)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ()
 
 
 def check_topology(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
@@ -64,6 +85,8 @@ def check_topology(annotations: Mapping[str, str], path: str) -> Iterator[Proble
             yield Problem(f"{path}[{key}]", f"must be the key of a node label: {wrong}")
     if annotations.get(UNCONSTRAINED, "true") not in _TRUE | _FALSE:
         yield Problem(f"{path}[{UNCONSTRAINED}]", 'must be "true" or "false"')
+    if annotations.get(LAYERS) and not layers_of(annotations):
+        yield Problem(f"{path}[{LAYERS}]", "must be a list of topology and size, as JSON")
     yield from _check_slice(annotations, path)
     yield from _check_group(annotations, path)
 

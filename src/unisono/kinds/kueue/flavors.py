@@ -204,8 +204,14 @@ class AdmissionCheck(Schema, frozen=True, kw_only=True):
     status: AdmissionCheckStatus = AdmissionCheckStatus()
 
 
+MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
+
+
 def check_admission_check(check: AdmissionCheck, notes: Notes) -> None:
-    """Report the field that went with v1beta1."""
+    """Report the field that went with v1beta1; warn of a controller that is not there."""
+    if check.spec.controller_name == MULTI_KUEUE:
+        message = "jobs are not sent to other clusters here: workloads wait for this check"
+        notes.warn("FieldIgnored", "spec.controllerName", message)
     if check.spec.retry_delay_minutes is not None and check.api_version.endswith("/v1beta2"):
         notes.problem("spec.retryDelayMinutes", "unknown field; v1beta2 has no delay to set")
 

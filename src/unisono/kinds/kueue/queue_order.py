@@ -25,6 +25,7 @@ from typing import TypeVar
 from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import PositionKey, position_key, tie_of
 from unisono.kinds import views
+from unisono.kinds.kueue.unsupported import priority_boost
 from unisono.kinds.policy.multifactor import job_number
 from unisono.kinds.scalar import instant_ms
 
@@ -57,8 +58,9 @@ def order_key(workload: views.Workload) -> OrderKey | None:
     at, evicted = metadata.creation_timestamp, conditions.get("Evicted")
     if evicted is not None and evicted.is_true and moves_back(evicted.reason):
         at = evicted.last_transition_time or at
+    priority = spec.priority + priority_boost(metadata.annotations)
     tie = tie_of(*job_number(metadata.labels, metadata.annotations), metadata.uid)
-    return not _is_preempting(explained), position_key(spec.priority, _instant(at), tie)
+    return not _is_preempting(explained), position_key(priority, _instant(at), tie)
 
 
 def pending_order(workloads: Iterable[W], queue: views.Raw | None = None) -> list[W]:

@@ -31,11 +31,13 @@ from unisono.engine.model.policy import Policy, preemption_backoff_ms
 from unisono.engine.model.resources import Amounts, amounts, bounded
 from unisono.engine.model.workload import Result
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.core.topology import SEVERAL_LAYERS
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
 from unisono.kinds.job_annotations import read_job_annotations
 from unisono.kinds.kueue.queue_order import moves_back
 from unisono.kinds.kueue.topology_assignment import is_sound
+from unisono.kinds.kueue.unsupported import PRIORITY_BOOST, without_effect, wrong_with_boost
 from unisono.kinds.kueue.workloads import (
     Admission,
     PodSet,
@@ -72,6 +74,13 @@ def check_workload(workload: Workload, notes: Notes) -> None:
     ):
         message = f"group {reference.group} has no kind {reference.kind}"
         notes.problem("spec.priorityClassRef.kind", message)
+    if workload.spec.preemption_gates:
+        message = "has no effect here: it may preempt at once"
+        notes.warn("FieldIgnored", "spec.preemptionGates", message)
+    for word in without_effect(workload.metadata):
+        notes.warn("FieldIgnored", word.path, word.message)
+    if wrong := wrong_with_boost(workload.metadata.annotations):
+        notes.problem(f"metadata.annotations[{PRIORITY_BOOST}]", wrong)
     check_status(workload, {one.name for one in sets}, notes)
 
 
@@ -355,6 +364,10 @@ def _per_pod(assignment: PodSetAssignment, count: int) -> Amounts:
 
 def _pod_sets(workload: Workload, context: Context) -> tuple[engine.PodSet, ...]:
     wishes = {one.name: one for one in workload.spec.pod_sets}
+    for one in workload.spec.pod_sets:
+        request = one.topology_request
+        if request is not None and len(request.podset_slice_required_topology_constraints) > 1:
+            context.notes.misconfigured(f"pod set {one.name}: {SEVERAL_LAYERS}")
     return tuple(
         _with_topology(made, wishes[made.name]) for made in pod_sets(_templates(workload), context)
     )
@@ -366,6 +379,9 @@ def _with_topology(made: engine.PodSet, written: PodSet) -> engine.PodSet:
     if request is None:
         return made
     level, size = request.pod_set_slice_required_topology or "", request.pod_set_slice_size or 0
+    layers = request.podset_slice_required_topology_constraints
+    if not level and len(layers) == 1:
+        level, size = layers[0].topology, layers[0].size
     if request.required is not None:
         topology = engine.TopologyRequest("required", request.required, level, size)
     elif request.preferred is not None or not request.unconstrained:

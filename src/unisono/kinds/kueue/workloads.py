@@ -26,6 +26,13 @@ WORKLOAD_PRIORITY_GROUP = "kueue.x-k8s.io"
 POD_PRIORITY_GROUP = "scheduling.k8s.io"
 
 
+class SliceConstraint(Schema, frozen=True, kw_only=True):
+    """Slices of so many pods share a domain of a level."""
+
+    topology: str
+    size: Count = 1
+
+
 class PodSetTopologyRequest(Schema, frozen=True, kw_only=True):
     """Which pods of the set must be close to each other."""
 
@@ -38,6 +45,8 @@ class PodSetTopologyRequest(Schema, frozen=True, kw_only=True):
     pod_set_group_name: str | None = None
     pod_set_slice_required_topology: str | None = None
     pod_set_slice_size: Count | None = None
+    # Kueue writes it so.
+    podset_slice_required_topology_constraints: tuple[SliceConstraint, ...] = ()
 
 
 class PodSet(Schema, frozen=True, kw_only=True):

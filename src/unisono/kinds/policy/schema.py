@@ -57,7 +57,7 @@ _GATES = {
     "FlavorFungibility": True,
     "PartialAdmission": True,
     "PrioritizePreemptorWorkloads": False,
-    "PriorityBoost": False,
+    "PriorityBoost": True,
     "PrioritySortingWithinCohort": True,
     "QuotaCheckStrategy": True,
     "RecomputeAssignmentUponPreemptionTargetsOverlap": True,

@@ -24,6 +24,7 @@ from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import AdmittedWorkload, Workload
 from unisono.engine.state.run_history import History, alike, with_limit
 from unisono.kinds.job_annotations import read_job_annotations
+from unisono.kinds.kueue.unsupported import priority_boost, without_effect
 from unisono.kinds.kueue.workload_rules import (
     CAN_SHRINK,
     GATED_BY,
@@ -177,7 +178,7 @@ def _read(entry: Entry, around: Surroundings) -> Workload:
         entry.manifest,
         _reading(entry, around),
         uid=_uid(entry),
-        priority=_priority(entry, around.objects),
+        priority=_priority(entry, around.objects) + priority_boost(entry.metadata.annotations),
         created_at=_created_at(entry, around),
         policy=around.settings.policy,
     )
@@ -235,6 +236,8 @@ def _from_candidate(
 ) -> Workload | AdmittedWorkload | None:
     """Return the workload of a managed job; None if there is nothing to run."""
     entry, context = candidate.entry, _reading(candidate.entry, around)
+    for word in without_effect(entry.metadata):
+        entry.notes.warn("FieldIgnored", word.path, word.message)
     before = len(entry.notes.faults)  # an object may describe several gangs
     asked = candidate.read(context)
     if not asked.pod_sets:
