@@ -51,7 +51,7 @@ def test_workloads_are_listed_with_running_ones_first() -> None:
         ["job/waits", "lq-cq", "0", "2", "waiting", "1"],
     ]
     assert found[0][-1] in ("n1", "n2")
-    assert found[1][-1] == "starts once default/job/runs has ended"
+    assert found[1][-1] == "starts once job/runs has ended"
 
 
 @pytest.mark.parametrize(("asked", "count"), [("lq-cq", 2), ("cq", 2)])

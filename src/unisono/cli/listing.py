@@ -73,7 +73,7 @@ async def show(client: Client, arguments: argparse.Namespace, reads: Reads) -> i
         return 0
     is_wide = arguments.output == "wide"
     sheets = await _sheets(client, arguments, reads, is_wide=is_wide)
-    printed = [_columns(sheet) for sheet in sheets]
+    printed = [_columns(sheet, is_wide=is_wide) for sheet in sheets]
     _print_first(sheets, printed)
     while arguments.watch:
         await _pause()
@@ -97,13 +97,14 @@ async def _pause() -> None:
     await RealClock().sleep(_PAUSE_SECONDS)
 
 
-def _columns(sheet: Sheet) -> Columns:
+def _columns(sheet: Sheet, *, is_wide: bool) -> Columns:
     from unisono.cli.language import say
-    from unisono.cli.tables import Columns
+    from unisono.cli.tables import Columns, screen_width
     from unisono.kube.tables import Column
 
     heads = [Column(name=say(title)) for title in sheet.headings]
-    return Columns(heads, is_wide=False, has_namespace=False)
+    most = 0 if is_wide else screen_width()
+    return Columns(heads, is_wide=False, has_namespace=False, most=most)
 
 
 def _print_first(sheets: list[Sheet], printed: list[Columns]) -> None:

@@ -53,12 +53,13 @@ _ASIDE = re.compile(r" \([^()]*\)")
 _MOST_IN_A_CELL = 72
 
 
-def short_cause(says: str) -> str:
-    """Return a root cause as a cell of a table.
+def short_cause(says: str, namespace: str) -> str:
+    """Return a root cause as a cell of a table, for a workload of a namespace.
 
-    What is in brackets (amounts, nodes, limits) is left out: `unisono why` has it.
+    What is in brackets (amounts, nodes, limits) is left out: `unisono why` has it. So is the
+    namespace of jobs that are in the same one.
     """
-    says = _ASIDE.sub("", says)
+    says = _ASIDE.sub("", says).replace(f" {namespace}/", " ")
     if len(says) <= _MOST_IN_A_CELL:
         return says
     return says[: _MOST_IN_A_CELL - 1].rstrip(" ,;") + "…"

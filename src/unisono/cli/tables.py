@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import textwrap
 import unicodedata
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"-?[0-9]+[a-zA-Z]{0,2}")  # 12, 500m, 64Gi
 WIDTH = 100  # what most terminals show without wrapping
 _NOTHING = "-"
+# A column of texts is not cut below this: a line that is a little too long says more.
+_LEAST_OF_A_TEXT = 26
 
 
 def table(
@@ -28,10 +31,12 @@ def table(
     *,
     indent: str = "  ",
     right: bool = False,
+    most: int = 0,
 ) -> str:
     """Return rows under headings; numbers are aligned to the right.
 
-    With `right`, everything after the first column is: for figures with units.
+    With `right`, everything after the first column is: for figures with units. With `most`, the
+    last column is cut so that lines have about so many columns.
 
     >>> print(table(["NAME", "PODS"], [["a", 12], ["bb", 3]], indent=""))
     NAME  PODS
@@ -44,6 +49,11 @@ def table(
         for column in range(len(headings))
     ]
     widths = [max(width_of(row[column]) for row in cells) for column in range(len(headings))]
+    if most:
+        before = len(indent) + sum(width + 2 for width in widths[:-1])
+        for row in cells:
+            row[-1] = cut(row[-1], most - before)
+        widths[-1] = max(width_of(row[-1]) for row in cells)
     lines = []
     for row in cells:
         aligned = [
@@ -69,6 +79,21 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     """Return a text as wide as a column."""
     space = " " * max(0, width - width_of(text))
     return space + text if right else text + space
+
+
+def screen_width() -> int:
+    """Return how many columns there are to print on; in a pipe those of a common terminal."""
+    return shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
+
+
+def cut(text: str, width: int) -> str:
+    """Return a cell that fits, with a sign where it was cut; at least its first words.
+
+    >>> cut("starts once default/job/pretrain has ended", 30), cut("OnHold", 3)
+    ('starts once default/job/pretr…', 'OnHold')
+    """
+    width = max(width, _LEAST_OF_A_TEXT)
+    return text if width_of(text) <= width else shortened(text, width - 1).rstrip(" ,;") + "…"
 
 
 def shortened(text: str, width: int) -> str:
@@ -117,9 +142,19 @@ class Columns:
     """Prints rows of one table; a column that has once been wide stays so."""
 
     def __init__(
-        self, columns: list[Column], *, is_wide: bool, has_namespace: bool, prefix: str = ""
+        self,
+        columns: list[Column],
+        *,
+        is_wide: bool,
+        has_namespace: bool,
+        prefix: str = "",
+        most: int = 0,
     ) -> None:
-        """Take what the API says about its columns; `prefix` stands before every name."""
+        """Take what the API says about its columns; `prefix` stands before every name.
+
+        With `most`, the last column is cut so that lines have about so many columns.
+        """
+        self._most = most
         self._shown = [
             index for index, column in enumerate(columns) if is_wide or not column.priority
         ]
@@ -138,8 +173,12 @@ class Columns:
         if with_head:
             lines.insert(0, self._head)
         for line in lines:
-            for index, cell in enumerate(line):
+            for index, cell in enumerate(line[:-1]):
                 self._widths[index] = max(self._widths[index], width_of(cell))
+        before = sum(width + len(_GAP) for width in self._widths[:-1])
+        for line in lines:
+            line[-1] = cut(line[-1], self._most - before) if self._most else line[-1]
+            self._widths[-1] = max(self._widths[-1], width_of(line[-1]))
         return "\n".join(
             _GAP.join(
                 padded(cell, width) for cell, width in zip(line, self._widths, strict=True)

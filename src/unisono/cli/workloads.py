@@ -132,7 +132,7 @@ def _cells(one: Json, waits: str, now: float) -> list[object]:
 
     position = one.get("position", "")
     queue = "" if one["queue"] == NO_QUEUE else one["queue"]
-    detail = short_cause(local_times(one["cause"], now)) or one["detail"]
+    detail = short_cause(local_times(one["cause"], now), one["namespace"]) or one["detail"]
     cells = (one["priority"], one["pods"], say(one["state"]), position, waits, say(detail))
     return [one["name"], queue, *cells]
 
@@ -210,9 +210,9 @@ def _detail(workload: Json) -> str:
     from unisono.kinds.kueue.topology_assignment import pods_per_host
 
     state = state_of(workload)
-    cells = condition(workload, _TOLD.get(state, ""))
-    if cells is not None:
-        return str(cells.get("reason", ""))
+    found = condition(workload, _TOLD.get(state, ""))
+    if found is not None:
+        return str(found.get("reason", ""))
     admission = (workload.get("status") or {}).get("admission") or {}
     nodes = [
         host

@@ -80,9 +80,9 @@ def test_manifests_are_planned_without_a_cluster(
     assert main(["plan", *files]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "POS  NAME   QUEUE  PRIO  PODS  START   IN     LIMIT  WHY",
-        "  1  job-b  lq        0     1  ~13:00  1h       30m  starts once default/job-a has ended",
-        "  2  job-c  lq        0     1  ~13:30  1h30m    10m  starts once default/job-a has ended, "
-        "and default/job-b is no longer pen…",
+        "  1  job-b  lq        0     1  ~13:00  1h       30m  starts once job-a has ended",
+        "  2  job-c  lq        0     1  ~13:30  1h30m    10m  starts once job-a has ended, "
+        "and job-b is no l…",
     ]
     assert main(["plan", *files, "--policy", str(tmp_path / "policy.yaml"), "-o", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["plan"]

@@ -225,7 +225,7 @@ def _print(
 ) -> None:
     from unisono.cli.objects import dump
     from unisono.cli.plan.rows import purchase_json, purchases_text
-    from unisono.cli.tables import table
+    from unisono.cli.tables import screen_width, table
     from unisono.cli.times import local_times
 
     found = [row for row in rows if arguments.queue in ("", row["queue"], row["clusterQueue"])]
@@ -252,7 +252,8 @@ def _print(
         for one, row in zip(cells, found, strict=True):
             one += [(row["limit"] or {}).get("from"), row["behind"], row["workload"]]
             one.append(say(local_times(row["message"], now)))
-    print(table([say(one) for one in headings], cells, indent=""))
+    most = 0 if arguments.output == "wide" else screen_width()
+    print(table([say(one) for one in headings], cells, indent="", most=most))
 
 
 def _cells(row: Json, now: float) -> list[object]:
@@ -274,6 +275,6 @@ def _cells(row: Json, now: float) -> list[object]:
         start = say("never")
     limit = format_duration(row["limit"]["seconds"] * 1000) if row["limit"] else ""
     queue = "" if row["queue"] == NO_QUEUE else row["queue"]
-    why = short_cause(local_times(row["cause"], now)) or row["reason"]
+    why = short_cause(local_times(row["cause"], now), row["namespace"]) or row["reason"]
     rest = (row["priority"], row["pods"], start, left, limit, say(why))
     return [row["position"], row["name"], queue, *rest]
