@@ -97,6 +97,9 @@ class ClusterState:
         self.priority_order = PriorityOrder() if priority_order is None else priority_order(self)
         # These get what happens to workloads; what else they are asked stands where it is
         # needed. Events are most of the work: each reaches only the features that act on it.
+        # Not among them, and called by name: the timeline and the active queues, which follow
+        # pending queues (a workload may enter and leave those while it stays pending), and the
+        # eviction triggers, because what they answer may wake every queue.
         features = (self.node_holders, self.priority_order, self.arrays, self.dependencies)
         self._on_entered = subscribers("entered", features)
         self._on_left = subscribers("left", features)
