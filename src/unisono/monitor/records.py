@@ -306,7 +306,7 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
         left=conditions.since("QuotaReserved", "False"),
         is_buying=conditions.reason(PURCHASE) in _UNDER_WAY,
         preemption=conditions.reason("Preempted"),
-        evictions=tuple((one.reason, one.count) for one in status.scheduling_stats.evictions),
+        evictions=tuple(_by_reason(status.scheduling_stats.evictions)),
         priority=spec.priority,
         waits=pending_reason(conditions),
         order=order_key(workload),
@@ -314,6 +314,14 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
         saved=_saved(metadata.annotations.get(PROGRESS)),
         limit=_limit_seconds(metadata.annotations.get(TIME_LIMIT)),
     )
+
+
+def _by_reason(evictions: Iterable[views.EvictionCount]) -> Iterator[tuple[str, int]]:
+    """Yield how often a workload was evicted for each reason, whatever led to it."""
+    found: dict[str, int] = {}
+    for one in evictions:
+        found[one.reason] = found.get(one.reason, 0) + one.count
+    yield from found.items()
 
 
 _PREEMPTOR = re.compile(r"preemptor path: \S*?([^/;\s]+);")

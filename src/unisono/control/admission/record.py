@@ -280,7 +280,10 @@ def evicted(
         message = kueue_messages.stopped(workload, reason, stop)
     conditions = with_condition(conditions, "Evicted", "True", reason, message, now=now)
     patch: Json = {
-        "status": {"conditions": conditions, "schedulingStats": with_eviction(status, reason)}
+        "status": {
+            "conditions": conditions,
+            "schedulingStats": with_eviction(status, reason, _cause(reason, status)),
+        }
     }
     if stop is not None and stop.requeue_at is not None:
         count = ((status.get("requeueState") or {}).get("count") or 0) + 1
@@ -289,17 +292,25 @@ def evicted(
     return patch
 
 
-def with_eviction(status: Json, reason: str) -> Json:
-    """Return the history of a workload with one eviction more."""
+def with_eviction(status: Json, reason: str, cause: str = "") -> Json:
+    """Return the history of a workload with one eviction more; `cause` is what led to it."""
     old = (status.get("schedulingStats") or {}).get("evictions") or []
-    counts = {one["reason"]: one["count"] for one in old}
-    counts[reason] = counts.get(reason, 0) + 1
+    counts = {(one["reason"], one.get("underlyingCause", "")): one["count"] for one in old}
+    counts[reason, cause] = counts.get((reason, cause), 0) + 1
     return {
         "evictions": [
-            {"reason": name, "underlyingCause": "", "count": count}
-            for name, count in counts.items()
+            {"reason": name, "underlyingCause": because, "count": count}
+            for (name, because), count in counts.items()
         ]
     }
+
+
+def _cause(reason: str, status: Json) -> str:
+    """Return what Kueue names as the cause: pods that never were ready, or are not any more."""
+    if reason != "PodsReadyTimeout":
+        return ""
+    ready = find(status.get("conditions"), "PodsReady") or {}
+    return "WaitForRecovery" if ready.get("reason") == "WaitForRecovery" else "WaitForStart"
 
 
 # ---- queues and flavors without an object --------------------------------------------------------

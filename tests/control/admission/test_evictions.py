@@ -1,0 +1,45 @@
+"""The history of evictions: counted by reason and by what led to it, as in Kueue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unisono.control.admission.record import evicted, with_eviction
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.plan import Eviction
+
+Json = dict[str, Any]
+
+
+def ready(reason: str) -> Json:
+    condition = {"type": "PodsReady", "status": "False", "reason": reason, "message": ""}
+    return {"conditions": [condition]}
+
+
+def test_a_reason_with_two_causes_is_counted_twice() -> None:
+    first = with_eviction({}, "PodsReadyTimeout", "WaitForStart")
+    second = with_eviction({"schedulingStats": first}, "PodsReadyTimeout", "WaitForRecovery")
+    third = with_eviction({"schedulingStats": second}, "PodsReadyTimeout", "WaitForStart")
+    assert third["evictions"] == [
+        {"reason": "PodsReadyTimeout", "underlyingCause": "WaitForStart", "count": 2},
+        {"reason": "PodsReadyTimeout", "underlyingCause": "WaitForRecovery", "count": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "cause"),
+    [
+        ("PodsReadyTimeout", {}, "WaitForStart"),
+        ("PodsReadyTimeout", ready("WaitForStart"), "WaitForStart"),
+        ("PodsReadyTimeout", ready("WaitForRecovery"), "WaitForRecovery"),
+        ("ClusterQueueStopped", ready("WaitForRecovery"), ""),
+    ],
+)
+def test_what_led_to_a_timeout(reason: str, status: Json, cause: str) -> None:
+    eviction = Eviction(workload=WorkloadKey("ns/one"), reason=reason)  # type: ignore[arg-type]  # one of its literals
+    workload = {"metadata": {"name": "one", "namespace": "ns"}, "status": status}
+    patch = evicted(workload, eviction, None, None, "", now=0.0)
+    (counted,) = patch["status"]["schedulingStats"]["evictions"]
+    assert counted == {"reason": reason, "underlyingCause": cause, "count": 1}
