@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[1] / "docs" / "images"
 NOW = datetime(2026, 3, 10, 14, 20, tzinfo=UTC).timestamp()  # of clusters on paper, in tests
 MOST_BYTES = 150_000
 _SETTLES_S = 0.4  # bars grow to their size
-_SPEED = 120
-_LIVES_S = 300.0  # ten hours of the life of its jobs
+_SPEED = 40
+_LIVES_S = 300.0  # three hours of the life of its jobs
 _STARTS_S = 120.0
 _ENDS_S = 30.0
 
@@ -48,7 +48,7 @@ PICTURES = (
     Picture("queues", "/queues"),
     Picture("gang", "GANG"),
     Picture("map", "/map"),
-    Picture("timeline", "/timeline?span=900"),
+    Picture("timeline", "/timeline?span=480"),
     Picture("nodes", "/nodes"),
     Picture("phone", "/", 390, 844),
 )

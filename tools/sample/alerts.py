@@ -10,7 +10,6 @@ _MOST_LATE = 3
 
 def board_of(dashboard: Dashboard, now: float) -> AlertBoard:
     """Return what would fire on a cluster."""
-    dashboard.refresh()
     found: list[ActiveAlert] = []
     for row in dashboard.nodes().values():
         if row["broken"] or row["why"]:

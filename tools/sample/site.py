@@ -44,6 +44,7 @@ async def served(
 
     cache = shown.cache()
     dashboard = Dashboard(cache, shown.look)
+    dashboard.refresh()
     history = history_of(dashboard, shown.now)
     pages = Pages(
         dashboard,

@@ -68,14 +68,16 @@ function why(one) {
   if (one.state !== "waits") return null;
   const [namespace, name] = one.key.split("/");
   const root = one.rootCause;
-  const facts = one.facts.length ? one.facts : [{ fact: "", says: one.says || t("Not evaluated yet."), changes: one.changes.join("; ") }];
+  // What refuses in a flavor that was tried is among the ways already.
+  const told = (fact) => root && root.ways.length > 1 && root.ways.some((text) => text.includes(fact.says));
+  const facts = one.facts.length ? one.facts.filter((fact) => !told(fact)) : [{ fact: "", says: one.says || t("Not evaluated yet."), changes: one.changes.join("; ") }];
   const place = one.place ? t("Position {0} of {1} in queue {2}. ", count(one.place), count(one.inLine), one.queue) : "";
   return h("section", { class: "card why", "aria-label": t("Why it waits") },
     h("h2", {}, t("Why it waits")),
     root ? cause(root) : null,
-    h("ul", { class: root ? "facts below-root" : "facts" }, facts.map((fact) => h("li", { "data-key": fact.says },
+    facts.length ? h("ul", { class: root ? "facts below-root" : "facts" }, facts.map((fact) => h("li", { "data-key": fact.says },
       h("p", { class: "says" }, plain(fact.says)),
-      fact.changes ? h("p", { class: "changes" }, h("b", {}, t("To change that: ")), plain(fact.changes)) : null))),
+      fact.changes ? h("p", { class: "changes" }, h("b", {}, t("To change that: ")), plain(fact.changes)) : null))) : null,
     h("p", { class: "estimate" }, place, h("b", {}, one.start ? t("Starts {0}. ", starts(one.start, one.promised)) : t("Start time unknown. ")),
       one.start ? (one.promised ? t("Reserved: backfill does not delay it.") : t("An estimate: no resources are reserved.")) : t("An estimate needs time limits on the running workloads.")),
     h("p", { class: "quiet" }, t("In a terminal: "), command(`unisono why workload/${name} -n ${namespace}`)));
@@ -88,7 +90,7 @@ function cause(root) {
     h("p", { class: "says" }, plain(root.says)),
     rest.length ? h("details", { "data-key": "all" }, h("summary", {}, t("All {0} that are in the way", count(rest.length + root.more))),
       h("ul", {}, rest.map((text) => h("li", {}, plain(text))), root.more ? h("li", {}, t("and {0} more", count(root.more))) : null)) : null,
-    root.ways.length > 1 ? [h("h3", {}, t("Tried")), h("ul", { class: "ways" }, root.ways.map((text, at) => h("li", {}, plain(text), at === root.nearest ? h("span", { class: "tag" }, t("nearest")) : null)))] : null);
+    root.ways.length > 1 ? [h("h3", {}, t("Tried")), h("ul", { class: "ways" }, root.ways.map((text) => h("li", {}, plain(text))))] : null);
 }
 
 function purchase(one) {

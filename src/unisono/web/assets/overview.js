@@ -73,7 +73,7 @@ const runs = (running, head, isMeasured) => [
     running.map((one) => ({
       key: one.key,
       cells: [gangLink(one.key, one.job), one.user, queueLink(one.queue), count(one.gpus), ...(isMeasured ? [busy(one.busy, one.idle)] : []), ago(one.since)],
-    }))),
+    })), { class: "stack" }),
   head.counts.runs > running.length
     ? h("p", { class: "more" }, h("a", { href: "#/workloads?state=runs" }, t("All {0} running workloads", count(head.counts.runs)))) : null,
 ];

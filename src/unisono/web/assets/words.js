@@ -58,8 +58,12 @@ export function starts(at, isPromised) {
 // Particles of Korean behind a consonant: the word before them has become another.
 const AFTER = { 가: "이", 를: "을", 는: "은", 와: "과", 로: "으로" };
 
-/** A sentence of the scheduler, with GPUs called by their name. */
-export const plain = (text) => (language === "ko"
+const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g;
+
+/** A sentence of the scheduler, with local times, and with GPUs called by their name. */
+export const plain = (text) => named(text.replace(INSTANT, (at) => clock(Date.parse(at) / 1000)));
+
+const named = (text) => (language === "ko"
   ? text.replace(/\b([\d,]+) (?:nvidia|amd)\.com\/gpu\b([가를는와로](?=[\s,.:)]|$))?/g, (whole, amount, particle) => `GPU ${amount}장${AFTER[particle] || ""}`).replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPU")
   : text.replace(/\b1 (?:nvidia|amd)\.com\/gpu\b/g, "1 GPU").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPUs"));
 
