@@ -25,7 +25,7 @@ from unisono.engine.placement.shared_gpus import (
     score_thresholds,
 )
 from unisono.engine.state.occupancy import Occupancy, PlacedPods, PodIndex
-from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
+from unisono.engine.state.pod_mix import PodSize, SharedPodMix, size_of
 
 MILLI = share_of(GPU)
 
@@ -59,26 +59,26 @@ class Plain:
 Way = tuple[tuple[int, ...], list[int]]
 
 
-def fits(cpu: int, devices: list[int], shape: PodShape) -> bool:
-    return cpu >= shape.cpu and sum(free >= max(1, shape.milli) for free in devices) >= shape.gpus
+def fits(cpu: int, devices: list[int], size: PodSize) -> bool:
+    return cpu >= size.cpu and sum(free >= max(1, size.milli) for free in devices) >= size.gpus
 
 
-def after(here: Plain, shape: PodShape, *, shares: bool) -> Iterator[Way]:
+def after(here: Plain, size: PodSize, *, shares: bool) -> Iterator[Way]:
     """Yield every way to place a pod that fits: the device it shares, and what is free then."""
     free = here.devices()
-    large = [d for d, part in enumerate(free) if part >= max(1, shape.milli)]
-    for chosen in [(d,) for d in large] if shares else [tuple(large[: shape.gpus])]:
-        left = [part - shape.milli * (d in chosen) for d, part in enumerate(free)]
+    large = [d for d, part in enumerate(free) if part >= max(1, size.milli)]
+    for chosen in [(d,) for d in large] if shares else [tuple(large[: size.gpus])]:
+        left = [part - size.milli * (d in chosen) for d, part in enumerate(free)]
         yield chosen, left
 
 
 def fragmentation(cpu: int, devices: list[int], mix: SharedPodMix) -> int:
     total = 0
-    for shape, count in mix.typical:
-        if not shape.gpus or not fits(cpu, devices, shape):
+    for size, count in mix.typical:
+        if not size.gpus or not fits(cpu, devices, size):
             total += count * sum(devices)
         else:
-            total += count * sum(free for free in devices if free < shape.milli)
+            total += count * sum(free for free in devices if free < size.milli)
     return total
 
 
@@ -87,22 +87,22 @@ def fgd_score(before: int, now: int, mix: SharedPodMix) -> int:
     return int(100 / (1 + math.exp(-(before - now) / pods / 1000)))
 
 
-def leftover(here: Plain, shape: PodShape, left: list[int], rest: int) -> tuple[int, int, int]:
+def leftover(here: Plain, size: PodSize, left: list[int], rest: int) -> tuple[int, int, int]:
     idle = sum(left)
-    if not shape.gpus:
+    if not size.gpus:
         return 0, 0, idle
-    most = sum(free // shape.milli for free in here.devices()) // shape.gpus
-    most = min(most, here.cpu // shape.cpu) if shape.cpu else most
-    stranded = sum(here.devices()) - most * shape.gpus * shape.milli
+    most = sum(free // size.milli for free in here.devices()) // size.gpus
+    most = min(most, here.cpu // size.cpu) if size.cpu else most
+    stranded = sum(here.devices()) - most * size.gpus * size.milli
     return stranded, rest, idle
 
 
 def lost(here: Plain, cpu: int, left: list[int], mix: SharedPodMix) -> int:
-    worth = {shape: count * shape.gpus for shape, count in mix.large}
+    worth = {size: count * size.gpus for size, count in mix.large}
     gone = sum(
-        worth[shape]
-        for shape in worth
-        if fits(here.cpu, here.devices(), shape) and not fits(cpu, left, shape)
+        worth[size]
+        for size in worth
+        if fits(here.cpu, here.devices(), size) and not fits(cpu, left, size)
     )
     return gone * 10_000 // max(1, sum(worth.values()))
 
@@ -111,29 +111,29 @@ def choose(
     nodes: list[Plain], requests: Amounts, mix: SharedPodMix, scoring: Scoring
 ) -> tuple[int, tuple[int, ...]] | None:
     """Try every node and device; ties go to the first node, then to the first device."""
-    shape, shares = shape_of(requests), any(name == MILLI for name, _ in requests)
+    size, shares = size_of(requests), any(name == MILLI for name, _ in requests)
     most_cpu = max(dict(here.node.allocatable)["cpu"] for here in nodes)  # type: ignore[index]
     best: tuple[tuple[int, ...], int, tuple[int, ...]] | None = None
     for row, here in enumerate(nodes):
-        if not fits(here.cpu, here.devices(), shape):
+        if not fits(here.cpu, here.devices(), size):
             continue
-        cpu = here.cpu - shape.cpu
-        for chosen, left in after(here, shape, shares=shares):
+        cpu = here.cpu - size.cpu
+        for chosen, left in after(here, size, shares=shares):
             rest = left[chosen[0]] if shares else 0
             if shares and scoring in ("leftover", "binpack"):
-                if rest + shape.milli != min(f for f in here.devices() if f >= shape.milli):
+                if rest + size.milli != min(f for f in here.devices() if f >= size.milli):
                     continue
             now = fragmentation(here.cpu, here.devices(), mix)
             fgd = -fgd_score(now, fragmentation(cpu, left, mix), mix)
             packed = 100 - 50 * (Fraction(cpu, most_cpu) + Fraction(sum(left), 8000))
             ranks: dict[str, tuple[int, ...]] = {
-                "leftover": leftover(here, shape, left, rest),
+                "leftover": leftover(here, size, left, rest),
                 "fgd": (fgd,),
-                "spare": (fgd, lost(here, cpu, left, mix), *leftover(here, shape, left, rest)),
+                "spare": (fgd, lost(here, cpu, left, mix), *leftover(here, size, left, rest)),
                 "binpack": (-math.floor(packed),),
                 "spread": (-sum(left), -rest),
             }
-            without_gpus = (0 if shape.gpus else int(here.gpus > 0),)
+            without_gpus = (0 if size.gpus else int(here.gpus > 0),)
             key = ((*without_gpus, *ranks[scoring]), row, chosen if shares else ())
             if best is None or key < best:
                 best = key
@@ -159,7 +159,7 @@ class Cluster:
     dice: random.Random
     plain: list[Plain]
     occupancy: Occupancy
-    shapes: list[Amounts]
+    sizes: list[Amounts]
     mix: SharedPodMix
     placed_pods: list[tuple[PlacedPods, int, Amounts]] = field(default_factory=list)
 
@@ -176,12 +176,12 @@ class Cluster:
         self._count(row, placed.devices, requests, -1)
 
     def _count(self, row: int, devices: tuple[int, ...], requests: Amounts, sign: int) -> None:
-        here, shape = self.plain[row], shape_of(requests)
-        here.cpu -= sign * shape.cpu
+        here, size = self.plain[row], size_of(requests)
+        here.cpu -= sign * size.cpu
         if not devices:
-            here.whole += sign * shape.gpus
+            here.whole += sign * size.gpus
         for device in devices:
-            here.parts[device] = here.parts.get(device, 0) + sign * shape.milli
+            here.parts[device] = here.parts.get(device, 0) + sign * size.milli
             if not here.parts[device]:
                 del here.parts[device]
 
@@ -192,14 +192,14 @@ def some_cluster(seed: int) -> Cluster:
         node(f"n{i}", dice.choice([0, 1, 2, 4, 8]), more={"cpu": dice.choice([8_000, 64_000])})
         for i in range(dice.randint(1, 12))
     ]
-    shapes = [some_requests(dice) for _ in range(12)]
+    sizes = [some_requests(dice) for _ in range(12)]
     mix = SharedPodMix()
     for _ in range(64):
-        mix.note(dice.choice(shapes))
+        mix.note(dice.choice(sizes))
     table = table_of(*nodes)
     table.open_devices(MILLI)
     plain = [Plain(each, dict(each.allocatable)["cpu"]) for each in nodes]  # type: ignore[index]
-    return Cluster(dice, plain, Occupancy(table, PodIndex()), shapes, mix)
+    return Cluster(dice, plain, Occupancy(table, PodIndex()), sizes, mix)
 
 
 def demand_for(requests: Amounts) -> Demand:
@@ -212,7 +212,7 @@ def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> Non
     cluster = some_cluster(seed)
     ranking = SharedGpuRanking(Feasibility(cluster.occupancy.table), cluster.mix, scoring)
     for _ in range(60):
-        requests = cluster.dice.choice(cluster.shapes)
+        requests = cluster.dice.choice(cluster.sizes)
         expected = choose(cluster.plain, requests, cluster.mix, scoring)
         found = ranking.best(demand_for(requests))
         assert found == expected
@@ -231,7 +231,7 @@ def test_states_that_are_numbered_anew_change_no_choice(
     cluster = some_cluster(seed)
     ranking = SharedGpuRanking(Feasibility(cluster.occupancy.table), cluster.mix)
     for _ in range(80):
-        requests = cluster.dice.choice(cluster.shapes)
+        requests = cluster.dice.choice(cluster.sizes)
         found = ranking.best(demand_for(requests))
         assert found == choose(cluster.plain, requests, cluster.mix, "spare")
         numbered |= {each.numbering for each in ranking._views.values()}
@@ -250,7 +250,7 @@ def test_fragmentation_is_that_of_plain_loops(seed: int) -> None:
     ranking = SharedGpuRanking(Feasibility(table), cluster.mix, "leftover")
     pods = sum(count for _, count in cluster.mix.typical)
     for _ in range(20):
-        requests = cluster.dice.choice(cluster.shapes)
+        requests = cluster.dice.choice(cluster.sizes)
         found = ranking.best(demand_for(requests))
         if found is not None:
             cluster.take(*found, requests)
@@ -289,7 +289,7 @@ def test_a_part_goes_to_the_fullest_device_that_holds_it() -> None:
 
 
 def test_spare_leaves_the_only_nodes_of_large_pods_alone() -> None:
-    """FGD does not see shapes as rare as this one and takes the first of equal nodes."""
+    """FGD does not see sizes as rare as this one and takes the first of equal nodes."""
     mix = SharedPodMix()
     small, large = amounts({GPU: 1, "cpu": 8000}), amounts({GPU: 8, "cpu": 120_000})
     mix.fix([*[small] * 99, large])

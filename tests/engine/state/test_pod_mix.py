@@ -11,7 +11,7 @@ from unisono.engine.state.pod_mix import (
     PRIOR,
     SHARED_HISTORY,
     PodMix,
-    PodShape,
+    PodSize,
     SharedPodMix,
     TypicalPod,
     weighted,
@@ -44,8 +44,8 @@ def test_typical_pods_cover_95_percent_and_large_ones_are_all_there() -> None:
     parts = {milli: amounts({MILLI: milli}) for milli in (500, 300, 200)}
     large = amounts({GPU: 8})
     typical, rare = weighted([*[parts[500]] * 90, *[parts[300]] * 5, *[parts[200]] * 4, large])
-    assert typical == ((PodShape(0, 1, 500), 90), (PodShape(0, 1, 300), 5))
-    assert rare == ((PodShape(0, 8, 1000), 1),)
+    assert typical == ((PodSize(0, 1, 500), 90), (PodSize(0, 1, 300), 5))
+    assert rare == ((PodSize(0, 8, 1000), 1),)
 
 
 def test_the_same_history_gives_the_same_mix_however_long_ago_it_began() -> None:

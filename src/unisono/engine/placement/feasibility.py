@@ -31,7 +31,7 @@ Mask = NDArray[np.bool_]
 K = TypeVar("K")
 V = TypeVar("V")
 
-# How many constraints, capacities and views are remembered. A cluster has few shapes at a time;
+# How many constraints, capacities and views are remembered. A cluster has few requests at a time;
 # one capacity of 100,000 nodes takes 800 kB.
 MASKS_KEPT = 256
 CAPACITIES_KEPT = 256

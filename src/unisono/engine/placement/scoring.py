@@ -3,8 +3,8 @@
 What a user prefers (node affinity, soft taints) always outweighs what the operator's scoring says.
 
 Scoring by fragmentation follows FGD (Weng et al., "Beware of Fragmentation", ATC 2023), for whole
-GPUs. With a mix of typical pods (shape m, weight p_m), the fragmentation of a node is the weighted
-number of its free GPUs that pods of each shape would leave unused, were the node full of them:
+GPUs. With a mix of typical pods (size m, weight p_m), the fragmentation of a node is the weighted
+number of its free GPUs that pods of each size would leave unused, were the node full of them:
 
     F(node) = sum over m of p_m * (free GPUs - GPUs of m * how many m fit on the node)
 """
@@ -81,7 +81,7 @@ def gpu_request(demand: Demand) -> tuple[ResourceName, int]:
 
 
 def _leftover(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> Integers:
-    """Count GPUs that no pod of this shape could use once the node is full of them."""
+    """Count GPUs that no pod of this size could use once the node is full of them."""
     resource, amount = gpu_request(demand)
     column = table.column(resource) if amount else None
     if column is None:

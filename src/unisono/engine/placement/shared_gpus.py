@@ -1,7 +1,7 @@
 """Placing one pod where GPUs are shared: which node and which of its devices, best of all.
 
 Where pods come one by one and share devices, the order of nodes by how many such pods they hold
-says little; what a pod leaves behind says more. All nodes are ranked at once for a shape of pod;
+says little; what a pod leaves behind says more. All nodes are ranked at once for a size of pod;
 the ranking is kept, and renewed only for nodes that changed since. Of equal nodes the first by name
 is taken, of equal devices the first. Lower ranks are better:
 
@@ -14,7 +14,7 @@ is taken, of equal devices the first. Lower ranks are better:
 
 Pods without GPUs take nodes without GPUs first. Spec placement §8.15.
 
-Nodes on which the very same is free are in the same *state*: pods of one shape rank them alike, so
+Nodes on which the very same is free are in the same *state*: pods of one size rank them alike, so
 that every state is ranked once, and a node that is again as it was has its rank already.
 """
 
@@ -33,7 +33,7 @@ from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.state.devices import DeviceColumns, free_by_device
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.pod_mix import PodShape, SharedPodMix, Weighted, shape_of
+from unisono.engine.state.pod_mix import PodSize, SharedPodMix, Weighted, size_of
 
 Scoring = Literal["leftover", "fgd", "spare", "binpack", "spread"]
 
@@ -41,12 +41,12 @@ _UNKNOWN = np.iinfo(np.int64).min  # the rank of a state that is not ranked yet
 NEVER = (1 << 62) - 1  # the rank of a node that cannot take the pod
 _HAS_GPUS = 1 << 61  # added to ranks for pods without GPUs on nodes with some
 FULL_NODE_MILLI = 8 * WHOLE_GPU  # best fit measures GPUs in nodes of eight
-RANKINGS_KEPT = 1024  # shapes of pods; a cluster has a few hundred
+RANKINGS_KEPT = 1024  # sizes of pods; a cluster has a few hundred
 
 
 @dataclass(slots=True)
 class _Ranking:
-    """All nodes ranked for one shape, and the device that goes with the rank."""
+    """All nodes ranked for one size, and the device that goes with the rank."""
 
     ranks: Integers
     device: Rows
@@ -99,7 +99,7 @@ class SharedGpuRanking:
             self._rankings.clear()
 
     def _ranking(self, demand: Demand) -> _Ranking:
-        """Return the ranking of a shape, up to date."""
+        """Return the ranking of a size, up to date."""
         table = self.feasibility.table
         view = self._view(demand)
         key = (demand.constraint, demand.requests)
@@ -133,19 +133,19 @@ class SharedGpuRanking:
 
     def _rank(self, demand: Demand, view: DeviceView, rows: Rows) -> tuple[Integers, Rows]:
         """Rank rows, each by its best device."""
-        shape, shares = shape_of(demand.requests), share_in(demand.requests) is not None
+        size, shares = size_of(demand.requests), share_in(demand.requests) is not None
         caps = self.feasibility.pods_on(demand.constraint, demand.requests, rows)
         fitting = np.flatnonzero(caps)
         there = rows[fitting]
         fullest = self.scoring in ("leftover", "binpack")
         free = view.cpu[there], view.device_free[there]
-        options = device_options(free, shape, shares=shares, fullest_only=fullest)
+        options = device_options(free, size, shares=shares, fullest_only=fullest)
         ranks = np.full((rows.shape[0], view.device_free.shape[1]), NEVER, np.int64)
-        ranked = self._ranks_of(shape, caps[fitting], view, there, options)
+        ranked = self._ranks_of(size, caps[fitting], view, there, options)
         ranks[fitting[options.node], options.device] = ranked
         device = ranks.argmin(axis=1)  # of equal devices the first
         best = ranks[np.arange(rows.shape[0]), device]
-        if not shape.gpus:
+        if not size.gpus:
             best += np.where((best < NEVER) & view.has_gpus[rows], _HAS_GPUS, 0)
         return best, device if shares else np.full_like(device, -1)
 
@@ -162,11 +162,11 @@ class SharedGpuRanking:
         return found
 
     def _ranks_of(
-        self, shape: PodShape, caps: Integers, view: DeviceView, rows: Rows, options: DeviceOptions
+        self, size: PodSize, caps: Integers, view: DeviceView, rows: Rows, options: DeviceOptions
     ) -> Integers:
         match self.scoring:
             case "leftover":
-                return self._leftover(shape, caps, options)
+                return self._leftover(size, caps, options)
             case "fgd" | "spare":
                 seen = view.before_and_after(rows, options.node, options.cpu, options.device_free)
                 first = BEST_SCORE - view.fragments.score(*seen[:2])
@@ -174,7 +174,7 @@ class SharedGpuRanking:
                     return first
                 first *= LOST_STEPS + 1
                 first += view.large.lost(*seen[2:])
-                return first * _apart(options) + self._leftover(shape, caps, options)
+                return first * _apart(options) + self._leftover(size, caps, options)
             case "binpack":
                 return BEST_SCORE - _best_fit_score(options, view.most_cpu)
             case "spread":
@@ -183,10 +183,10 @@ class SharedGpuRanking:
                 emptiest: Integers = (apart - idle) * (WHOLE_GPU + 1) - options.rest
                 return emptiest
 
-    def _leftover(self, shape: PodShape, caps: Integers, options: DeviceOptions) -> Integers:
-        """Rank by GPU that no pod of this shape could use once the node is full of them."""
+    def _leftover(self, size: PodSize, caps: Integers, options: DeviceOptions) -> Integers:
+        """Rank by GPU that no pod of this size could use once the node is full of them."""
         idle: Integers = options.device_free.sum(axis=1)
-        total = shape.gpus * shape.milli
+        total = size.gpus * size.milli
         if not total:
             return idle
         # Before or after this pod is the same: it is taken from what is idle and what is usable.
@@ -221,7 +221,7 @@ class DeviceOptions:
 
 
 def device_options(
-    free: tuple[Integers, Integers], shape: PodShape, *, shares: bool, fullest_only: bool = False
+    free: tuple[Integers, Integers], size: PodSize, *, shares: bool, fullest_only: bool = False
 ) -> DeviceOptions:
     """Return all ways to place a pod on nodes that hold it, given their CPU and their devices.
 
@@ -232,10 +232,10 @@ def device_options(
     if not shares:
         after = device_free.copy()
         whole = device_free == WHOLE_GPU
-        after[whole & (np.cumsum(whole, axis=1) <= shape.gpus)] = 0
+        after[whole & (np.cumsum(whole, axis=1) <= size.gpus)] = 0
         nothing = np.zeros_like(cpu)
-        return DeviceOptions(every, np.zeros_like(every), cpu - shape.cpu, after, nothing)
-    enough = device_free >= shape.milli
+        return DeviceOptions(every, np.zeros_like(every), cpu - size.cpu, after, nothing)
+    enough = device_free >= size.milli
     if fullest_only:
         node, device = every, np.where(enough, device_free, WHOLE_GPU + 1).argmin(axis=1)
     else:
@@ -244,8 +244,8 @@ def device_options(
             enough[:, column] &= ~seen
         node, device = np.nonzero(enough)
     after, options = device_free[node], np.arange(node.shape[0])
-    after[options, device] -= shape.milli
-    return DeviceOptions(node, device, cpu[node] - shape.cpu, after, after[options, device])
+    after[options, device] -= size.milli
+    return DeviceOptions(node, device, cpu[node] - size.cpu, after, after[options, device])
 
 
 # So many states are told apart, or twice as many as there are nodes; then they are numbered anew.
@@ -355,16 +355,16 @@ BEST_SCORE = 100
 LOST_STEPS = 10_000  # what large pods lose is compared in ten-thousandths of their demand
 
 
-class _Shapes:
-    """Shapes of pods as columns, to ask of many nodes at once which of them they could take."""
+class _Sizes:
+    """Sizes of pods as columns, to ask of many nodes at once which of them they could take."""
 
-    def __init__(self, shapes: Weighted) -> None:
-        self.cpu: Integers = np.array([shape.cpu for shape, _ in shapes], np.int64)
-        self.gpus: Integers = np.array([shape.gpus for shape, _ in shapes], np.int64)
-        self.weight: Integers = np.array([count for _, count in shapes], np.int64)
+    def __init__(self, sizes: Weighted) -> None:
+        self.cpu: Integers = np.array([size.cpu for size, _ in sizes], np.int64)
+        self.gpus: Integers = np.array([size.gpus for size, _ in sizes], np.int64)
+        self.weight: Integers = np.array([count for _, count in sizes], np.int64)
 
     def hosted(self, cpu: Integers, devices: Integers) -> Mask:
-        """Say by node and shape whether it could be taken; `devices` counts those large enough."""
+        """Say by node and size whether it could be taken; `devices` counts those large enough."""
         found: Mask = (devices >= self.gpus) & (cpu[:, None] >= self.cpu)
         return found
 
@@ -372,27 +372,27 @@ class _Shapes:
 class Fragments:
     """FGD's measure: idle GPU that typical pods could not use where it is.
 
-    For one shape and one node: all that is idle if the shape needs no GPU or the node cannot take
+    For one size and one node: all that is idle if the size needs no GPU or the node cannot take
     it (CPU, too few devices with enough free); otherwise what is idle on devices too small for it.
-    Shapes are weighed by how often they were seen, so F is an integer: thousandths times pods.
+    Sizes are weighed by how often they were seen, so F is an integer: thousandths times pods.
     """
 
     def __init__(self, typical: Weighted) -> None:
-        sizes = sorted({shape.milli for shape, _ in typical})
-        self._shapes = _Shapes(typical)
-        self.pods = max(1, int(self._shapes.weight.sum()))
-        self._sizes: Integers = np.array(sizes, np.int64)
-        self._size_of: Rows = np.array([sizes.index(shape.milli) for shape, _ in typical], np.intp)
+        parts = sorted({size.milli for size, _ in typical})
+        self._sizes = _Sizes(typical)
+        self.pods = max(1, int(self._sizes.weight.sum()))
+        self._parts: Integers = np.array(parts, np.int64)
+        self._part_of: Rows = np.array([parts.index(size.milli) for size, _ in typical], np.intp)
         self._thresholds = score_thresholds(self.pods)
 
     def of(self, cpu: Integers, device_free: Integers) -> Integers:
         """Return F of nodes that have this much free."""
         idle = device_free.sum(axis=1)
-        fitting = device_free[:, None, :] >= self._sizes[:, None]
-        too_small = np.where(fitting, 0, device_free[:, None, :]).sum(axis=2)[:, self._size_of]
-        devices = fitting.sum(axis=2)[:, self._size_of]
-        useful = self._shapes.hosted(cpu, devices) & (self._shapes.gpus > 0)
-        total: Integers = np.where(useful, too_small, idle[:, None]) @ self._shapes.weight
+        fitting = device_free[:, None, :] >= self._parts[:, None]
+        too_small = np.where(fitting, 0, device_free[:, None, :]).sum(axis=2)[:, self._part_of]
+        devices = fitting.sum(axis=2)[:, self._part_of]
+        useful = self._sizes.hosted(cpu, devices) & (self._sizes.gpus > 0)
+        total: Integers = np.where(useful, too_small, idle[:, None]) @ self._sizes.weight
         return total
 
     def score(self, before: Integers, after: Integers) -> Integers:
@@ -405,14 +405,14 @@ class LargePlaces:
     """Which large pods a node could take, and what each way to place another pod costs them."""
 
     def __init__(self, large: Weighted) -> None:
-        self._shapes = _Shapes(large)
-        self._worth: Integers = self._shapes.weight * self._shapes.gpus
+        self._sizes = _Sizes(large)
+        self._worth: Integers = self._sizes.weight * self._sizes.gpus
         self._most = max(1, int(self._worth.sum()))
 
     def of(self, cpu: Integers, device_free: Integers) -> Integers:
         """Return how much of the demand of large pods nodes could take, with this much free."""
         whole = (device_free == WHOLE_GPU).sum(axis=1, keepdims=True)
-        worth: Integers = self._shapes.hosted(cpu, whole) @ self._worth
+        worth: Integers = self._sizes.hosted(cpu, whole) @ self._worth
         return worth
 
     def lost(self, before: Integers, after: Integers) -> Integers:

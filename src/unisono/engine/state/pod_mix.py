@@ -25,7 +25,7 @@ MILLI = 1000
 
 
 class TypicalPod(msgspec.Struct, frozen=True):
-    """A shape of pod that the cluster sees often, with its weight in thousandths."""
+    """A size of pod that the cluster sees often, with its weight in thousandths."""
 
     gpus: int
     requests: Amounts = ()  # besides the GPUs
@@ -36,7 +36,7 @@ class TypicalPod(msgspec.Struct, frozen=True):
 PRIOR = tuple(TypicalPod(gpus, (), MILLI // 4) for gpus in (1, 2, 4, 8))
 
 
-# How many admissions back the mix looks, and how many shapes of it count: enough to follow what a
+# How many admissions back the mix looks, and how many sizes of it count: enough to follow what a
 # cluster runs this week, few enough to be cheap.
 MIX_HISTORY = 2000
 MOST_SHAPES = 16
@@ -86,12 +86,12 @@ class PodMix:
 
 # So many admissions back the mix looks, at least: enough to follow what a cluster runs this week.
 SHARED_HISTORY = 2048
-# Typical pods are the commonest shapes that together make up this share of all pods.
+# Typical pods are the commonest sizes that together make up this share of all pods.
 TYPICAL_PERCENT = 95
 LARGE_GPUS = 2  # pods with so many devices need a node that has them free at the same time
 
 
-class PodShape(NamedTuple):
+class PodSize(NamedTuple):
     """What fragmentation looks at: CPU, how many GPUs, and how much of each."""
 
     cpu: int
@@ -99,24 +99,24 @@ class PodShape(NamedTuple):
     milli: int
 
 
-Weighted = tuple[tuple[PodShape, int], ...]
+Weighted = tuple[tuple[PodSize, int], ...]
 
 # Until there is history: parts and whole GPUs of every size, equally likely.
 SHARED_PRIOR: Weighted = (
-    *((PodShape(0, 1, milli), 1) for milli in (100, 250, 500, WHOLE_GPU)),
-    *((PodShape(0, gpus, WHOLE_GPU), 1) for gpus in (2, 4, 8)),
+    *((PodSize(0, 1, milli), 1) for milli in (100, 250, 500, WHOLE_GPU)),
+    *((PodSize(0, gpus, WHOLE_GPU), 1) for gpus in (2, 4, 8)),
 )
 SHARED_PRIOR_LARGE = tuple(item for item in SHARED_PRIOR if item[0].gpus >= LARGE_GPUS)
 
 
-def shape_of(requests: Amounts) -> PodShape:
-    """Return the shape of a pod."""
+def size_of(requests: Amounts) -> PodSize:
+    """Return the size of a pod."""
     cpu = sum(amount for name, amount in requests if name == CPU)
     part = sum(amount for name, amount in requests if is_share(name))
     if part:
-        return PodShape(cpu, 1, part)
+        return PodSize(cpu, 1, part)
     gpus = sum(amount for name, amount in requests if is_gpu(name))
-    return PodShape(cpu, gpus, WHOLE_GPU if gpus else 0)
+    return PodSize(cpu, gpus, WHOLE_GPU if gpus else 0)
 
 
 class SharedPodMix:
@@ -180,16 +180,16 @@ class SharedPodMix:
 
 
 def weighted(history: Iterable[Amounts]) -> tuple[Weighted, Weighted]:
-    """Return the typical shapes of pods, and all large ones, with how often each comes."""
-    counts: Counter[PodShape] = Counter()
+    """Return the typical sizes of pods, and all large ones, with how often each comes."""
+    counts: Counter[PodSize] = Counter()
     for requests, times in Counter(history).items():
-        counts[shape_of(requests)] += times
+        counts[size_of(requests)] += times
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     wanted, typical = counts.total() * TYPICAL_PERCENT, []
-    for shape, count in ordered:
+    for size, count in ordered:
         if wanted <= 0:
             break
-        typical.append((shape, count))
+        typical.append((size, count))
         wanted -= 100 * count
     large = tuple(item for item in ordered if item[0].gpus >= LARGE_GPUS)
     return tuple(typical), large
