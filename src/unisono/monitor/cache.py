@@ -105,6 +105,7 @@ class ClusterCache:
         self.quotas: dict[Key, tuple[QuotaAmounts, ...]] = {}
         self.statuses: dict[Key, QueueStatus] = {}
         self.cohort_shares: dict[str, float] = {}
+        self.gone_cohorts: set[str] = set()  # deleted; queues may still name them
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[WorkloadChange], None]] = []
         self.on_queue_gone: list[Callable[[str, str], None]] = []  # namespace (or ""), name
@@ -169,6 +170,7 @@ class ClusterCache:
             parent = None if new is None else views.Cohort(new).spec.parent_name
             self._put_queue(self.cohorts, key[1], parent)
             cohort = views.Cohort(new or {})
+            (self.gone_cohorts.add if new is None else self.gone_cohorts.discard)(key[1])
             amounts = tuple(quota_amounts(cohort.spec.resource_groups))
             _put(self.quotas, ("cohort", key[1]), None if new is None else amounts)
             _put(self.cohort_shares, key[1], None if new is None else weighted_share(cohort))

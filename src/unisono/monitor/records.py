@@ -404,6 +404,8 @@ class QueueStatus:
     admitted: int
     usage: tuple[Used, ...]
     reservation: tuple[Used, ...]
+    is_strict: bool = False  # whether nothing of a ClusterQueue overtakes its head
+    is_stopped: bool = False
     share: float | None = None  # its weighted share, where shares are fair
     recent: float | None = None  # recent usage of a LocalQueue, where that counts
 
@@ -420,6 +422,8 @@ def cluster_queue_status(queue: views.ClusterQueue) -> QueueStatus:
         admitted=status.admitted_workloads,
         usage=tuple(_used(status.flavors_usage)),
         reservation=tuple(_used(status.flavors_reservation)),
+        is_strict=queue.spec.queueing_strategy == "StrictFIFO",
+        is_stopped=queue.spec.stop_policy != "None",
         share=None if share is None else float(share),
     )
 
@@ -437,6 +441,7 @@ def local_queue_status(queue: views.LocalQueue) -> QueueStatus:
         admitted=status.admitted_workloads,
         usage=tuple(_used(status.flavors_usage)),
         reservation=tuple(_used(status.flavors_reservation)),
+        is_stopped=queue.spec.stop_policy != "None",
         recent=recent,
     )
 

@@ -327,3 +327,24 @@ def test_what_happens_between_two_scrapes_is_counted(metrics: MetricsRegistry) -
         old = one
     assert value(metrics, "admitted_workloads_total", cluster_queue="cq") == [2]
     assert value(metrics, "pods_ready_to_evicted_time_seconds", "_sum", reason="Preempted") == [20]
+
+
+def test_what_is_tried_again_and_what_a_queue_holds_back(metrics: MetricsRegistry) -> None:
+    why = condition("QuotaReserved", 1, "WaitingForQuota", "False")
+    told = condition("unisono.dev/Explanation", 1, "Quota")
+    tell(metrics, workload("blocked", why, told))
+    assert value(metrics, "pending_workloads", status="inadmissible") == [1]
+    strict = cluster_queue()
+    strict["spec"]["queueingStrategy"] = "StrictFIFO"
+    fill(metrics.cache, CLUSTER_QUEUE, (strict,))
+    assert value(metrics, "pending_workloads", status="active") == [1]
+    stopped = local_queue()
+    stopped["spec"]["stopPolicy"] = "Hold"
+    fill(metrics.cache, LOCAL_QUEUE, (stopped,))
+    assert value(metrics, "pending_workloads") == [0, 0]
+
+
+def test_a_deleted_cohort_that_queues_still_name_has_no_quota(metrics: MetricsRegistry) -> None:
+    assert value(metrics, "cohort_subtree_quota", cohort="low") != []
+    metrics.cache.observe(COHORT, cohort(), None)
+    assert value(metrics, "cohort_subtree_quota", cohort="low") == []

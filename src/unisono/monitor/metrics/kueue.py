@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from unisono.monitor.cache import ClusterCache, PodChange, WorkloadChange
 from unisono.monitor.exposition import WAITS, Family, Histogram, Sample, Type, doubling
-from unisono.monitor.metrics.queues import QueueCounters
 from unisono.monitor.records import QueueStatus, QuotaAmounts, Used, WorkloadRecord
 
 # Of a cluster with more LocalQueues, theirs are left out: each would have forty series.
@@ -294,11 +293,11 @@ class KueueMetrics:
 
     # ---- what is told ----------------------------------------------------------------------------
 
-    def families(self, tally: QueueCounters) -> Iterator[Family]:
+    def families(self) -> Iterator[Family]:
         """Yield everything, as it is now."""
         for one in _COUNTED:
             yield Family(f"kueue_{one.name}", one.type, one.help, self._samples(one))
-        yield from self._states(tally)
+        yield from self._states()
         yield from self._amounts()
         yield from self._cohorts()
         yield self._gauge(
@@ -366,9 +365,9 @@ class KueueMetrics:
         ]
         return Family(f"kueue_{name}", "gauge", text, samples)
 
-    def _states(self, tally: QueueCounters) -> Iterator[Family]:
+    def _states(self) -> Iterator[Family]:
         """Yield counts of workloads, and in which state queues are."""
-        cache, states = self._cache, tally.states
+        cache = self._cache
         queues = sorted(cache.queues)
         locals_ = sorted(cache.local_queues) if self._tells_local_queues() else []
         by_local: dict[tuple[str, str], dict[str, int]] = {}
@@ -377,7 +376,7 @@ class KueueMetrics:
         unadmitted_local: dict[Values, int] = {}
         for one in cache.workloads.values():
             queue, local = cache.queue_of(one), (one.namespace, one.local_queue)
-            state = _state(one)
+            state = self._state(one, queue, local)
             for counts in (by_local.setdefault(local, {}), by_queue.setdefault(queue, {})):
                 counts[state] = counts.get(state, 0) + 1
             if not one.finished and not one.admitted and queue in cache.queues:
@@ -386,17 +385,14 @@ class KueueMetrics:
                 named = (one.local_queue, one.namespace, *why)
                 unadmitted_local[named] = unadmitted_local.get(named, 0) + 1
 
-        def of_queue(name: str, *names: str) -> int:
-            return sum(states.get((name, one), 0) for one in names)
-
         yield self._gauge(
             "pending_workloads",
             (*_CQ, "status"),
             "Workloads that wait, by whether they were tried already.",
             [
-                ((name, status), of_queue(name, state))
+                ((name, status), _sum(by_queue.get(name), (status,)))
                 for name in queues
-                for status, state in (("active", "pending"), ("inadmissible", "inadmissible"))
+                for status in ("active", "inadmissible")
             ],
         )
         yield self._gauge(
@@ -462,6 +458,22 @@ class KueueMetrics:
             "Always 0: a preemptor whose victims another one takes looks for others at once.",
             [((name,), 0) for name in queues],
         )
+
+    def _state(self, one: WorkloadRecord, queue: str, local: tuple[str, str]) -> str:
+        """Say where a workload is counted; what a stopped LocalQueue holds is nowhere."""
+        if one.finished:
+            return "finished"
+        if not one.is_waiting:
+            return "admitted" if one.admitted else "reserving"
+        statuses = self._cache.statuses
+        if local in statuses and statuses[local].is_stopped:
+            return "held"
+        status = statuses.get(("", queue))
+        if status is None or status.state != "active":
+            return "inadmissible"
+        # A queue in strict order tries its head over and over, and so is a preemptor that waits.
+        is_tried_again = status.is_strict or (one.order is not None and not one.order[0])
+        return "active" if is_tried_again or one.waits.stage in ("", "order") else "inadmissible"
 
     def _amounts(self) -> Iterator[Family]:
         """Yield quota and usage of every resource."""
@@ -582,6 +594,10 @@ class KueueMetrics:
             for amounts in cache.quotas.get(("cohort", cohort), ()):
                 _add(quota, (cohort, amounts.flavor, amounts.resource), amounts.nominal)
                 self._lend(quota, amounts, above[1:])
+
+        def is_there(key: tuple[str, str, str]) -> bool:
+            return key[0] not in cache.gone_cohorts
+
         labels = ("cohort", "flavor", "resource")
         exact = self.shares()
         shares = {
@@ -593,13 +609,13 @@ class KueueMetrics:
             "cohort_subtree_quota",
             labels,
             "Quota of a cohort and of what is below it, as far as it is lent.",
-            sorted((key, value) for key, value in quota.items() if value > 0),
+            sorted((key, value) for key, value in quota.items() if value > 0 and is_there(key)),
         )
         yield self._gauge(
             "cohort_subtree_resource_reservations",
             labels,
             "Quota that is reserved below a cohort.",
-            sorted((key, value) for key, value in reserved.items() if value > 0),
+            sorted((key, value) for key, value in reserved.items() if value > 0 and is_there(key)),
         )
         yield self._gauge(
             "cohort_subtree_admitted_active_workloads",
@@ -654,17 +670,6 @@ class KueueMetrics:
 
 
 _HOLDING = ("reserving", "admitted")
-
-
-def _state(one: WorkloadRecord) -> str:
-    """Say where a workload is counted."""
-    if one.finished:
-        return "finished"
-    if one.admitted and not one.is_waiting:
-        return "admitted"
-    if not one.is_waiting:
-        return "reserving"
-    return "active" if one.waits.stage in ("", "order") else "inadmissible"
 
 
 def _sum(counts: Mapping[str, int] | None, states: Values) -> int:

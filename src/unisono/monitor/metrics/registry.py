@@ -83,6 +83,6 @@ class MetricsRegistry:
         yield from self.estimates.families()
         yield from notification_families(self.notifications())
         if "kueue" in self._compat:
-            yield from self.kueue.families(tally)
+            yield from self.kueue.families()
         if "kube-state" in self._compat:
             yield from compatibility.kube_state_families(self.cache)
