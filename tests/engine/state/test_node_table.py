@@ -276,3 +276,16 @@ def _rows(journal: Journal, version: int) -> list[int]:
     found = journal.since(version)
     assert found is not None
     return sorted(found.tolist())
+
+
+def test_labels_that_no_node_has_are_not_remembered() -> None:
+    """Each workload may select by other keys: the table must not grow with them."""
+    table = table_of(*(node(f"n{i}", 1, labels={"zone": "a"}) for i in range(3)))
+    for number in range(1000):
+        codes, meaning = table.label_codes(f"example.org/{number}")
+        assert (codes.tolist(), meaning) == ([ABSENT] * 3, {})
+    assert len(table._labels) == 0
+    table.put(node("late", 1, labels={"example.org/1": "x"}))
+    codes, meaning = table.label_codes("example.org/1")
+    assert meaning == {"x": 1}
+    assert codes.tolist() == [ABSENT] * 3 + [1]

@@ -122,8 +122,18 @@ class _Case:
         self._ahead = others_ahead(state, key)
         is_pending = state.waiting[key].slot is not None
         # Else it is evaluated nowhere.
-        self.ways = ways(state, key, self._empty_cluster()) if is_pending else ()
+        self.ways = self._ways(state) if is_pending else ()
         self._conditions = own_conditions(state, key)  # last: it changes the state
+
+    def _ways(self, state: ClusterState) -> tuple[Way, ...]:
+        """Return all ways to start it; none if there is no budget for all."""
+        trials = self._trials
+        each = trials.cost_of(state.waiting[trials.key].workload) + len(state.nodes.table) // 4
+        try:
+            empty = self._empty_cluster()
+            return ways(state, trials.key, empty, charge=lambda: trials.budget.charge(each))
+        except OutOfBudget:
+            return ()
 
     def _empty_cluster(self) -> ClusterState | None:
         """Return the cluster as it is at its best; None if machines or a date could better it."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from unisono.engine.diagnosis.minimal import without_needless
-from unisono.engine.diagnosis.trial import Trials, starts
+from unisono.engine.diagnosis.trial import Trials
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import (
@@ -133,7 +133,7 @@ def _conditions(empty: Trials, hopeless: Sequence[Cause]) -> list[Cause]:
     found: list[Cause] = []
     for _ in range(_MOST_CONDITIONS):
         state = empty.without([*hopeless, *found])
-        if starts(state, empty.key):
+        if empty.starts_in(state):
             break
         why = explanation(state, empty.key)
         shown = why.blockers if why is not None else ()

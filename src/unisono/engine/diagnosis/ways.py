@@ -9,7 +9,7 @@ on the empty cluster says why there: what is in use now does not matter for it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -35,12 +35,16 @@ _MOST_WAYS = 12
 
 
 def ways(
-    state: ClusterState, key: WorkloadKey, empty: ClusterState | None = None
+    state: ClusterState,
+    key: WorkloadKey,
+    empty: ClusterState | None = None,
+    *,
+    charge: Callable[[], None] = lambda: None,
 ) -> tuple[Way, ...]:
     """Return every way to start a pending workload, in the order in which flavors are tried.
 
     `empty` is the same cluster with healthy nodes and without other workloads. Without it, nothing
-    is called impossible for lack of nodes.
+    is called impossible for lack of nodes. `charge` is called before each way; it may raise.
     """
     state.refresh()
     waiting = state.waiting.get(key)
@@ -60,6 +64,7 @@ def ways(
             for choice, option in zip(choices, options, strict=True)
             for place in choice.resources
         }
+        charge()
         nominee = _nominee(state, key, allowed)
         assert nominee is not None, "it is pending in its queue"
         pod_sets = waiting.workload.pod_sets

@@ -62,6 +62,9 @@ class NodeTable:
         self._order: Rows = np.zeros(0, np.intp)  # rows in natural order of names ...
         self._joined: list[int] = []  # ... but for these, which have not been asked for yet
         self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
+        # Keys that a node has or had: only of these are there codes. Manifests may name any others,
+        # another one each, and none of them is to cost memory or time from then on.
+        self._label_keys: set[str] = {NAME_FIELD, HOSTNAME}
         self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
         self._held: dict[str, set[int]] = {}
         self._columns_of: dict[Amounts, Columns] = {}
@@ -325,6 +328,8 @@ class NodeTable:
         """Return one small integer a row for the value of a label, and what each integer means."""
         known = self._labels.get(key)
         if known is None:
+            if key not in self._label_keys:
+                return np.zeros(len(self.nodes), np.int32), {}
             known = self._labels[key] = (np.zeros(len(self.nodes), np.int32), {})
             for row, node in enumerate(self.nodes):
                 if node is not None:
@@ -368,6 +373,7 @@ class NodeTable:
         return column
 
     def _describe(self, row: int, node: Node) -> None:
+        self._label_keys.update(key for key, _ in node.labels)
         for key, known in self._labels.items():
             self._code_label(known, row, node, key)
         if self._taints is not None:
