@@ -96,7 +96,7 @@ def _is_told(stage: Stage) -> bool:
         if one["metadata"]["name"].startswith("trainjob-third-"):
             conditions = (one.get("status") or {}).get("conditions") or ()
             return any(
-                one["type"] == "QuotaReserved" and "may use 4 " in one["message"]
+                one["type"] == "QuotaReserved" and "4 more needed" in one["message"]
                 for one in conditions
             )
     return False

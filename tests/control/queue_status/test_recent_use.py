@@ -60,3 +60,20 @@ def test_without_the_policy_nothing_is_written() -> None:
             assert written(world) == {}
 
     asyncio.run(story())
+
+
+def test_what_is_covered_and_not_used_is_written_as_zero() -> None:
+    async def story() -> None:
+        async with simulated_world(settings=SETTINGS).running() as world:
+            made = queue()
+            made[1]["spec"]["admissionScope"] = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+            group = made[1]["spec"]["resourceGroups"][0]
+            group["coveredResources"].append("cpu")
+            group["flavors"][0]["resources"].append({"name": "cpu", "nominalQuota": "8"})
+            await world.create(node("n1"), node("n2"), *made, job("train", seconds=5000))
+            await world.pass_time(300)
+            used = written(world)["consumedResources"]
+            assert used["cpu"] == "0"
+            assert Quantity.from_raw(used[GPU]).nano > 0
+
+    asyncio.run(story())
