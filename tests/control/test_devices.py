@@ -10,7 +10,8 @@ import pytest
 
 from tests.control.job_kinds.test_kubeflow import torch
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
-from tests.control.training_world import job_set, replicated
+from tests.control.test_huge_counts import _ray, _ray_job, _ray_spec
+from tests.control.training_world import job_set, replicated, train_job
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
@@ -66,6 +67,8 @@ JOBS: dict[str, Callable[[], Json]] = {
     "JobSet": lambda: job_set(replicated("w", pods=2), queue="lq-cq"),
     "PyTorchJob": lambda: in_queue(torch()),
     "Volcano Job": lambda: vcjob(task("t", 1)),
+    "RayCluster": lambda: in_queue(_ray(_ray_spec(1, replicas=1))),
+    "RayJob": lambda: in_queue(_ray_job(1, replicas=1)),
     "Pod": lambda: in_queue(pod("one")),
 }
 
@@ -80,6 +83,49 @@ def test_no_pod_gets_a_node(kind: str) -> None:
         assert reserved is not None
         assert (reserved["status"], reserved["reason"]) == ("False", "Misconfigured")
         assert "asks for devices by resource claim gpu" in reserved["message"]
+        assert not any(one["spec"].get("nodeName") for one in world.every(names.POD))
+
+    story(tell)
+
+
+def test_the_runtime_of_a_train_job_may_ask_for_them() -> None:
+    async def tell(world: World) -> None:
+        replica = {"name": "node", "template": {"spec": {"template": {}}}}
+        template = claiming({"spec": {"containers": [{"name": "node", "image": "x"}]}})
+        replica["template"] = {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": template},
+        }
+        runtime = {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": "claims"},
+            "spec": {
+                "mlPolicy": {"numNodes": 1, "torch": {}},
+                "template": {"spec": {"replicatedJobs": [replica]}},
+            },
+        }
+        await world.create(runtime, train_job(nodes=1, gpus=1, queue="lq-cq", runtime="claims"))
+        await world.settle()
+        [workload] = world.every(names.WORKLOAD)
+        reserved = find(workload["status"]["conditions"], "QuotaReserved")
+        assert reserved is not None
+        assert "asks for devices by resource claim gpu" in reserved["message"]
+
+    story(tell)
+
+
+def test_a_group_of_pods_waits_as_a_whole() -> None:
+    async def tell(world: World) -> None:
+        for number in range(2):
+            one = claiming(pod(f"p{number}")) if number else pod(f"p{number}")
+            one["metadata"]["labels"] = {
+                names.QUEUE_LABEL: "lq-cq",
+                "kueue.x-k8s.io/pod-group-name": "g",
+            }
+            one["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+            await world.create(one)
+        await world.settle()
         assert not any(one["spec"].get("nodeName") for one in world.every(names.POD))
 
     story(tell)
