@@ -80,6 +80,7 @@ async def _answer(
     client: Client, arguments: argparse.Namespace, kinds: list[ApiResource], name: str
 ) -> Json:
     from unisono.cli.why.answer import answer
+    from unisono.cli.why.diagnosed import with_root_cause
     from unisono.cli.why.lookup import find
     from unisono.cli.why.read import gather
 
@@ -88,4 +89,5 @@ async def _answer(
 
         raise InvalidManifest("", f"which one? Say {kinds[0].resource.plural}/NAME")
     namespace = namespace_of(client, arguments, kinds[0])
-    return answer(await gather(client, await find(client, kinds, name, namespace)))
+    found = await gather(client, await find(client, kinds, name, namespace))
+    return await with_root_cause(client, found, answer(found))
