@@ -323,7 +323,7 @@ def test_a_large_cache_is_told_by_turns_and_as_it_is_then() -> None:
         async with running(made), asyncio.TaskGroup() as group:
             await made.synced()
             group.create_task(another_writer())
-            await made.on_change_by_turns(lambda one: told.append((one.what, one.key.name)))
+            await made.on_change_fairly(lambda one: told.append((one.what, one.key.name)))
 
     run(main())
     assert len(turns) >= 2

@@ -67,7 +67,7 @@ def lane_of(test: str) -> str:
     return test if test.startswith(APART) else test.partition("::")[0]
 
 
-def turn_of(test: str) -> int:
+def submit_options_of(test: str) -> int:
     """Return the place of a test's lane among those that begin early, or the place after them."""
     found = (lane_of(test), test.partition("::")[0])
     early = (place for place, one in enumerate(LONGEST_FIRST) if one in found)
@@ -77,7 +77,7 @@ def turn_of(test: str) -> int:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put long lanes first; within a lane nothing changes its place."""
-    items.sort(key=lambda one: turn_of(one.nodeid))
+    items.sort(key=lambda one: submit_options_of(one.nodeid))
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # nor its base

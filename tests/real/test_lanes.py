@@ -38,8 +38,8 @@ def test_lanes_are_files_but_for_those_that_share_a_server_or_nothing() -> None:
         lanes.lane_of("tests/docs/test_pages.py::test_a[b]")
         == "tests/docs/test_pages.py::test_a[b]"
     )
-    early = lanes.turn_of("tests/real/test_leaders.py::test_a")
-    assert early < lanes.turn_of("tests/real/test_page.py::test_a")
+    early = lanes.submit_options_of("tests/real/test_leaders.py::test_a")
+    assert early < lanes.submit_options_of("tests/real/test_page.py::test_a")
 
 
 def test_a_chapter_is_run_again_with_those_before_it() -> None:

@@ -148,8 +148,8 @@ def test_the_api_refuses_even_what_the_page_would_allow(
     async def fine(*_: object) -> str:
         return ""
 
-    monkeypatch.setattr("unisono.web.actions.desk._missing", nothing)
-    monkeypatch.setattr("unisono.web.actions.desk._rehearsed", fine)
+    monkeypatch.setattr("unisono.web.actions.page_actions._missing", nothing)
+    monkeypatch.setattr("unisono.web.actions.page_actions._rehearsed", fine)
     body = _on(waits, "hold")
     confirm = cluster.preview("bob", body)["confirm"]
     code, said = cluster.ask("bob", "actions", {**body, "confirm": confirm})

@@ -219,14 +219,14 @@ BOLD, FAINT, REVERSE, RED, GREEN, YELLOW, BLUE = "1", "2", "7", "31", "32", "33"
 _END = "\x1b[0m"
 
 # Words of tables that say how something stands, and nothing else.
-_STANDING = {
+_COLOURS_OF = {
     GREEN: ("running", "Ready", "Running", "Succeeded"),
     BLUE: ("starting", "buying", "checked"),
     YELLOW: ("waiting", "repairing", "leaving", "Pending", "Suspect"),
     RED: ("NotReady", "Failed", "Quarantine", "Stopped"),
     FAINT: ("finished", "deactivated"),
 }
-_COLOURS = {word: colour for colour, words in _STANDING.items() for word in words}
+_COLOURS = {word: colour for colour, words in _COLOURS_OF.items() for word in words}
 _WORD = re.compile(
     r"(?<=\s)(" + "|".join(sorted(_COLOURS, key=len, reverse=True)) + r")(?=[\s:,]|$)"
 )

@@ -184,7 +184,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
         ON_HOLD: queue_on_hold,
         ON_ITS_WAY: on_its_way,
         checks.BY_QUEUE: checks.reserved_in,
-        purchases.BY_LENDER: purchases.lenders_of,
+        purchases.BY_HOLDER: purchases.holders_of,
         purchases.BY_MACHINE: purchases.nodes_to_come,
     },
 }
@@ -303,7 +303,7 @@ def _assembled(
         names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by},
         gates=() if is_alone else (names.GATE,),
         ungated=OUR_SCHEDULERS - (set() if runs_volcano else {"volcano"}),
-        is_guest=not is_alone,
+        shares_the_cluster=not is_alone,
         api_checks_classes=api_checks_classes,
     )
     scheduler = Scheduler(

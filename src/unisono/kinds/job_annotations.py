@@ -29,7 +29,7 @@ from unisono.engine.model.workload import Dependency, DependencyKind, Workload
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.notifying import read_notifying
-from unisono.kinds.policy.multifactor import turn_of
+from unisono.kinds.policy.multifactor import submit_options_of
 from unisono.kinds.scalar import duration_ms
 from unisono.kinds.times import (
     BEGIN,
@@ -93,7 +93,7 @@ def read_job_annotations(
     depends, on_any = dependencies_of(annotations, namespace, notes)
     read_notifying(annotations, notes)
     return JobAnnotations(
-        submit_options=turn_of(metadata, notes),
+        submit_options=submit_options_of(metadata, notes),
         times=times,
         array=array,
         array_limit=array_limit,

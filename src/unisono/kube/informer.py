@@ -110,7 +110,7 @@ class Informer(Generic[T]):
             handler(Delta("ADDED", delta.key, new=delta.new))
         self._handlers.append(handler)
 
-    async def on_change_by_turns(self, handler: Handler[T]) -> None:
+    async def on_change_fairly(self, handler: Handler[T]) -> None:
         """Do the same, and let others have their turns while what is there already is told.
 
         Meanwhile a handler may hear of a change before it hears that there is such an object.

@@ -19,12 +19,12 @@ from unisono.control.actions import Again, Create, Json, Note, Patch, Ref, Steps
 from unisono.control.admission.checks import admitted, open_checks
 from unisono.control.admission.placement import hosts_of, places, without_placement
 from unisono.control.admission.purchases import (
-    BY_LENDER,
+    BY_HOLDER,
     UNDER_WAY,
     Phase,
     Written,
+    holders_of,
     is_holding,
-    lenders_of,
     purchase_of,
     with_phase,
 )
@@ -78,8 +78,8 @@ class Purchases:
         if kind == names.WORKLOAD:
             if find((obj.get("status") or {}).get("conditions"), names.PURCHASE) is not None:
                 yield own_key(obj)
-            for lender in lenders_of(obj):  # it may start when the others have left
-                namespace, _, name = lender.partition("/")
+            for key_of_holder in holders_of(obj):  # it may start when the others have left
+                namespace, _, name = key_of_holder.partition("/")
                 yield Key(namespace, name)
             return
         holder = (obj["metadata"].get("annotations") or {}).get(keys.HELD_FOR, "")
@@ -387,7 +387,7 @@ def opportunistic_jobs_on(gang: Json, view: View) -> list[Json]:
     own = {host for host, _ in hosts_of(gang)}
     return [
         job
-        for job in view.by(names.WORKLOAD, BY_LENDER, key)
+        for job in view.by(names.WORKLOAD, BY_HOLDER, key)
         if job["status"].get("admission")
         and not is_true(job["status"]["conditions"], "Finished")
         and own & {host for host, _ in hosts_of(job)}

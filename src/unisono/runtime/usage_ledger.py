@@ -51,9 +51,9 @@ async def bookkeeping(
     """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`."""
     try:
         store = LedgerStore(ledger)
-        keeper = LedgerRecorder(figures.cache)
-        keeper.on_started = figures.estimates.count
-        cache = _Bookkeeping(store, keeper, meter, complain, afterwards)
+        ledger_recorder = LedgerRecorder(figures.cache)
+        ledger_recorder.on_started = figures.estimates.count
+        cache = _Bookkeeping(store, ledger_recorder, meter, complain, afterwards)
         cache.resume()
     except LedgerError as error:
         complain(f"usage is not recorded: {error}")
@@ -77,13 +77,13 @@ class _Bookkeeping:
     def __init__(
         self,
         store: LedgerStore,
-        keeper: LedgerRecorder,
+        ledger_recorder: LedgerRecorder,
         meter: Meter | None,
         complain: Callable[[str], None],
         afterwards: Callable[[LedgerStore], Awaitable[None]] | None,
     ) -> None:
         self._store = store
-        self._keeper = keeper
+        self._ledger_recorder = ledger_recorder
         self._meter = meter
         self._complain = complain
         self._afterwards = afterwards
@@ -95,7 +95,7 @@ class _Bookkeeping:
     def resume(self) -> None:
         """Go on where the last one stopped."""
         store = self._store
-        self._keeper.resume(
+        self._ledger_recorder.resume(
             store.open_rows(PodRow),
             store.open_rows(WorkloadRow),
             store.open_rows(NodeRow),
@@ -106,14 +106,14 @@ class _Bookkeeping:
     async def run(self, synced: Callable[[], Awaitable[None]]) -> None:
         """Look and write, again and again."""
         await synced()
-        self._keeper.settle(seconds_now())
-        self._keeper.close_missing()
+        self._ledger_recorder.settle(seconds_now())
+        self._ledger_recorder.close_missing()
         self._is_whole = True
         await self._write(seconds_now())
         while True:
             await asyncio.sleep(_EVERY_SECONDS)
             now = seconds_now()
-            self._keeper.settle(now)
+            self._ledger_recorder.settle(now)
             if await self._write(now) and self._meter is not None:
                 await self._measure(self._meter)
             if self._afterwards is not None:
@@ -132,16 +132,16 @@ class _Bookkeeping:
         """Write what changed last; nothing if the cluster was never seen as a whole."""
         if self._is_whole:
             now = seconds_now()
-            self._keeper.settle(now)
+            self._ledger_recorder.settle(now)
             try:
-                self._store.write((*self._unwritten, *self._keeper.pending()), int(now))
+                self._store.write((*self._unwritten, *self._ledger_recorder.pending()), int(now))
             except (LedgerError, OSError) as error:
                 self._tell("usage is not recorded", error)
         self._store.close()
 
     async def _write(self, now: float, measured: int = 0) -> bool:
         """Write what changed; say whether that went well."""
-        self._unwritten.extend(self._keeper.pending())
+        self._unwritten.extend(self._ledger_recorder.pending())
         try:
             # In a thread: a slow disk must not hold up decisions.
             await asyncio.to_thread(self._store.write, self._unwritten, int(now), measured)
@@ -157,14 +157,14 @@ class _Bookkeeping:
         """Add how busy devices were; what is in the store by then is whole."""
         purpose = "GPU utilization is not measured"
         try:
-            found = await meter.measure(self._store, has_pods=self._keeper.has_pods)
+            found = await meter.measure(self._store, has_pods=self._ledger_recorder.has_pods)
         except (PrometheusError, LedgerError) as error:
             self._tell(purpose, error)
             return
         self._complaints.pop(purpose, None)
         if found is not None:
             self.on_measured(found.uses)
-            over = self._keeper.used(found.uses)
+            over = self._ledger_recorder.used(found.uses)
             try:
                 rows = list(self._store.pods(over))
             except LedgerError as error:

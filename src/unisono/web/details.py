@@ -25,7 +25,7 @@ from unisono.kube.pods import log
 from unisono.net.http.messages import Response
 from unisono.net.http.pages import PageRequest
 from unisono.web import http
-from unisono.web.actions.desk import ActsAs
+from unisono.web.actions.page_actions import ActsAs
 from unisono.web.http import is_name
 
 _PARTS = ("events", "manifest", "logs")

@@ -34,7 +34,7 @@ from unisono.net.http.server import serving as http_serving
 from unisono.net.listener import bound
 from unisono.web import http, static_files
 from unisono.web.actions import requests
-from unisono.web.actions.desk import Desk
+from unisono.web.actions.page_actions import PageActions
 from unisono.web.auth import COOKIE, AuthenticationError, Authenticator, Permissions, token_of
 from unisono.web.details import Details, is_detail
 from unisono.web.pages import Pages
@@ -56,7 +56,7 @@ _PAUSE_S = 0.35
 # Pages of one process may take this part of a processor each; else they come less often.
 _MOST_SHARE = 0.04
 _KEEP_ALIVE_S = 15.0
-_SIGHT_S = 60.0
+_PERMISSIONS_S = 60.0
 _MOST_COOKIE_BYTES = 3_800  # what browsers keep, with its name
 _LONGEST_REPORT_S = 400 * 86_400
 # `figures` is JSON without the single jobs: what the page of reports itself shows.
@@ -76,12 +76,12 @@ class Site:
         now: Callable[[], float],
         ticks: Callable[[], float],
         hosts: Hosts | None = None,
-        desk: Desk | None = None,
+        actions: PageActions | None = None,
         details: Details | None = None,
     ) -> None:
         """Show pages to users that the authenticator lets in; `ticks` measures how long that takes.
 
-        Without a `desk` the page is read only. `hosts` are the names under which it may be
+        Without `actions` the page is read only. `hosts` are the names under which it may be
         asked: those of loopback, if none are given.
         """
         self._pages = pages
@@ -89,7 +89,7 @@ class Site:
         self._hosts = hosts or Hosts()
         self._now = now
         self._ticks = ticks
-        self._desk = desk
+        self._actions = actions
         self._details = details
         self._visitors = 0
         self._closing = asyncio.Event()
@@ -160,7 +160,7 @@ class Site:
             "reports": permissions is not None
             and permissions.reports
             and self._pages.report is not None,
-            "acts": self._desk is not None,
+            "acts": self._actions is not None,
             "details": self._details is not None,
             "everything": permissions is not None and permissions.workloads is None,
             "now": round(self._now(), 3),
@@ -169,12 +169,12 @@ class Site:
     # ---- actions ---------------------------------------------------------------------------------
 
     async def _act(self, request: PageRequest) -> Response:
-        if self._desk is None:
+        if self._actions is None:
             return http.refusal(404, "this page is read only")
         permissions = await self._authenticator.admit(request.headers)
         if permissions is None:
             return http.refusal(401, "the token is missing or wrong")
-        return await requests.answer(self._desk, request, permissions)
+        return await requests.answer(self._actions, request, permissions)
 
     async def _detail(self, request: PageRequest) -> Response:
         if self._details is None:
@@ -225,7 +225,7 @@ class Site:
         last = looked = self._now()
         while not self._closing.is_set():
             now = self._now()
-            if now - looked >= _SIGHT_S:
+            if now - looked >= _PERMISSIONS_S:
                 looked = now
                 try:
                     again = await self._permissions(request)

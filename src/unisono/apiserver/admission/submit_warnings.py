@@ -518,7 +518,7 @@ def _flavors_of(pod_set: Any, spec: Mapping[str, Any], context: Context) -> list
 
 
 @dataclass(slots=True)
-class _Rooms:
+class _RememberedRoom:
     """What was found about room for pods, by what they ask for."""
 
     # Empty: there is room; and until when that is believed.
@@ -529,19 +529,21 @@ class _Rooms:
 
 def _never(pod_set: Any, groups: Sequence[Sequence[FlavorNodes]], context: Context) -> str:
     """Return why no nodes could hold a pod set; empty if they could."""
-    rooms: _Rooms = context.remembered.setdefault("room for pods", _Rooms())
+    known_rooms: _RememberedRoom = context.remembered.setdefault("room for pods", _RememberedRoom())
     key = (pod_set, tuple(map(tuple, groups)))
-    until, known = rooms.found.get(key, (0.0, ""))
+    until, known = known_rooms.found.get(key, (0.0, ""))
     if context.now < until <= context.now + _BELIEVED_SECONDS:
         return known
-    found = _tried(rooms, key, Room(pod_set, groups), Room(pod_set, groups), context)
-    _keep(rooms.found, key, (context.now + _BELIEVED_SECONDS, found))
+    found = _tried(known_rooms, key, Room(pod_set, groups), Room(pod_set, groups), context)
+    _keep(known_rooms.found, key, (context.now + _BELIEVED_SECONDS, found))
     return found
 
 
-def _tried(rooms: _Rooms, key: Hashable, again: Room, room: Room, context: Context) -> str:
+def _tried(
+    known_rooms: _RememberedRoom, key: Hashable, again: Room, room: Room, context: Context
+) -> str:
     """Look at the nodes that were used last, then at all until there is room."""
-    for name in rooms.used.get(key, ()):
+    for name in known_rooms.used.get(key, ()):
         stored = context.find("/nodes", "", name)
         node = healthy_node(stored) if stored is not None else None
         if node is not None:
@@ -558,7 +560,7 @@ def _tried(rooms: _Rooms, key: Hashable, again: Room, room: Room, context: Conte
         if room.add(node):
             used.append(str(node.name))
         if room.is_enough:
-            _keep(rooms.used, key, used)
+            _keep(known_rooms.used, key, used)
             return ""
     return room.refusal() if any_node else ""  # else the cluster is only being set up
 
@@ -648,7 +650,7 @@ _NOT_CALLED = "is stored, but webhooks are never called here"
 _NOT_EVALUATED = "is stored, but admission policies are not evaluated here"
 _NO_EFFECT = "is stored, but has no effect here"
 _NO_MULTI_KUEUE = "is stored, but jobs are not sent to other clusters"
-_INERT: Mapping[str, str] = {
+_STORED_ONLY: Mapping[str, str] = {
     "kueue.x-k8s.io/multikueueclusters": _NO_MULTI_KUEUE,
     "kueue.x-k8s.io/multikueueconfigs": _NO_MULTI_KUEUE,
     "apps/deployments": _NOT_RUN,
@@ -672,7 +674,7 @@ _INERT: Mapping[str, str] = {
 
 def advise_unsupported(served: Served, obj: Json) -> Iterator[str]:
     """Say of an object that no controller acts on it."""
-    text = _INERT.get(served.key)
+    text = _STORED_ONLY.get(served.key)
     if text is None:
         return
     known = _upstream(obj) if served.group == "apps" else ""

@@ -80,7 +80,7 @@ class Store:
         self._versions, self._sizes = array("q"), array("q")
         self._trim_to = 0
         self._unsettled = 0  # bytes
-        self._settling: asyncio.TimerHandle | None = None
+        self._fold_timer: asyncio.TimerHandle | None = None
         self.on_change: list[Callable[[Change], None]] = []  # called when a change is committed
         for record in records:
             self._kinds.setdefault(record.key[0], {})[record.key[1:]] = record
@@ -97,8 +97,8 @@ class Store:
 
     def close(self) -> None:
         """Finish what is being written and let go of the file; call after `committed`."""
-        if self._settling is not None:
-            self._settling.cancel()
+        if self._fold_timer is not None:
+            self._fold_timer.cancel()
         self._writer.shutdown()
         self._database.close()
 
@@ -266,16 +266,16 @@ class Store:
         self._unsettled += sum(len(change.record.data) for change in batch)
         if self._batch is not None:
             self._commit()
-        elif self._unsettled > _UNSETTLED_BYTES and self._settling is None:
+        elif self._unsettled > _UNSETTLED_BYTES and self._fold_timer is None:
             loop = asyncio.get_running_loop()
-            self._settling = loop.call_later(_PAUSE_SECONDS, self._settle, self._rv)
+            self._fold_timer = loop.call_later(_PAUSE_SECONDS, self._settle, self._rv)
 
     def _settle(self, rv: int) -> None:
         """Tidy up the files if nothing was written since a version; else look again."""
-        self._settling = None
+        self._fold_timer = None
         loop = asyncio.get_running_loop()
         if rv != self._rv:
-            self._settling = loop.call_later(_PAUSE_SECONDS, self._settle, self._rv)
+            self._fold_timer = loop.call_later(_PAUSE_SECONDS, self._settle, self._rv)
             return
         self._unsettled = 0
         loop.run_in_executor(self._writer, self._database.settle)

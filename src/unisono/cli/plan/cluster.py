@@ -40,7 +40,7 @@ _READ: Sequence[Kind] = (
     names.WORKLOAD_PRIORITY_CLASS,
     names.WORKLOAD,
 )
-_MARKET: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
+_PURCHASING: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class There:
 
 async def read_cluster(client: Client) -> There:
     """Read everything that a decision depends on."""
-    found = {kind: await _list(client, kind) for kind in (*_READ, *_MARKET)}
+    found = {kind: await _list(client, kind) for kind in (*_READ, *_PURCHASING)}
     indexes = {**INDEXES, **provisioning.INDEXES}
     view = View({kind: KindStore.of(kind, indexes.get(kind, {})) for kind in found})
     for kind, objects in found.items():

@@ -44,7 +44,7 @@ _RESTARTS = ("restarts", "retryCount", "restartCount")
 _ATTEMPT = "unisono.dev/attempt"
 _INCIDENT = "unisono.dev/last-incident"
 # Conditions of jobs that tell of trouble.
-_TROUBLES = ("Failed", "FailureTarget", "Suspended")
+_ENDINGS = ("Failed", "FailureTarget", "Suspended")
 
 
 def answer(found: Found) -> Json:
@@ -62,7 +62,7 @@ def answer(found: Found) -> Json:
         made |= _unreadable(found, found.workload)
     else:
         made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
-    error = list(_node_trouble(found.nodes))
+    error = list(_node_problems(found.nodes))
     if error:
         made["nodeTrouble"] = error
     made["history"] = _history(found)
@@ -253,7 +253,7 @@ def _phases(pods: list[Json]) -> dict[str, int]:
     return counts
 
 
-def _node_trouble(nodes: list[Json]) -> Iterator[Json]:
+def _node_problems(nodes: list[Json]) -> Iterator[Json]:
     """Return the nodes of its pods that are broken, away or closed."""
     for node in nodes:
         record = Record.of(node["metadata"].get("annotations"))
@@ -295,7 +295,7 @@ def _without_workload(found: Found) -> Json:
         return made | {"state": "stuck", "reason": INVALID, "message": message}
     if found.pods:
         made["pods"] = _phases(found.pods)
-        made["places"] = _seats(found.pods)
+        made["places"] = _pod_places(found.pods)
     for pod in found.pods:
         scheduled = condition(pod, "PodScheduled")
         if scheduled is not None and scheduled["status"] == "False":
@@ -305,7 +305,7 @@ def _without_workload(found: Found) -> Json:
                 "reason": scheduled.get("reason", ""),
                 "message": scheduled.get("message", ""),
             }
-    for kind in _TROUBLES:
+    for kind in _ENDINGS:
         error = condition(job, kind)
         if error is not None and error["status"] == "True":
             reason = str(error.get("reason", ""))
@@ -332,7 +332,7 @@ def _array(job: Json) -> Json:
     }
 
 
-def _seats(pods: list[Json]) -> list[Json]:
+def _pod_places(pods: list[Json]) -> list[Json]:
     counts: dict[str, int] = {}
     for pod in pods:
         node = pod["spec"].get("nodeName")

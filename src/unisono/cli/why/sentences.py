@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unisono.kube.form import Json
 
 # The state of a job that another one depends on.
-_STANDING = {
+_STATES = {
     "waiting": "is pending",
     "deactivated": "is deactivated",
     "checked": "waits for admission checks",
@@ -42,7 +42,7 @@ def around_words(answer: Json, now: float) -> Iterator[str]:
             yield f"{pods} of {name} {_are(one['pods'])} terminating{limit}"
     on = answer.get("dependsOn")
     if on:
-        yield f"{on['job']} {_STANDING[on['state']]} (for {age(on['since'], now)})"
+        yield f"{on['job']} {_STATES[on['state']]} (for {age(on['since'], now)})"
 
 
 # Reasons that no ending workload removes.

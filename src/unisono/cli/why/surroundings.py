@@ -35,7 +35,7 @@ def around(found: Found, facts: Iterable[Json]) -> Json:
             case "WaitingForVictims":
                 made["leaving"] = list(_leaving(found, fact))
             case "DependencyPending":
-                state = _standing_of(found, fact["on"])
+                state = _state_of_dependency(found, fact["on"])
                 if state:
                     made["dependsOn"] = state
             case _:
@@ -162,7 +162,7 @@ def _leaving(found: Found, fact: Json) -> Iterator[Json]:
         yield made
 
 
-def _standing_of(found: Found, job: str) -> Json:
+def _state_of_dependency(found: Found, job: str) -> Json:
     """Return the state of a job that another one depends on, by its namespace and name."""
     namespace, _, name = job.partition("/")
     for one in found.every:

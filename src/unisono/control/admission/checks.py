@@ -73,7 +73,7 @@ def states_of(workload: Json) -> list[Json]:
     return (workload.get("status") or {}).get("admissionChecks") or []
 
 
-def waits_for_seats(workload: Json, view: View) -> bool:
+def waits_for_nodes(workload: Json, view: View) -> bool:
     """Say whether a workload has no nodes because a check was to bring them."""
     assignments = workload["status"]["admission"].get("podSetAssignments") or ()
     if any(one.get("topologyAssignment") for one in assignments):
@@ -169,7 +169,7 @@ class AdmissionChecks:
         is_buying = found is not None and found[0] in UNDER_WAY
         if not wanted or is_buying or open_checks(workload, view):
             return
-        if not waits_for_seats(workload, view):
+        if not waits_for_nodes(workload, view):
             yield from admit(workload, now)
 
 

@@ -25,7 +25,7 @@ from unisono.engine.model.provisioning import CapacityType, NodeClaim, Purchase
 
 Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
 # The index of opportunistic workloads by the gangs that hold their nodes.
-BY_LENDER = "lender"
+BY_HOLDER = "lender"
 # The index of workloads by the machines that they wait for.
 BY_MACHINE = "machine"
 UNDER_WAY: tuple[Phase, ...] = ("Planned", "Waiting")
@@ -149,7 +149,7 @@ def machines_due(workload: Json) -> int | None:
     return None if is_running else found[1].ready_by
 
 
-def lenders_of(workload: Json) -> list[str]:
+def holders_of(workload: Json) -> list[str]:
     """Return the keys of the gangs that hold the nodes of an opportunistic job."""
     found = find((workload.get("status") or {}).get("conditions"), names.ON_LOAN)
     return found["message"].split() if found is not None else []

@@ -31,17 +31,17 @@ class Queues:
         names_queue: Mapping[Kind, Callable[[Json], str]] | None = None,
         gates: Sequence[str] = (),
         ungated: Collection[str] = (),
-        is_guest: bool = False,
+        shares_the_cluster: bool = False,
         api_checks_classes: bool = False,
     ) -> None:
         """Take the operator's choices; `names_queue` reads a queue that a kind names itself.
 
         `gates` hold pods of queued jobs back from schedulers other than ours; the schedulers of
-        `ungated` have no pods but those that we bind. `is_guest` on a cluster whose API is not
-        ours: what our own would warn of or refuse is looked at here, but for priority classes if
+        `ungated` have no pods but those that we bind. With `shares_the_cluster` the API is not
+        ours: what our own would warn of or refuse is examined here, but for priority classes if
         `api_checks_classes`, which is what our policies have it do.
         """
-        self._is_guest = is_guest
+        self._shares_the_cluster = shares_the_cluster
         self._api_checks_classes = api_checks_classes
         self._gates = gates
         self._ungated = ungated
@@ -93,7 +93,7 @@ class Queues:
         """Say whether a job without a queue deserves a warning, because there is quota."""
         namespace = job["metadata"]["namespace"]
         return (
-            self._is_guest
+            self._shares_the_cluster
             and self._is_managed(namespace, view)
             and not self._has_managed_owner(job, view)
             and any(view.all(names.CLUSTER_QUEUE))
@@ -106,7 +106,7 @@ class Queues:
         read what `ClassRules` wrote. Otherwise only the namespace of a job is known, so a rule that
         names none there is for none.
         """
-        if not self._is_guest or self._api_checks_classes:
+        if not self._shares_the_cluster or self._api_checks_classes:
             return True
         rules = class_rules(self._settings, view).class_rules(priority_class)
         return not rules or any(namespace in rule.namespaces for rule in rules)

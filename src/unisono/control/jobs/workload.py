@@ -15,7 +15,7 @@ from unisono.kinds.holds import HOLD
 from unisono.kinds.job_annotations import BUYING, ON_JOBS
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
 from unisono.kinds.notifying import NOTIFYING
-from unisono.kinds.policy.multifactor import PREFIX, WORDS, turn_words
+from unisono.kinds.policy.multifactor import PREFIX, WORDS, multifactor_texts
 from unisono.kinds.times import ACTIVE_DEADLINE, active_seconds
 from unisono.kube.mapping import Kind
 
@@ -122,7 +122,7 @@ def new_words(job: Json, workload: Json) -> Json:
 
 def _priority_keys_of(job: Json) -> dict[str, str]:
     metadata = job["metadata"]
-    return turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {})
+    return multifactor_texts(metadata.get("labels") or {}, metadata.get("annotations") or {})
 
 
 def owner_reference(owner: Json, *, blocks: bool = True) -> Json:

@@ -100,7 +100,7 @@ class LiveControllers:
         """Return the same; a lease is renewed while existing objects wake the controllers."""
         driver = self._driver(controllers, lanes)
         for kind, informer in self._informers.items():
-            await informer.on_change_by_turns(self._to(driver, kind))
+            await informer.on_change_fairly(self._to(driver, kind))
         return driver
 
     def _driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from unisono.control import names
 from unisono.control.actions import Json, Note, Patch, Ref, Steps
 from unisono.control.admission import placement, record
-from unisono.control.admission.checks import additions, open_checks, waits_for_seats
+from unisono.control.admission.checks import additions, open_checks, waits_for_nodes
 from unisono.control.admission.purchases import is_buying, is_holding, replacing
 from unisono.control.conditions import is_true
 from unisono.control.gangs.repair import REPAIRING, refused, unhealthy
@@ -209,7 +209,7 @@ class DelayedPlacement:
             if is_admitted:
                 if not self._state.nodes.table.row_of:
                     continue
-            elif open_checks(workload, view) or not waits_for_seats(workload, view):
+            elif open_checks(workload, view) or not waits_for_nodes(workload, view):
                 continue
             self.retries.tried(key)
             found = place_reserved(self._state, own, _selectors(workload))

@@ -77,9 +77,9 @@ def layers_of(annotations: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
 
 def check_topology(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
     """Yield what is wrong with the topology annotations; `path` is that of the annotations."""
-    wishes = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in annotations]
-    if len(wishes) > 1:
-        yield Problem(path, f"only one of {' and '.join(wishes)} may be set")
+    preferences = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in annotations]
+    if len(preferences) > 1:
+        yield Problem(path, f"only one of {' and '.join(preferences)} may be set")
     for key in (REQUIRED, PREFERRED, SLICE_LEVEL):
         if key in annotations and (wrong := wrong_with_label_key(annotations[key])):
             yield Problem(f"{path}[{key}]", f"must be the key of a node label: {wrong}")

@@ -87,8 +87,8 @@ def check_workload(workload: Workload, notes: Notes) -> None:
 def _check_topology(request: PodSetTopologyRequest | None, path: str, notes: Notes) -> None:
     if request is None:
         return
-    wishes = [request.required, request.preferred, request.unconstrained]
-    if sum(wish is not None for wish in wishes) > 1:
+    constraints = [request.required, request.preferred, request.unconstrained]
+    if sum(constraint is not None for constraint in constraints) > 1:
         notes.problem(path, "can have only one of required, preferred and unconstrained")
     if (request.pod_set_slice_size is None) != (request.pod_set_slice_required_topology is None):
         message = "needs podSetSliceRequiredTopology and podSetSliceSize together"
@@ -363,13 +363,14 @@ def _per_pod(assignment: PodSetAssignment, count: int) -> Amounts:
 
 
 def _pod_sets(workload: Workload, context: Context) -> tuple[engine.PodSet, ...]:
-    wishes = {one.name: one for one in workload.spec.pod_sets}
+    constraints = {one.name: one for one in workload.spec.pod_sets}
     for one in workload.spec.pod_sets:
         request = one.topology_request
         if request is not None and len(request.podset_slice_required_topology_constraints) > 1:
             context.notes.misconfigured(f"pod set {one.name}: {SEVERAL_LAYERS}")
     return tuple(
-        _with_topology(made, wishes[made.name]) for made in pod_sets(_templates(workload), context)
+        _with_topology(made, constraints[made.name])
+        for made in pod_sets(_templates(workload), context)
     )
 
 

@@ -37,7 +37,7 @@ _MOST_NUMBER = 2**32 - 1
 _MIB_A_GIB = 1024
 
 
-def turns_of(document: SchedulingPolicy) -> engine.MultifactorRules:
+def multifactor_rules_of(document: SchedulingPolicy) -> engine.MultifactorRules:
     """Return the engine's form of a policy."""
     spec, default = document.spec, engine.MultifactorRules()
     return engine.MultifactorRules(
@@ -195,7 +195,7 @@ def _ms(written: Duration | None, default: int) -> int:
 _UNSAID = engine.SubmitOptions()
 
 
-def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.SubmitOptions:
+def submit_options_of(metadata: ObjectMeta, notes: Notes) -> engine.SubmitOptions:
     """Read what an object says about its turn: annotations, else labels."""
     if not metadata.annotations and not metadata.labels:
         return _UNSAID
@@ -231,10 +231,10 @@ def job_number(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tup
     )
 
 
-def turn_words(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
+def multifactor_texts(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
     """Return what is said about a turn as annotations, for the Workload of a job.
 
-    >>> turn_words({"unisono.dev/qos": "high", "app": "x"}, {"unisono.dev/nice": "5"})
+    >>> multifactor_texts({"unisono.dev/qos": "high", "app": "x"}, {"unisono.dev/nice": "5"})
     {'unisono.dev/qos': 'high', 'unisono.dev/nice': '5'}
     """
     given = ObjectMeta(labels=labels, annotations=annotations)

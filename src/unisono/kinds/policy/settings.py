@@ -18,7 +18,7 @@ from unisono.engine.model.selection import selects
 from unisono.kinds.decode import decode
 from unisono.kinds.meta import NAMESPACE_LABEL, Json, selector_of
 from unisono.kinds.policy.advance_reservations import reservations_of
-from unisono.kinds.policy.multifactor import turns_of
+from unisono.kinds.policy.multifactor import multifactor_rules_of
 from unisono.kinds.policy.notifications import Notifications
 from unisono.kinds.policy.provisioning import (
     BuyingTimes,
@@ -114,8 +114,10 @@ def settings_of(
             notifications=policy.notifications,
         )
     if scheduling is not None:
-        with_turns = msgspec.structs.replace(settings.policy, multifactor=turns_of(scheduling))
-        settings = msgspec.structs.replace(settings, policy=with_turns)
+        with_rules = msgspec.structs.replace(
+            settings.policy, multifactor=multifactor_rules_of(scheduling)
+        )
+        settings = msgspec.structs.replace(settings, policy=with_rules)
     return settings
 
 

@@ -131,7 +131,7 @@ class Devices:
         busy, tensor, memory = self._wants
         age = np.maximum(0.0, self.now - self._started)
         hot, slow, full = self._wrong(faults)
-        noise = 1.0 + _NOISE * (2.0 * self._dice(int(self.now) // TICK_SECONDS) - 1.0)
+        noise = 1.0 + _NOISE * (2.0 * self._random(int(self.now) // TICK_SECONDS) - 1.0)
         self.busy = np.clip(busy * noise, 0.0, 1.0)
         self.tensor = np.clip(tensor * noise, 0.0, 1.0)
         idle = 0.12 * self.tdp
@@ -160,7 +160,7 @@ class Devices:
                     hot[at], slow[at], full[at] = fault.hot, fault.slow, fault.memory
         return hot, slow, full
 
-    def _dice(self, tick: int) -> Floats:
+    def _random(self, tick: int) -> Floats:
         """Return a number from 0 to 1 for every device and tick (splitmix64)."""
         with np.errstate(over="ignore"):
             mixed = self._ids + np.uint64(_mixed(tick))

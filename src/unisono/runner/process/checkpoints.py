@@ -52,9 +52,9 @@ def checkpoint_contract(
     """
     workload = _workload(pod, view)
     annotations = {} if workload is None else workload["metadata"].get("annotations") or {}
-    keeper = checkpoint_owner(pod)
+    kept_for = checkpoint_owner(pod)
     namespace = pod["metadata"].get("namespace", "")
-    checkpoints = f"{kept}/{namespace}/{keeper}" if keeper else f"{own}/checkpoints"
+    checkpoints = f"{kept}/{namespace}/{kept_for}" if kept_for else f"{own}/checkpoints"
     progress = f"{own}/progress"
     reached = progress_of(annotations)
     env = {

@@ -105,5 +105,5 @@ def process_runner(
     node_resources = NodeResources(
         machine, addresses, Ports(is_port_free), system_users=system_users
     )
-    keeper = CheckpointCleaner(directory / "checkpoints")
-    return ProcessRunner(machine, ProcessKubelet(node_resources, options), keeper)
+    cleaner = CheckpointCleaner(directory / "checkpoints")
+    return ProcessRunner(machine, ProcessKubelet(node_resources, options), cleaner)

@@ -27,7 +27,7 @@ from unisono.runtime.cluster.followed import FollowedCache
 from unisono.runtime.ids import new_uid, random_source
 from unisono.runtime.log import Journal
 from unisono.runtime.usage_reports import LedgerPast
-from unisono.web.actions.desk import Desk
+from unisono.web.actions.page_actions import PageActions
 from unisono.web.actions.what_if import WhatIf
 from unisono.web.auth import AuthenticationError, token_of
 from unisono.web.cluster_auth import ClusterAuthenticator
@@ -128,11 +128,11 @@ class ClusterWeb:
         )
         host, port = choices.listen
         hosts = Hosts(host, names)
-        desk = details = None
+        actions = details = None
         if self._access is not None:
             users = AsUsers(self._access, clock)
             details = Details(users)
-            desk = Desk(
+            actions = PageActions(
                 users,
                 WhatIf(self._state, seconds_now),
                 now=seconds_now,
@@ -144,7 +144,7 @@ class ClusterWeb:
             now=seconds_now,
             ticks=cpu_seconds,
             hosts=hosts,
-            desk=desk,
+            actions=actions,
             details=details,
         )
         certificate = choices.certificate

@@ -54,7 +54,7 @@ class Pods:
 
     directory: Path  # for what processes need: volumes, tools
     logs: Path
-    manner: RunMode = "simulated"
+    mode: RunMode = "simulated"
     speed: float = 1.0  # of simulated ones
     # What processes do not see of this machine, with the entries of each that they do.
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -101,10 +101,10 @@ async def controlling(
         stored=lambda kind, one: api.direct.record_of(*kind, *one.key, one.resource_version),
     )
     addresses = Addresses()
-    simulation = Simulation(speed=pods.speed, default=pods.manner)
+    simulation = Simulation(speed=pods.speed, default=pods.mode)
     kubelet = SimulatedKubelet(simulation, addresses=addresses, logs=LogFolder(pods.logs))
     # Commands of manifests become processes of ours only with --pods process.
-    runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
+    runner = _process_runner(pods, addresses, clock) if pods.mode == "process" else None
     processes = () if runner is None else (runner.kubelet, runner.checkpoints)
     epoch = await _next_epoch(client)
     reader = OfferingsReader(pods.speed)

@@ -30,7 +30,7 @@ from unisono.runtime.probes import Asked, Page, Pages, probes
 from unisono.runtime.scheduler_metrics import Timed, metrics_of
 from unisono.runtime.usage_ledger import ExporterMeter, bookkeeping
 from unisono.runtime.usage_reports import LedgerPast, weekly_reports
-from unisono.web.actions.desk import Desk
+from unisono.web.actions.page_actions import PageActions
 from unisono.web.actions.what_if import WhatIf
 from unisono.web.dashboard import Dashboard
 from unisono.web.details import Details
@@ -150,14 +150,21 @@ async def _web(
     dashboard = pages.dashboard
     users = Users(cluster.api, token, dashboard.namespaces)
     scheduler = cluster.at_work.scheduler
-    desk = Desk(
+    actions = PageActions(
         users,
         WhatIf(lambda: scheduler.state, seconds_now),
         now=seconds_now,
         job_of=dashboard.job_of,
         may_create_policy=True,  # what counts without one is in no file
     )
-    site = Site(pages, users, now=seconds_now, ticks=cpu_seconds, desk=desk, details=Details(users))
+    site = Site(
+        pages,
+        users,
+        now=seconds_now,
+        ticks=cpu_seconds,
+        actions=actions,
+        details=Details(users),
+    )
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:
         try:

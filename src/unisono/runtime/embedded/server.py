@@ -62,7 +62,7 @@ _HOUSEKEEPING_SECONDS = 30.0
 # While there is more to remove than one round takes.
 _MORE_HOUSEKEEPING_SECONDS = 1.0
 # What a disk says that has no room, or may not be written to.
-_DISK_TROUBLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
+_DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 _POLICIES = "/apis/unisono.dev/v1/policies/unisono"
 
 
@@ -144,7 +144,7 @@ async def working(there: Answering, instance: Instance, choices: Choices) -> Asy
     pods = controllers.Pods(
         directory=instance.directory / "run",
         logs=instance.logs,
-        manner=choices.pods,
+        mode=choices.pods,
         speed=choices.speed,
         hidden=_hidden(instance, choices),
         accounts=_accounts(instance, choices),
@@ -245,7 +245,7 @@ def _in_one_sentence(instance: Instance) -> Iterator[None]:
     except (Unusable, Exposed, BadUsers, CannotCertify, CannotStore, WriteFailed) as error:
         raise InstanceError(str(error)) from error
     except OSError as error:
-        if error.errno not in _DISK_TROUBLE:
+        if error.errno not in _DISK_ERRORS:
             raise
         where = error.filename or instance.directory
         message = f"{where}: {error.strerror}; free some space and start again"

@@ -98,11 +98,11 @@ def placeholders(slurm_view: SlurmView) -> dict[str, list[SlurmJob]]:
 
 def _placeholders(slurm_view: SlurmView, cluster_view: ClusterView) -> Iterator[Action]:
     """Have exactly as many GPUs of every node occupied in Slurm as pods of others have."""
-    foreign, standing = foreign_gpus(cluster_view), placeholders(slurm_view)
-    for name in sorted({*foreign, *standing} & set(slurm_view.nodes)):
+    foreign, placed = foreign_gpus(cluster_view), placeholders(slurm_view)
+    for name in sorted({*foreign, *placed} & set(slurm_view.nodes)):
         wanted = min(foreign.get(name, 0), slurm_view.nodes[name].gpus)
         has = 0
-        for job in standing.get(name, []):
+        for job in placed.get(name, []):
             if has + job.gpus_per_node > wanted:
                 yield CancelPlaceholder(job)
             else:

@@ -103,13 +103,13 @@ def imported(
         report.warn(f"{remark.place}: {remark.what} {remark.message}")
     for remark in (*conf.unknown, *(dump.unknown if dump is not None else ())):
         report.dropped(remark.what, remark.message, remark.place)
-    turns = scheduling_policy(conf, dump, qos or {}, report)
+    priorities = scheduling_policy(conf, dump, qos or {}, report)
     found = machines(conf, report)
     queues = queue_objects(conf, found, namespace, report)
     queues.append(_kept(conf, text))
     policy = _policy(conf, report)
     _rest(conf, report)
-    return Imported(queues, [policy, turns], node_objects(found), report)
+    return Imported(queues, [policy, priorities], node_objects(found), report)
 
 
 def _kept(conf: Conf, text: str) -> Json:

@@ -5,6 +5,6 @@ gangs.py         hold, release, priority, queue, cancel
 queues.py        stop and resume a ClusterQueue
 nodes.py         cordon, drain, uncordon, lift a quarantine, plan maintenance
 what_if.py       what follows, tried on a copy of the scheduler's state
-desk.py          list, preview and carry out, through an API client of the user
+page_actions.py  list, preview and carry out, through an API client of the user
 requests.py      the same over HTTP, with bounds and proof against other sites
 """

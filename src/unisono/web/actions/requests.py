@@ -27,7 +27,7 @@ from unisono.net.http.messages import Response
 from unisono.net.http.pages import PageRequest
 from unisono.web import http
 from unisono.web.actions.action import Asked, CannotAct
-from unisono.web.actions.desk import Desk, NotAllowed, NotConfirmed
+from unisono.web.actions.page_actions import NotAllowed, NotConfirmed, PageActions
 from unisono.web.auth import Permissions
 from unisono.web.http import LONGEST, is_name
 
@@ -54,11 +54,11 @@ def is_action(path: str) -> bool:
     return path in ("/actions", "/actions/preview")
 
 
-async def answer(desk: Desk, request: PageRequest, permissions: Permissions) -> Response:
+async def answer(actions: PageActions, request: PageRequest, permissions: Permissions) -> Response:
     """Answer a request of a signed-in user."""
     spoken = _Spoken()
     try:
-        return await _answer(desk, request, permissions, spoken)
+        return await _answer(actions, request, permissions, spoken)
     except NotAllowed as refusal:
         return http.refusal(403, spoken.say(str(refusal)))
     except (CannotAct, NotConfirmed) as refusal:
@@ -96,15 +96,15 @@ class _Spoken:
 
 
 async def _answer(
-    desk: Desk, request: PageRequest, permissions: Permissions, spoken: _Spoken
+    actions: PageActions, request: PageRequest, permissions: Permissions, spoken: _Spoken
 ) -> Response:
     if request.method == "GET" and request.path == "/actions":
         spoken.asked(request.query.get("lang", ""))
         target, namespace, name = (request.query.get(key, "") for key in _ADDRESS)
-        if not desk.knows(target) or not _are_names(namespace, name):
+        if not actions.knows(target) or not _are_names(namespace, name):
             return http.refusal(400, "target, namespace and name say of which object")
         try:
-            found = await desk.offers(request.headers, permissions, target, namespace, name)
+            found = await actions.offers(request.headers, permissions, target, namespace, name)
         except NotFound:
             found = []  # what was just deleted has no actions
         return spoken.json({"actions": found})
@@ -118,13 +118,13 @@ async def _answer(
         body = msgspec.json.decode(request.body, type=_Body)
     except msgspec.DecodeError as problem:
         return http.refusal(400, f"the body cannot be read: {problem}")
-    if not desk.knows(body.target) or not _are_names(body.namespace, body.name):
+    if not actions.knows(body.target) or not _are_names(body.namespace, body.name):
         return http.refusal(400, "target, namespace and name say of which object")
     spoken.asked(body.lang)
     asked = Asked(body.action, body.namespace, body.name, body.fields)
     if request.path == "/actions/preview":
-        return spoken.json(await desk.preview(request.headers, permissions, body.target, asked))
-    done = await desk.do(request.headers, permissions, body.target, asked, body.confirm)
+        return spoken.json(await actions.preview(request.headers, permissions, body.target, asked))
+    done = await actions.do(request.headers, permissions, body.target, asked, body.confirm)
     return spoken.json({"done": done})
 
 

@@ -63,7 +63,7 @@ def open_tasks(array: Json, view: View, now: float) -> Steps:
     changes: Json = {}
     if opened != int(status.get("opened") or 0):
         changes["opened"] = opened
-    changes |= _standing(array, states, opened, whole, living=len(living), limit=limit, now=now)
+    changes |= _status_of(array, states, opened, whole, living=len(living), limit=limit, now=now)
     if changes:
         yield Patch(Ref.to(array), {"status": changes}, "status")
 
@@ -127,7 +127,7 @@ def _pass_on(living: list[Json], stop: str) -> Steps:
         yield Together([Patch(Ref.to(one), {"spec": {"stop": stop}}) for one in unstopped])
 
 
-def _standing(
+def _status_of(
     array: Json,
     states: list[str],
     opened: int,

@@ -94,14 +94,14 @@ class PriorityOrders:
 
     def _report(self, jobs: list[tuple[int, WorkloadKey]]) -> Json:
         state = self._scheduler.state
-        course = {
+        history = {
             "at": int(state.now),
             "cycles": self._scheduler.cycles,
             "queue": len(state.waiting),
             "running": len(state.running),
         }
         if not state.priority_order.is_on:
-            return course
+            return history
         parts: Json = {}
         priorities: Json = {}
         for identity, key in jobs:
@@ -121,7 +121,7 @@ class PriorityOrders:
                 dict(factors.tres),
             ]
         return {
-            **course,
+            **history,
             "weights": self._weights(),
             "priorities": priorities,
             "factors": parts,

@@ -35,13 +35,13 @@ class VolcanoJobs:
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
         """One set per task; fewer pods may start if the job says so."""
-        wishes = _topologies(job, view)
+        topology_requests = _topologies(job, view)
         return [
             PodSetOfJob(
                 name=task.name,
                 count=task.replicas,
-                template=with_topology(task.template, *wishes[task.name])
-                if task.name in wishes
+                template=with_topology(task.template, *topology_requests[task.name])
+                if task.name in topology_requests
                 else task.template,
                 min_count=max(1, least) if least < task.replicas else None,
                 comes_later=bool(task.after),

@@ -61,7 +61,7 @@ class ActsAs(Protocol):
         """Return a client with the user's rights, and no other's, while the block lasts."""
 
 
-class Desk:
+class PageActions:
     """Everything that the page can do."""
 
     def __init__(
