@@ -64,7 +64,10 @@ def gang_remedy(fact: GangDoesNotFit) -> str | None:
         return _REMEDIES[reason]
     if fact.resource and fact.largest_node_has < fact.wanted_of_node:
         part, amount = is_share(fact.resource), format_amount(fact.wanted_of_node, fact.resource)
-        return f"add a node with {'a free GPU' if part else amount}, or ask for less in one pod"
+        size = "a free GPU" if part else amount
+        lacking = fact.pods - fact.pods_placeable
+        more = f"a node with {size}" if lacking == 1 else f"nodes with {size} for {lacking} pods"
+        return f"add {more}, or ask for less in one pod"
     return None
 
 
