@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Times for people are local; expected outputs are the same everywhere.
 os.environ["TZ"] = "UTC"
 time.tzset()
+# And in English, whatever the language of the machine.
+os.environ["LC_ALL"] = "C.UTF-8"
+os.environ.pop("LANGUAGE", None)
 
 # How long examples take to make depends on the machine's load, and says nothing about our code.
 settings.register_profile("patient", suppress_health_check=[HealthCheck.too_slow], deadline=None)

@@ -129,9 +129,10 @@ async def _submit(api: Api, speed: float) -> None:
     while True:
         is_full = True
         for team in TEAMS:
-            if _pending(api, team.name) < team.pending + stuck[team.name]:
+            waiting = _pending(api, team.name)
+            if waiting.total() < team.pending + stuck[team.name]:
                 is_full = False
-                await submit(team, _recipe(team, draw))
+                await submit(team, _recipe(team, draw, waiting))
         tick = _TICK_MIN * 60 / speed * draw.uniform(0.5, 1.5)
         await asyncio.sleep(max(_SHORTEST_TICK_S, tick) if is_full else _SHORTEST_TICK_S)
 
@@ -147,20 +148,27 @@ def _client(api: Api, user: str) -> Client:
     )
 
 
-def _recipe(team: Team, draw: random.Random) -> Recipe:
-    fitting = [one for one in RECIPES if not one.teams or team.name in one.teams]
+def _recipe(team: Team, draw: random.Random, waiting: Counter[str]) -> Recipe:
+    """Draw what a team submits next; of wide gangs one waits at a time, or nothing else would."""
+    fitting = [
+        one
+        for one in RECIPES
+        if (not one.teams or team.name in one.teams) and (one.pods == 1 or not waiting[one.name])
+    ]
     return draw.choices(fitting, [one.weight for one in fitting])[0]
 
 
-def _pending(api: Api, namespace: str) -> int:
-    """Return how many workloads of a team have no nodes yet."""
-    count = 0
+def _pending(api: Api, namespace: str) -> Counter[str]:
+    """Return how many workloads of a team have no nodes yet, by the names of their recipes."""
+    count: Counter[str] = Counter()
     for record in api.store.listing("kueue.x-k8s.io/workloads"):
         workload = record.load()
         if workload["metadata"]["namespace"] == namespace:
             status = workload.get("status") or {}
             ends = any(one["type"] == "Finished" for one in status.get("conditions") or ())
-            count += not ends and not status.get("admission")
+            if not ends and not status.get("admission"):
+                owners = workload["metadata"].get("ownerReferences") or ({"name": ""},)
+                count[owners[0]["name"].rpartition("-")[0]] += 1
     return count
 
 
