@@ -43,10 +43,10 @@ export function draw(model, { query, change }) {
 }
 
 const list = (rows, head, isMeasured = rows.some((one) => one.busy !== undefined)) => table(plural(head.found, "node"), [
-  [t("Node"), { id: true }], [t("Type"), { id: true }], [t("Pool"), { id: true, hide: true }], [t("Zone"), { id: true, hide: true }], [t("GPUs in use"), { n: true }], ...(isMeasured ? [[t("Busy")], [t("Hottest"), { n: true, hide: true }]] : []), [t("Workloads"), { wide: true }], [t("Price"), { n: true }], [t("State")],
+  [t("Node"), { id: true }], [t("Type"), { id: true }], [t("Zone"), { id: true, hide: true }], [t("GPUs in use"), { n: true }], ...(isMeasured ? [[t("Busy")], [t("Hottest"), { n: true, hide: true }]] : []), [t("Workloads"), { wide: true }], [t("Price"), { n: true }], [t("State")],
 ], rows.map((one) => ({
   key: one.name,
-  cells: [nodeLink(one.name), h("span", {}, one.type || "–", one.sold ? h("small", { class: "under" }, one.sold) : null), one.pool || "–", one.zone || "–",
+  cells: [nodeLink(one.name), h("span", {}, one.type || "–", one.sold ? h("small", { class: "under" }, one.sold) : null), h("span", {}, one.zone || "–", one.pool ? h("small", { class: "under" }, one.pool) : null),
     one.gpus ? t("{0} of {1}", one.held, one.gpus) : "–", ...(isMeasured ? [busy(one.busy), one.hottest === undefined || one.hottest === null ? "–" : `${Math.round(one.hottest)} °C`] : []), holders(one.by), one.price ? money(one.price) : "–", state(one)],
 })), { class: "stack" });
 

@@ -46,9 +46,9 @@ export function draw(model, { query, change }) {
 }
 
 const list = (rows, head, isMeasured = rows.some((one) => one.busy !== undefined)) => table(`${plural(head.found, "workload")}`, [
-  [t("Workload")], [t("State")], [t("User"), { hide: true }], [t("Queue"), { hide: true }], [t("GPUs"), { n: true }], ...(isMeasured ? [[t("Busy")]] : []), [t("Pods"), { n: true, hide: true }], [t("Position"), { n: true, hide: true }], [t("Age"), { n: true }], [t("Reason"), { wide: true }],
+  [t("Workload")], [t("State")], [t("User"), { hide: true }], [t("Queue"), { hide: true }], [t("GPUs"), { n: true }], [t("Pods"), { n: true, hide: true }], [t("Position"), { n: true, hide: true }], [t("Age"), { n: true }], [isMeasured ? t("Reason, or how busy") : t("Reason"), { wide: true }],
 ], rows.map((one) => ({
   key: one.key,
-  cells: [gangLink(one.key, one.job), chip(one), one.user, queueLink(one.queue), count(one.gpus), ...(isMeasured ? [one.busy === undefined ? "" : busy(one.busy, one.idle)] : []), count(one.pods),
-    one.place ? count(one.place) : "", ago(one.since), reason(one)],
+  cells: [gangLink(one.key, one.job), chip(one), one.user, queueLink(one.queue), count(one.gpus), count(one.pods),
+    one.place ? count(one.place) : "", ago(one.since), one.busy === undefined ? reason(one) : busy(one.busy, one.idle)],
 })), { class: "stack" });
