@@ -4,6 +4,7 @@ package framework
 
 import (
 	"context"
+	"strings"
 
 	kfmpi "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	sparkv1beta2 "github.com/kubeflow/spark-operator/v2/api/v1beta2"
@@ -157,6 +158,9 @@ func inOlderWords(workload *kueue.Workload) {
 			condition.Reason = "Waiting"
 		case "Misconfigured", "Suspended":
 			condition.Reason = "Inadmissible"
+			if strings.Contains(condition.Message, "namespace") { // which the scheduler finds out
+				condition.Reason = "Pending"
+			}
 		case "WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed",
 			"WaitingForPreemptedWorkloads", "PendingEvaluation":
 			condition.Reason = "Pending"
