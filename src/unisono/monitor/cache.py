@@ -109,6 +109,7 @@ class ClusterCache:
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[WorkloadChange], None]] = []
         self.on_queue_gone: list[Callable[[str, str], None]] = []  # namespace (or ""), name
+        self.on_cohort_gone: list[Callable[[str], None]] = []
         self.on_pod: list[Callable[[PodChange], None]] = []
         self.unreadable = 0  # objects that could not be read; the metrics go on without them
         self.on_unreadable: Callable[[str, Exception], None] = lambda what, why: None
@@ -171,6 +172,8 @@ class ClusterCache:
             self._put_queue(self.cohorts, key[1], parent)
             cohort = views.Cohort(new or {})
             (self.gone_cohorts.add if new is None else self.gone_cohorts.discard)(key[1])
+            for listener in self.on_cohort_gone if new is None else ():
+                listener(key[1])
             amounts = tuple(quota_amounts(cohort.spec.resource_groups))
             _put(self.quotas, ("cohort", key[1]), None if new is None else amounts)
             _put(self.cohort_shares, key[1], None if new is None else weighted_share(cohort))

@@ -348,3 +348,13 @@ def test_a_deleted_cohort_that_queues_still_name_has_no_quota(metrics: MetricsRe
     assert value(metrics, "cohort_subtree_quota", cohort="low") != []
     metrics.cache.observe(COHORT, cohort(), None)
     assert value(metrics, "cohort_subtree_quota", cohort="low") == []
+
+
+def test_a_cohort_of_the_same_name_begins_at_zero(metrics: MetricsRegistry) -> None:
+    tell(metrics, *ended("one"))
+    name = "cohort_subtree_admitted_workloads_total"
+    assert value(metrics, name, cohort="low") == [2]
+    metrics.cache.observe(COHORT, cohort(), None)
+    metrics.cache.refresh()
+    fill(metrics.cache, COHORT, (cohort(),))
+    assert value(metrics, name, cohort="low") == []

@@ -161,6 +161,7 @@ class KueueMetrics:
         # The exact weighted shares, by kind and name; those of statuses are rounded.
         self.shares: Callable[[], Mapping[tuple[str, str], float]] = dict
         cache.on_queue_gone.append(self._forget)
+        cache.on_cohort_gone.append(self._forget_cohort)
         cache.on_workload.append(self._follow)
         cache.on_pod.append(self._follow_pod)
 
@@ -309,6 +310,11 @@ class KueueMetrics:
         )
 
     def _samples(self, one: _Named) -> Iterator[Sample]:
+        if one.name in _BY_COHORT:  # one that only queues named ends with the last of them
+            for values in [
+                each for each in self._counts[one.name] if not self._is_there(one, each)
+            ]:
+                del self._counts[one.name][values]
         if one.type == "histogram":
             for sample in self._times[one.name].samples():
                 if self._is_there(one, tuple(sample.labels[name] for name in one.labels)):
@@ -337,6 +343,12 @@ class KueueMetrics:
                 counts = self._counts[one.name]
                 for values in [values for values in counts if is_gone(values)]:
                     del counts[values]
+
+    def _forget_cohort(self, name: str) -> None:
+        for one in _BY_COHORT:
+            counts = self._counts[one]
+            for values in [values for values in counts if values[0] == name]:
+                del counts[values]
 
     def _is_there(self, one: _Named, values: Values) -> bool:
         """Say whether the queue of a series is still there."""
