@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from unisono.kinds.decode import Problem
+from unisono.kinds.digits import whole_number
 from unisono.kinds.meta import ObjectMeta
 
 _KUEUE = "kueue.x-k8s.io/"
@@ -59,7 +60,6 @@ def wrong_with_boost(annotations: Mapping[str, str]) -> str:
     """Return why a boost cannot be read; empty if it can, or there is none."""
     text = annotations.get(PRIORITY_BOOST) or "0"
     digits = text[1:] if text[0] in "+-" else text
-    if digits.isascii() and digits.isdecimal() and len(digits) <= 10:
-        if -_MOST <= int(text) < _MOST:
-            return ""
+    if whole_number(digits) is not None and -_MOST <= int(text) < _MOST:
+        return ""
     return f'"{text}" must be a whole number of 32 bits, such as 10 or -10'
