@@ -28,6 +28,7 @@ from unisono.kinds.overriding import override
 from unisono.kinds.policy.notifications import Notifications, SecretKey
 from unisono.kube.errors import Unreachable
 from unisono.kube.form import Json, Key
+from unisono.notify import delivery, network
 from unisono.notify.delivery import Sender
 from unisono.notify.network import post_document, send_mail
 from unisono.notify.outbox import Letter, Login, NotSent, Outbox
@@ -345,3 +346,27 @@ def test_secrets_are_read_as_they_are_at_that_moment() -> None:
     assert asyncio.run(read("s")) == {"key": "one", "bad": ""}  # type: ignore[arg-type]  # a coroutine
     api.value = "two\n"
     assert asyncio.run(read("s"))["key"] == "two"  # type: ignore[arg-type]
+
+
+def test_a_receiver_without_an_end_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers a byte at a time: no step of the connection ever takes too long."""
+    monkeypatch.setattr(delivery, "_LONGEST_CALL_SECONDS", 0.2)
+    monkeypatch.setattr(delivery, "_MOST_CALLS", 1)
+    is_over = threading.Event()
+
+    def post(url: str, document: Json, authority: str = "") -> None:
+        if "slow" in url:
+            is_over.wait(10)
+
+    monkeypatch.setattr(network, "post_document", post)
+    slow, quick = Hook(0, "generic", "http://slow/"), Hook(1, "generic", "http://quick/")
+    sent = Sent(section(), {})
+    try:
+        sent.until(
+            lambda: sent.outbox.counts["webhook", "sent"] == 1,
+            Letter(slow, notice()),
+            Letter(quick, notice()),
+        )
+        assert len(sent.outbox) == 1, "it is tried again later"
+    finally:
+        is_over.set()

@@ -12,8 +12,10 @@ from unisono.notify.recipients import Mailbox
 from unisono.notify.subject import Subject
 
 
-def letter(number: int = 0, to: str = "ada@example.org") -> Letter:
-    subject = Subject(uid=str(number), workload="w", namespace="n", kind="Job", name=f"j{number}")
+def letter(number: int = 0, to: str = "ada@example.org", namespace: str = "n") -> Letter:
+    subject = Subject(
+        uid=f"{namespace}{number}", workload="w", namespace=namespace, kind="Job", name=f"j{number}"
+    )
     return Letter(Mailbox(to), Notice(subject, Happened(event="end", mark="m", at=0.0)))
 
 
@@ -121,3 +123,33 @@ def test_recipients_are_forgotten_when_their_limit_is_whole_again() -> None:
     assert box._lines
     box.tidy(600)
     assert not box._lines
+
+
+def test_a_flood_of_one_namespace_drops_its_own_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took all the room: whatever came of others afterwards was dropped."""
+    monkeypatch.setattr(module, "MOST_WAITING", 6)
+    box = Outbox()
+    for number in range(20):
+        box.post(letter(number, f"{number}@example.org", namespace="flood"))
+    assert len(box) == 6
+    others = [letter(number, "bob@example.org", namespace="quiet") for number in range(3)]
+    assert [box.post(one) for one in others] == [False] * 3
+    assert len(box) == 6, "memory is bounded all the same"
+    assert box.counts["mail", "dropped"] == 17
+    assert box.post(letter(3, "bob@example.org", namespace="quiet")), "now both have half"
+    assert sum(sent(box, 0)) == 6
+
+
+def test_namespaces_take_turns_in_a_line() -> None:
+    """A storm of one tenant pushed all others into the part of a summary that is not listed."""
+    box = Outbox(count=2, per_s=600)
+    for number in range(50):
+        box.post(letter(number, namespace="flood"))
+    box.post(letter(0, namespace="quiet"))
+    (first,) = taken(box, 0)
+    box.delivered(first, 0)
+    (summary,) = taken(box, 0)
+    assert [one.namespace for one in summary.letters[:2]] == ["quiet", "flood"]
+    box.failed(summary, 0)
+    (again,) = taken(box, 15)
+    assert again.letters == summary.letters

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conformance.servers import embedded
 from unisono.apiserver.access.credential_files import write_kubeconfig
+from unisono.kinds.overriding import override
 from unisono.kube.connect import connected
 from unisono.kube.errors import Unreachable
 from unisono.kube.form import Json
@@ -155,3 +156,27 @@ def test_the_embedded_api_answers_the_same_questions(tmp_path: Path) -> None:
                 assert await authenticator.admit({"authorization": "Bearer nobodys"}) is None
 
         asyncio.run(main())
+
+
+def test_a_flood_of_unknown_tokens_holds_up_no_user_that_is_signed_in() -> None:
+    class Slow(Reviewer):
+        @override
+        async def create(self, new: Json) -> Json:
+            if new["spec"].get("token", "").startswith("guess"):
+                await asyncio.Event().wait()
+            return await super().create(new)
+
+    async def main() -> None:
+        story = Story()
+        story.api = Slow()
+        story.door = ClusterAuthenticator(story.api, lambda: ("team-a",), now=lambda: story.now)
+        assert await story.admit("lee-token")
+        flood = [asyncio.create_task(story.admit(f"guess-{number}")) for number in range(100)]
+        await asyncio.sleep(0)
+        story.now += 61  # what is known of lee is too old
+        async with asyncio.timeout(5):
+            assert await story.admit("lee-token")
+        for one in flood:
+            one.cancel()
+
+    asyncio.run(main())

@@ -23,6 +23,7 @@ from unisono.monitor.cache import NODE, ClusterCache, fill
 from unisono.net.allowed_hosts import Hosts
 from unisono.net.listener import CannotListen
 from unisono.runtime.clock import seconds_now
+from unisono.web import server
 from unisono.web.auth import Authenticator, Permissions, TokenAuthenticator, everything, token_of
 from unisono.web.dashboard import Dashboard
 from unisono.web.pages import File, Pages
@@ -240,6 +241,45 @@ def test_a_user_without_access_is_signed_out() -> None:
         ):
             lines = (await reader.read()).splitlines()
             assert json.loads(lines[-1]) == {"signedOut": True}
+
+    asyncio.run(main())
+
+
+class NamedDoor(CookieDoor):
+    """Knows every person by a token that is the name."""
+
+    @override
+    async def admit(self, headers: Mapping[str, str]) -> Permissions | None:
+        return everything(token_of(headers))
+
+
+def test_one_user_cannot_take_all_pages_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_VISITORS", 4)
+    page = "/live?page=overview"
+
+    async def main() -> None:
+        made, _ = site(NamedDoor())
+        async with contextlib.AsyncExitStack() as open_pages:
+            await open_pages.enter_async_context(asyncio.timeout(20))
+            address = await open_pages.enter_async_context(serving(made, "127.0.0.1", 0))
+
+            async def opened(user: str) -> asyncio.StreamReader:
+                looking = listening(address, page, f"Authorization: Bearer {user}")
+                reader = await open_pages.enter_async_context(looking)
+                await reader.readline()
+                return reader
+
+            greedy = [await opened("greedy") for _ in range(4)]
+            assert " 503 " in await ask(address, page, "Authorization: Bearer greedy")
+            for _ in range(2):
+                await opened("quiet")
+            for reader in greedy[:2]:
+                await reader.read()  # sent away, so that it ends
+            assert {user: len(found) for user, found in made._visitors.items()} == {
+                "greedy": 2,
+                "quiet": 2,
+            }
+            assert " 503 " in await ask(address, page, "Authorization: Bearer quiet")
 
     asyncio.run(main())
 

@@ -11,6 +11,7 @@ import base64
 import binascii
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -22,11 +23,15 @@ from unisono.kube.errors import KubeError
 from unisono.kube.form import Key
 from unisono.notify.controller import ARRAYS, NAME
 from unisono.notify.messages import document, mail
-from unisono.notify.outbox import Delivery, Login, NotSent, Outbox
+from unisono.notify.outbox import CHANNELS, Delivery, Login, NotSent, Outbox
 from unisono.notify.recipients import Hook, Mailbox
 
-# So many messages are on their way at once; each has a thread.
+# So many mails, and so many calls of webhooks, are on their way at once; each has a thread. A mail
+# server that hangs holds up no webhook.
 _MOST_CALLS = 4
+# Each step of a connection has a timeout; a receiver that sends a byte at each would hold it open
+# for days. Its thread is left to itself then, and it is not called again while that goes on.
+_LONGEST_CALL_SECONDS = 90.0
 # Without anything to send: how often lines of recipients are forgotten.
 _TIDY_SECONDS = 600.0
 
@@ -75,7 +80,8 @@ class Sender:
         self.settled: Callable[[str, Key], None] = lambda controller, key: None
         self._complain = complain
         self._news = asyncio.Event()
-        self._calls = asyncio.Semaphore(_MOST_CALLS)
+        self._calls = {one: asyncio.Semaphore(_MOST_CALLS) for one in CHANNELS}
+        self._hanging: Counter[str] = Counter()  # calls that were given up and go on, by receiver
 
     def awake(self) -> None:
         """Note that the outbox has something new."""
@@ -139,7 +145,7 @@ class Sender:
                 from unisono.notify.network import send_mail
 
                 text = mail(notices, sender=server.sender, to=address, now=self._clock.now())
-                await self._called(lambda: send_mail(server, login, text))
+                await self._called("mail", server.server, lambda: send_mail(server, login, text))
             case Hook(form=form, url=url, url_from=url_from):
                 authority = ""
                 if url_from is not None:
@@ -151,14 +157,20 @@ class Sender:
 
                 made = document(form, notices)
                 address = url
-                await self._called(lambda: post_document(address, made, authority))
+                await self._called(
+                    "webhook",
+                    delivery.target.key,
+                    lambda: post_document(address, made, authority),
+                )
 
-    async def _called(self, call: Callable[[], None]) -> None:
+    async def _called(self, channel: str, receiver: str, call: Callable[[], None]) -> None:
         """Carry a call out in a thread that a process does not wait for when it ends.
 
         A pool of threads would: a mail server that hangs would keep `unisono up` for a while.
         """
-        async with self._calls:
+        async with self._calls[channel]:
+            if self._hanging[receiver] >= _MOST_CALLS:
+                raise NotSent("earlier calls of it still have no end")
             loop = asyncio.get_running_loop()
             ended: asyncio.Future[NotSent | None] = loop.create_future()
             outcome: NotSent | None = NotSent("it failed by a bug; its trace is in the log")
@@ -176,10 +188,19 @@ class Sender:
                         loop.call_soon_threadsafe(settle)
 
             def settle() -> None:
-                if not ended.done():
+                if ended.done():  # it was given up
+                    self._hanging[receiver] -= 1
+                else:
                     ended.set_result(outcome)
 
+            async def end() -> NotSent | None:
+                return await ended
+
             threading.Thread(target=run, name="notify", daemon=True).start()
-            error = await ended
+            try:
+                error = await within(self._clock, _LONGEST_CALL_SECONDS, end())
+            except TimeoutError:
+                self._hanging[receiver] += ended.cancelled()
+                raise NotSent(f"it did not end within {_LONGEST_CALL_SECONDS:.0f} s") from None
         if error is not None:
             raise error

@@ -5,8 +5,11 @@
                      └──── later, up to ────────┴─ failed ──▶ settled, and counted as failed
 
 The last message that a recipient's limit allows is a summary of everything in that recipient's
-line, so a storm of events becomes a few messages and one list. What has been settled is remembered
-until the controller has recorded it: an event is told once, however often its Workload changes.
+line, so a storm of events becomes a few messages and one list. Namespaces take turns in each line,
+and when all lines are full the namespace with most letters loses its newest one: a storm of one
+tenant costs others neither their messages nor their place in a summary. What has been settled is
+remembered until the controller has recorded it: an event is told once, however often its Workload
+changes.
 
 Nothing here is stored: after a crash the controller finds the same events again and posts them. All
 times are in seconds and come from the caller.
@@ -14,7 +17,7 @@ times are in seconds and come from the caller.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -66,6 +69,11 @@ class Letter(msgspec.Struct, frozen=True):
         """What tells it from all others."""
         return f"{self.target.key} {self.notice.ident}"
 
+    @property
+    def namespace(self) -> str:
+        """The tenant whose job it is about."""
+        return self.notice.subject.namespace
+
 
 class Delivery(msgspec.Struct, frozen=True):
     """Letters to one target that are sent as one message."""
@@ -79,11 +87,48 @@ class Delivery(msgspec.Struct, frozen=True):
         return [one.notice for one in self.letters]
 
 
+class _Letters:
+    """The letters of one line: what came back, then one of each namespace in turn."""
+
+    def __init__(self) -> None:
+        self._back: deque[Letter] = deque()
+        self._of: dict[str, deque[Letter]] = {}  # by namespace, the next one first
+
+    def __len__(self) -> int:
+        return len(self._back) + sum(map(len, self._of.values()))
+
+    def add(self, letter: Letter) -> None:
+        self._of.setdefault(letter.namespace, deque()).append(letter)
+
+    def put_back(self, letters: Sequence[Letter]) -> None:
+        self._back.extendleft(reversed(letters))
+
+    def next(self) -> Letter:
+        if self._back:
+            return self._back.popleft()
+        namespace = next(iter(self._of))
+        letters = self._of.pop(namespace)
+        found = letters.popleft()
+        if letters:
+            self._of[namespace] = letters  # behind all others
+        return found
+
+    def newest_of(self, namespace: str) -> Letter | None:
+        """Take out the newest letter of a namespace, if it has one here."""
+        letters = self._of.get(namespace)
+        if letters is None:
+            return None
+        found = letters.pop()
+        if not letters:
+            del self._of[namespace]
+        return found
+
+
 @dataclass(slots=True)
 class _Line:
     """What waits for one target."""
 
-    letters: deque[Letter] = field(default_factory=deque)
+    letters: _Letters = field(default_factory=_Letters)
     sent_at: deque[float] = field(default_factory=deque)  # within the period of the limit
     tries: int = 0
     not_before: float = 0.0
@@ -98,6 +143,7 @@ class Outbox:
         self._count, self._per_s = count, per_s
         self._lines: dict[str, _Line] = {}
         self._waiting: set[str] = set()  # letters in lines and in flight
+        self._of: Counter[str] = Counter()  # the same by namespace
         self._settled: dict[str, None] = {}  # the latest last
         self.counts: dict[tuple[str, str], int] = {
             (channel, result): 0 for channel in CHANNELS for result in RESULTS
@@ -120,12 +166,25 @@ class Outbox:
             return True
         if ident in self._waiting:
             return False
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MOST_WAITING and not self._makes_room(letter.namespace):
             self._settle(letter, "dropped")
             return True
         self._waiting.add(ident)
-        self._lines.setdefault(letter.target.key, _Line()).letters.append(letter)
+        self._of[letter.namespace] += 1
+        self._lines.setdefault(letter.target.key, _Line()).letters.add(letter)
         return False
+
+    def _makes_room(self, namespace: str) -> bool:
+        """Drop the newest letter of the namespace with most, unless that would be no fairer."""
+        largest, count = max(self._of.items(), key=lambda one: (one[1], one[0]))
+        if count <= self._of[namespace] + 1:
+            return False
+        for line in self._lines.values():
+            dropped = line.letters.newest_of(largest)
+            if dropped is not None:
+                self._settle(dropped, "dropped")
+                return True
+        return False  # all of them are on their way
 
     def forget(self, letter: Letter) -> None:
         """Drop the memory of a settled letter whose record is written."""
@@ -141,7 +200,7 @@ class Outbox:
                 continue
             left = self._count - len(line.sent_at)
             size = 1 if left > 1 else len(line.letters)
-            letters = tuple(line.letters.popleft() for _ in range(size))
+            letters = tuple(line.letters.next() for _ in range(size))
             line.is_in_flight = True
             yield Delivery(letters[0].target, letters)
 
@@ -165,7 +224,7 @@ class Outbox:
             return True
         pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** (line.tries - 1), _LONGEST_PAUSE_SECONDS)
         line.not_before = now + pause
-        line.letters.extendleft(reversed(delivery.letters))
+        line.letters.put_back(delivery.letters)
         line.is_in_flight = False
         return False
 
@@ -188,7 +247,11 @@ class Outbox:
             self._settle(letter, result)
 
     def _settle(self, letter: Letter, result: Result) -> None:
-        self._waiting.discard(letter.ident)
+        if letter.ident in self._waiting:
+            self._waiting.discard(letter.ident)
+            self._of[letter.namespace] -= 1
+            if not self._of[letter.namespace]:
+                del self._of[letter.namespace]
         self._settled[letter.ident] = None
         if len(self._settled) > MOST_SETTLED:
             del self._settled[next(iter(self._settled))]

@@ -73,6 +73,9 @@ class ClusterAuthenticator:
         self._known: dict[bytes, _Known] = {}
         self._refused: dict[bytes, float] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        # Tokens that were never valid have turns of their own: a flood of them holds up new users
+        # and none that is signed in.
+        self._turns_of_strangers = asyncio.Semaphore(_AT_ONCE)
 
     async def admit(self, headers: Mapping[str, str]) -> Permissions | None:
         """Ask which user that is and what they may see."""
@@ -115,7 +118,12 @@ class ClusterAuthenticator:
             return known
         if now - self._refused.get(key, float("-inf")) < _REFUSED_S:
             return None
-        status = await self._ask("authentication.k8s.io/v1", "TokenReview", {"token": token})
+        status = await self._ask(
+            "authentication.k8s.io/v1",
+            "TokenReview",
+            {"token": token},
+            self._turns if known is not None else self._turns_of_strangers,
+        )
         user = status.get("user") or {}
         self._known.pop(key, None)
         if not status.get("authenticated") or not user.get("username"):
@@ -161,12 +169,13 @@ class ClusterAuthenticator:
             "extra": user.get("extra") or {},
             "resourceAttributes": about,
         }
-        status = await self._ask("authorization.k8s.io/v1", "SubjectAccessReview", spec)
+        review = "SubjectAccessReview"
+        status = await self._ask("authorization.k8s.io/v1", review, spec, self._turns)
         return status.get("allowed") is True and not status.get("denied")
 
-    async def _ask(self, api_version: str, kind: str, spec: Json) -> Json:
+    async def _ask(self, api_version: str, kind: str, spec: Json, turns: asyncio.Semaphore) -> Json:
         review = {"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec}
-        async with self._turns:
+        async with turns:
             try:
                 answer = await self._api.create(review)
             except KubeError as error:

@@ -10,6 +10,7 @@ may not read with kubectl, the API refuses here, too.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import orjson
@@ -35,6 +36,9 @@ _MOST_SHOWN = 100
 _MOST_PODS = 512
 _TAIL_LINES = 500
 _MOST_LOG_BYTES = 256 * 1024
+_MOST_LETTERS = 512 * 1024  # of a manifest
+# In C, where PyYAML has it: ten times as fast.
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _JSON = "application/json"
 
@@ -148,7 +152,8 @@ async def _manifest(api: Client, workload: Json) -> Json:
             found = await api.get(kind, owner["name"], metadata["namespace"])
             job = {"apiVersion": kind.api_version, "kind": kind.kind, **found}
             break
-    return {"manifest": _written(job)}
+    # The largest takes longer to write than a scheduling cycle may wait.
+    return {"manifest": await asyncio.to_thread(_written, job)}
 
 
 def _written(job: Json) -> str:
@@ -166,7 +171,8 @@ def _written(job: Json) -> str:
         if key not in ("apiVersion", "kind", "metadata", "status")
     }
     whole = {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, **rest}
-    return str(yaml.safe_dump(whole, sort_keys=False, allow_unicode=True))
+    made = yaml.dump(whole, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+    return f"{made[:_MOST_LETTERS]}\n# …\n" if len(made) > _MOST_LETTERS else str(made)
 
 
 # ---- logs ----------------------------------------------------------------------------------------

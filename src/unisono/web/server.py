@@ -50,11 +50,12 @@ _LIMITS = Limits(
 )
 _MOST_FIELDS = 16  # of a query
 _ANSWER_S = 60.0  # a report of a year takes some seconds
-_MOST_VISITORS = 64
+_MOST_VISITORS = 64  # when so many look, the user with most of them makes room for others
 _GZIP = 31  # zlib's way to say it
 _PAUSE_S = 0.35
 # Pages of one process may take this part of a processor each; else they come less often.
 _MOST_SHARE = 0.04
+_MOST_SHARES = 8  # all of them together, in such parts: the scheduler runs in the same loop
 _KEEP_ALIVE_S = 15.0
 _PERMISSIONS_S = 60.0
 _MOST_COOKIE_BYTES = 3_800  # what browsers keep, with its name
@@ -91,7 +92,7 @@ class Site:
         self._ticks = ticks
         self._actions = actions
         self._details = details
-        self._visitors = 0
+        self._visitors: dict[str, list[asyncio.Event]] = {}  # by user; set: it has to go
         self._closing = asyncio.Event()
 
     def close(self) -> None:
@@ -191,13 +192,24 @@ class Site:
             return http.refusal(401, "the token is missing or wrong")
         if not self._pages.has(request.query.get("page", "")):
             return http.refusal(404, "there is no such page")
-        if self._visitors >= _MOST_VISITORS:
+        if self._how_many() >= _MOST_VISITORS and not self._makes_room(permissions.name):
             return http.refusal(503, "too many are looking already")
         about = {**http.NEVER_KEPT, "X-Accel-Buffering": "no", **http.headers()}
         if request.takes_gzip:
             about["Content-Encoding"] = "gzip"
         lines = self._lines(request, permissions)
         return Response(chunks=lines, content_type=_LINES, headers=about)
+
+    def _how_many(self) -> int:
+        return sum(map(len, self._visitors.values()))
+
+    def _makes_room(self, user: str) -> bool:
+        """Send away the oldest page of the user with most, unless that would be no fairer."""
+        busiest = max(self._visitors, key=lambda one: (len(self._visitors[one]), one))
+        if len(self._visitors[busiest]) <= len(self._visitors.get(user, ())) + 1:
+            return False
+        self._visitors[busiest].pop(0).set()
+        return True
 
     async def _permissions(self, request: PageRequest) -> Permissions | None:
         permissions = await self._authenticator.admit(request.headers)
@@ -210,20 +222,26 @@ class Site:
     async def _lines(self, request: PageRequest, permissions: Permissions) -> AsyncIterator[bytes]:
         """Yield a line whenever the page became another, until the visitor goes."""
         packing = zlib.compressobj(1, zlib.DEFLATED, _GZIP) if request.takes_gzip else None
-        self._visitors += 1
+        gone = asyncio.Event()
+        user = permissions.name
+        self._visitors.setdefault(user, []).append(gone)
         try:
-            async for message in self._messages(request, permissions):
+            async for message in self._messages(request, permissions, gone):
                 yield _line(message, packing)
         finally:
-            self._visitors -= 1
+            left = self._visitors.get(user, [])
+            if gone in left:
+                left.remove(gone)
+            if not left:
+                self._visitors.pop(user, None)
 
     async def _messages(
-        self, request: PageRequest, permissions: Permissions
+        self, request: PageRequest, permissions: Permissions, gone: asyncio.Event
     ) -> AsyncIterator[Json]:
         updates = PageUpdates()
         seen: tuple[int, int] | None = None
         last = looked = self._now()
-        while not self._closing.is_set():
+        while not (self._closing.is_set() or gone.is_set()):
             now = self._now()
             if now - looked >= _PERMISSIONS_S:
                 looked = now
@@ -247,7 +265,8 @@ class Site:
             if now - last >= _KEEP_ALIVE_S:
                 yield {}
                 last = now
-            pause = max(_PAUSE_S, (self._ticks() - began) / _MOST_SHARE)
+            shares = max(1.0, self._how_many() / _MOST_SHARES)
+            pause = max(_PAUSE_S, (self._ticks() - began) * shares / _MOST_SHARE)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), min(pause, _KEEP_ALIVE_S))
 
