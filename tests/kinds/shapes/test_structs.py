@@ -40,6 +40,7 @@ UNITED = {
     "PodGroupSpec",
     "PodGroupTemplate",
     "PodSpecOverride",
+    "PodSetTopologyRequest",
     "TimedCondition",
     "WorkloadSpec",
 }
