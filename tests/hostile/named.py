@@ -224,6 +224,23 @@ def _group_of_pods(total: str) -> Case:
     return created(*pods)
 
 
+def _affine(made: Json, terms: int, first: int = 0) -> Json:
+    chosen = [
+        {"matchExpressions": [{"key": f"l{first + term}", "operator": "Exists"}]}
+        for term in range(terms)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": chosen}}
+    _template(made)["spec"]["affinity"] = {"nodeAffinity": required}
+    return made
+
+
+def _many_terms(tasks: int, terms: int) -> Json:
+    made = vcjob(*(task(f"t{number}", 1) for number in range(tasks)))
+    for number, one in enumerate(made["spec"]["tasks"]):
+        _affine({"spec": one}, terms, number * terms)
+    return _hostile(made)
+
+
 # ---- the table -----------------------------------------------------------------------------------
 
 
@@ -420,6 +437,9 @@ NAMED: Mapping[str, Callable[[], Case]] = {
     "two tasks of one name, slipped in": lambda: slipped(
         _hostile(vcjob(task("w", 1), task("w", 1)))
     ),
+    # explanations: what does not start is diagnosed after some seconds
+    "a Volcano job of 90 tasks with 10 affinity terms each": lambda: created(_many_terms(90, 10)),
+    "a Job with affinity to 1,500 labels": lambda: created(_affine(_job(parallelism=900), 1_500)),
     # running objects that become hostile
     "a running Job grows to 2^31-1 pods": lambda: changed(_job(), {"spec": {"parallelism": _HUGE}}),
     "a running Job shrinks to -1 pods": lambda: changed(_job(), {"spec": {"parallelism": -1}}),

@@ -90,6 +90,8 @@ class Trials:
             + len(recorded.nodes)
             + len(recorded.pods)
             + len(recorded.admitted_workloads)
+            + len(recorded.queues)
+            + len(recorded.cohorts)
             + sum(map(self.cost_of, recorded.waiting))
         )
 
