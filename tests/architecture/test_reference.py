@@ -124,7 +124,10 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.QueueStopped(queue=_QUEUE, local=False, drain=False),
     facts.QueueStopped(queue="ml/default", local=True, drain=True),
     facts.NamespaceNotSelected(queue=_QUEUE, namespace="ml"),
-    facts.Misconfigured(problem="pod set main: container train requests 2 cpu; its limit is 1 cpu"),
+    facts.Misconfigured(
+        problem="resources validation failed: pod set main: container train requests 2 cpu; its "
+        "limit is 1 cpu"
+    ),
     facts.Quarantined(
         stage="audit",
         problem="topology: main: 8 pods are in no domain of rack",

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from tests.control.scheduler.test_read_again import queue, runs, workload
 from tests.support.control_objects import node
 from tests.support.control_world import World
@@ -132,6 +134,31 @@ def test_an_eviction_by_a_stopped_queue_has_its_event() -> None:
     story(tell)
 
 
+def test_a_drained_local_queue_has_kueue_s_words() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=2), workload("runs", cpu="2"))
+        await world.settle()
+        stop = {"spec": {"stopPolicy": "HoldAndDrain"}}
+        await world.client.patch(names.LOCAL_QUEUE, "lq", "default", stop)
+        await world.settle()
+        await world.pass_time(5)
+        evicted = find(status(world, "runs")["conditions"], "Evicted")
+        assert evicted is not None
+        assert (evicted["reason"], evicted["message"]) == (
+            "LocalQueueStopped",
+            "The LocalQueue is stopped",
+        )
+        active = find(world.get(names.LOCAL_QUEUE, "lq")["status"]["conditions"], "Active")
+        assert active is not None
+        assert (active["status"], active["reason"], active["message"]) == (
+            "False",
+            "Stopped",
+            "LocalQueue is stopped",
+        )
+
+    story(tell)
+
+
 def test_an_inactive_queue_suspends_its_workloads() -> None:
     async def tell(world: World) -> None:
         await world.create(*queue()[1:], workload("waits", cpu="1"))  # without its flavor
@@ -163,5 +190,95 @@ def test_a_label_with_the_uid_of_a_job_makes_no_orphan() -> None:
         conditions = status(world, "by-hand")["conditions"]
         evicted = find(conditions, "Evicted")
         assert evicted is None or evicted["reason"] != "NodeFailures"
+
+    story(tell)
+
+
+_INVALID = "resources validation failed: pod set main: "
+_OUTSIDE = "resources didn't satisfy LimitRange constraints: pod set main: "
+
+
+@pytest.mark.parametrize(
+    ("resources", "of_the_pod", "bounds", "message"),
+    [
+        ({"requests": "3", "limits": "2"}, {}, {}, _INVALID),
+        ({"requests": "1"}, {"requests": "3", "limits": "2"}, {}, _INVALID),
+        ({"requests": "2", "limits": "3"}, {}, {"type": "Container", "max": "1"}, _OUTSIDE),
+        ({"requests": "2", "limits": "3"}, {}, {"type": "Container", "min": "3"}, _OUTSIDE),
+        ({"requests": "2", "limits": "3"}, {}, {"type": "Pod", "max": "1"}, _OUTSIDE),
+        ({"requests": "2", "limits": "3"}, {}, {"type": "Pod", "min": "3"}, _OUTSIDE),
+        (
+            {"requests": "500m", "limits": "500m"},
+            {"requests": "2", "limits": "3"},
+            {"type": "Pod", "max": "1"},
+            _OUTSIDE,
+        ),
+        ({"requests": "3", "limits": "2"}, {}, {"type": "Pod", "max": "1"}, _INVALID),
+    ],
+)
+def test_requests_that_are_refused_begin_with_kueue_s_verdict(
+    resources: Json, of_the_pod: Json, bounds: Json, message: str
+) -> None:
+    def of_cpu(amounts: Json) -> Json:
+        return {name: {"cpu": amount} for name, amount in amounts.items()}
+
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=5))
+        if bounds:
+            type_ = {"type": bounds["type"]}
+            item = type_ | of_cpu({name: one for name, one in bounds.items() if name != "type"})
+            metadata = {"name": "limits", "namespace": "default"}
+            spec = {"limits": [item]}
+            await world.create(
+                {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}
+            )
+        made = workload("waits")
+        pod = made["spec"]["podSets"][0]["template"]["spec"]
+        pod["containers"][0]["resources"] = of_cpu(resources)
+        if of_the_pod:
+            pod["resources"] = of_cpu(of_the_pod)
+        await world.create(made)
+        await world.settle()
+        reserved = find(status(world, "waits")["conditions"], "QuotaReserved")
+        assert reserved is not None
+        assert reserved["reason"] == "Misconfigured"
+        assert reserved["message"].startswith(message)
+
+    story(tell)
+
+
+GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+
+
+def gated(name: str, cpu: str) -> Json:
+    made = workload(name, cpu=cpu)
+    made["metadata"]["annotations"] = {GATED_BY: "example.com/a,example.com/b"}
+    return made
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_gate_has_kueue_s_condition_and_events(has_room: bool) -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=2))
+        if not has_room:
+            await world.create(workload("runs", cpu="2"))
+        await world.create(gated("waits", "2"))
+        await world.settle()
+        reserved = find(status(world, "waits")["conditions"], "QuotaReserved")
+        assert reserved is not None
+        assert (reserved["reason"], reserved["message"]) == (
+            "AdmissionGated",
+            "Admission is gated by: example.com/a,example.com/b",
+        )
+        released = {"metadata": {"annotations": {GATED_BY: None}}}
+        await world.client.patch(names.WORKLOAD, "waits", "default", released)
+        await world.settle()
+        assert ("waits" in runs(world)) == has_room
+        events = [(one.reason, one.message) for one in world.notes if one.about.name == "waits"]
+        gates = [one for one in events if "Gate" in one[0]]
+        assert gates == [
+            ("AdmissionGated", "Workload admission is gated by: example.com/a,example.com/b"),
+            ("AdmissionGateCleared", "Admission gate cleared, workload is now admissible"),
+        ]
 
     story(tell)

@@ -187,7 +187,9 @@ def test_a_request_above_its_limit_is_kept_and_explained() -> None:
     text = manifest().replace("requests: {cpu: 1}", "requests: {cpu: 3}, limits: {cpu: 2}")
     made = job(text)
     assert made.problems == []
-    assert made.misconfigured == ["pod set main: container c requests 3 cpu; its limit is 2 cpu"]
+    assert made.misconfigured == [
+        "resources validation failed: pod set main: container c requests 3 cpu; its limit is 2 cpu"
+    ]
 
 
 # ---- spec.scheduling (Kubernetes 1.37) -----------------------------------------------------------

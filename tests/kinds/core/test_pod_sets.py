@@ -140,8 +140,8 @@ def test_the_limit_ranges_of_the_namespace_count() -> None:
     context = FakeContext(namespace="team", others=(read(LIMITS.replace("NAMESPACE", "team")),))
     pod_sets([of(1)], context)
     assert context.notes.faults == [
-        "pod set main: container c requests 1 cpu; its limit is 500m cpu; container c asks for"
-        " 1 cpu; the maximum is 500m cpu (LimitRange small)"
+        "resources validation failed: pod set main: container c requests 1 cpu; its limit is 500m"
+        " cpu; container c asks for 1 cpu; the maximum is 500m cpu (LimitRange small)"
     ]
     elsewhere = FakeContext(namespace="x", others=(read(LIMITS.replace("NAMESPACE", "team")),))
     pod_sets([of(1)], elsewhere)

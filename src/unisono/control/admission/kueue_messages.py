@@ -21,6 +21,12 @@ WAITING_FOR_RECOVERY = "At least one pod has failed, waiting for recovery"
 READY = "All pods reached readiness and the workload is running"
 OWNER_NOT_FOUND = "The workload's owner no longer exists"
 
+# Reasons and messages of events about the annotation `admission-gated-by`. The first is the reason
+# of QuotaReserved, too.
+GATED = "AdmissionGated"
+GATE_CLEARED = "AdmissionGateCleared"
+RELEASED = "Admission gate cleared, workload is now admissible"
+
 # Why a workload may queue again (condition Requeued), by reason.
 REQUEUED: Mapping[str, str] = {
     "Reactivated": "The workload was reactivated",
@@ -59,6 +65,17 @@ class Preemptor(NamedTuple):
         if not self.uid:
             return self.key
         return f"{self.key} (UID: {self.uid}, JobUID: {self.job_uid or 'unknown'})"
+
+
+def gated(by: str) -> str:
+    """Return the message of the event of a workload that controllers have to release first."""
+    return f"Workload admission is gated by: {by}"
+
+
+def was_gated(workload: Json) -> bool:
+    """Say whether a Workload's last written reason to wait is its gate."""
+    reserved = find((workload.get("status") or {}).get("conditions"), "QuotaReserved")
+    return reserved is not None and reserved.get("reason") == GATED
 
 
 def preempted(eviction: Eviction, by: Preemptor, path: str) -> str:

@@ -102,10 +102,8 @@ def _is_active(queue: Json) -> bool:
 def _conditions(obj: Json, behind: Json | None, now: float) -> list[Json]:
     name = obj["spec"]["clusterQueue"]
     state: Literal["True", "False"] = "False"
-    policy = obj["spec"].get("stopPolicy", "None")
-    if policy != "None":
-        reason = "Stopped"
-        message = f"LocalQueue is stopped (stopPolicy {policy}). To change that: set it to None"
+    if obj["spec"].get("stopPolicy", "None") != "None":
+        reason, message = "Stopped", "LocalQueue is stopped"  # as Kueue writes it
     elif behind is None:
         reason = "ClusterQueueDoesNotExist"
         message = f"ClusterQueue {name} does not exist. To change that: create it"

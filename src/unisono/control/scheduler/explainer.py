@@ -12,7 +12,9 @@ import msgspec
 import orjson
 
 from unisono.control import names
-from unisono.control.actions import Again, Json, Patch, Ref, Steps
+from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
+from unisono.control.admission import kueue_messages
+from unisono.control.admission.kueue_messages import GATED, was_gated
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.start_estimates import has_moved, start_of, without_times
@@ -30,7 +32,7 @@ from unisono.engine.explain.formatting import format_instant
 from unisono.engine.explain.kueue_sentences import kueue_message
 from unisono.engine.explain.messages import reason_of, sentence, stage_of, what_would_help
 from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
-from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.explanation import Explanation, Gated
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED
 from unisono.engine.model.workload import Workload
@@ -105,6 +107,7 @@ class Explainer:
                 self._rate.give_back()
         else:
             yield Patch(Ref.to(workload), changes, "status")
+            yield from _gate_events(workload, explanation)
             self._told[full] = now, explanation
             self._tidy()
 
@@ -117,6 +120,17 @@ class Explainer:
         waiting = self._scheduler.explanations
         if len(self._told) > 2 * len(waiting) + _MOST_OTHERS:
             self._told = {key: published for key, published in self._told.items() if key in waiting}
+
+
+def _gate_events(workload: Json, explanation: Explanation) -> Steps:
+    """Yield Kueue's event of a workload that has become gated, or has just been released."""
+    gate = explanation.blockers[0]
+    if was_gated(workload) == isinstance(gate, Gated):
+        return
+    if isinstance(gate, Gated):
+        yield Note(Ref.to(workload), GATED, kueue_messages.gated(gate.by))
+    else:
+        yield Note(Ref.to(workload), kueue_messages.GATE_CLEARED, kueue_messages.RELEASED)
 
 
 def _differs_in_time_only(old: Explanation, new: Explanation) -> bool:

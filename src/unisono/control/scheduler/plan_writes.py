@@ -15,10 +15,13 @@ from unisono.control.actions import Bind, Json, Note, Patch, Ref
 from unisono.control.admission import record
 from unisono.control.admission.elastic import shrink_request
 from unisono.control.admission.kueue_messages import (
+    GATE_CLEARED,
+    RELEASED,
     Preemptor,
     preempted,
     preempted_by,
     stopped,
+    was_gated,
 )
 from unisono.control.admission.placement import device_annotation
 from unisono.control.admission.record import written_queue
@@ -81,6 +84,7 @@ class PlanWriter:
         self._basis = basis
         self._explanations = explanations
         self._epoch = epoch
+        self._released: set[WorkloadKey] = set()  # of gates, by admissions being written
 
     def writes(
         self, decided: Decided, state: ClusterState, view: View, now: float
@@ -102,6 +106,9 @@ class PlanWriter:
             if workload is not None:
                 queue = written_queue(admit.admission.queue)
                 message = f"Quota reserved in ClusterQueue {queue}"
+                if admit.workload in self._released:
+                    self._released.discard(admit.workload)
+                    yield Note(Ref.to(workload), GATE_CLEARED, RELEASED)
                 yield Note(Ref.to(workload), "QuotaReserved", message)
         for eviction in evictions(made):
             yield from self._eviction_events(eviction, made, state, view)
@@ -163,6 +170,8 @@ class PlanWriter:
         if workload is None:
             return []
         self._explanations.pop(admit.workload, None)
+        if was_gated(workload):  # of which only the condition that is overwritten here tells
+            self._released.add(admit.workload)
         changes = record.admitted(
             workload,
             admit,

@@ -97,6 +97,10 @@ def _message(fact: Blocker) -> str:
             return f"ClusterQueue {fact.queue} is stopped"
         case facts.NamespaceNotSelected():
             return "workload namespace doesn't match ClusterQueue selector"
+        case facts.Misconfigured(problem=problem) if problem.startswith("resources "):
+            return problem  # what the reader of the pods found, with Kueue's verdict before it
+        case facts.Gated(by=by):
+            return f"Admission is gated by: {by}"
         case facts.PodsNotReady():
             return "waiting for all admitted workloads to be in PodsReady condition"
         case _:

@@ -129,7 +129,8 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
     near = pod_rules(spec, labels, context)
     cost = pod_cost(spec, costing, annotations)
     if cost.misconfigured:
-        context.notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")
+        verdict = f"{cost.verdict}: " if cost.verdict else ""
+        context.notes.misconfigured(f"{verdict}pod set {one.name}: {cost.misconfigured}")
     for claimed in device_claims(spec, context):
         context.notes.misconfigured(f"pod set {one.name}: {claimed.message}")
         path = f"{one.path}.spec.{claimed.path}".removeprefix(".")

@@ -31,6 +31,10 @@ from unisono.kinds.core.schema import Container, PodSpec, ResourceList, Resource
 from unisono.kinds.quantity import Nano, beyond, first_of, highest, nano, rounded, total, written
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, charged
 
+# What Kueue's messages begin with when it refuses what the pods of a workload ask for.
+INVALID_RESOURCES = "resources validation failed"
+OUTSIDE_LIMIT_RANGE = "resources didn't satisfy LimitRange constraints"
+
 
 class PodCost(msgspec.Struct, frozen=True, kw_only=True):
     """What one pod costs, and why no such pod can ever be created, if that is so."""
@@ -38,6 +42,7 @@ class PodCost(msgspec.Struct, frozen=True, kw_only=True):
     requests: Amounts  # what it takes of a node
     charged: Amounts  # what it takes of quota
     misconfigured: str = ""
+    verdict: str = ""  # what Kueue calls it: one of the two above, or nothing
 
 
 class PodCosting(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,18 +96,25 @@ def _worked_out(spec: PodSpec, costing: PodCosting, annotations: Mapping[str, st
     containers = _completed(spec.containers, costing.limits)
     init_containers = _completed(spec.init_containers, costing.limits)
     needs = _pod_needs(spec, containers, init_containers)
-    faults = chain(
-        _container_faults(spec.containers, containers, costing.limits),
-        _container_faults(spec.init_containers, init_containers, costing.limits),
-        _pod_level_faults(spec, containers, init_containers),
-        violations("a pod", "Pod", needs, costing.limits),
-    )
+    invalid = [
+        *_above_limits(spec.containers, containers),
+        *_above_limits(spec.init_containers, init_containers),
+        *_pod_level_faults(spec, containers, init_containers),
+    ]
+    outside = [
+        *_outside_bounds(spec.containers, containers, costing.limits),
+        *_outside_bounds(spec.init_containers, init_containers, costing.limits),
+        *violations("a pod", "Pod", needs, costing.limits),
+    ]
     overhead = nano(_overhead(spec, costing.runtime_overhead))
     requests, wrong_part = with_parts(total((needs.requests, overhead)), annotations)
     return PodCost(
         requests=rounded(requests),
         charged=rounded(charged(requests, costing.rules)),
-        misconfigured="; ".join(chain(faults, filter(None, [wrong_part]), beyond(requests))),
+        misconfigured="; ".join(
+            chain(invalid, outside, filter(None, [wrong_part]), beyond(requests))
+        ),
+        verdict=INVALID_RESOURCES if invalid else OUTSIDE_LIMIT_RANGE if outside else "",
     )
 
 
@@ -173,13 +185,16 @@ def _overhead(spec: PodSpec, runtime_overhead: Mapping[str, ResourceList]) -> Re
     return spec.overhead or runtime_overhead.get(spec.runtime_class_name or "", {})
 
 
-def _container_faults(
+def _above_limits(containers: Sequence[Container], needs: Sequence[Needs]) -> Iterator[str]:
+    for container, needed in zip(containers, needs, strict=True):
+        yield from _above_limit(f"container {container.name}", needed)
+
+
+def _outside_bounds(
     containers: Sequence[Container], needs: Sequence[Needs], limits: NamespaceLimits
 ) -> Iterator[str]:
     for container, needed in zip(containers, needs, strict=True):
-        what = f"container {container.name}"
-        yield from _above_limit(what, needed)
-        yield from violations(what, "Container", needed, limits)
+        yield from violations(f"container {container.name}", "Container", needed, limits)
 
 
 def _pod_level_faults(
