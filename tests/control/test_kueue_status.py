@@ -282,3 +282,36 @@ def test_a_gate_has_kueue_s_condition_and_events(has_room: bool) -> None:
         ]
 
     story(tell)
+
+
+def test_sets_without_pods_have_the_flavors_that_their_pods_could_take() -> None:
+    async def tell(world: World) -> None:
+        taint = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
+        tainted = {"metadata": {"name": "spot"}, "spec": {"nodeTaints": [taint]}}
+        made = queue(cpu=5)
+        flavors = made[1]["spec"]["resourceGroups"][0]["flavors"]
+        flavors.insert(0, {**flavors[0], "name": "spot"})
+        await world.create(made[0] | tainted, *made)
+        none, two = workload("none", cpu="1"), workload("two", cpu="1")
+        none["spec"]["podSets"][0]["count"] = 0
+        pods = two["spec"]["podSets"]
+        tolerant = workload("x", cpu="9", tolerations=[{"key": "spot", "operator": "Exists"}])
+        pods.append({**tolerant["spec"]["podSets"][0], "name": "later", "count": 0})
+        await world.create(none, two)
+        await world.settle()
+
+        def assigned(name: str) -> list[Json]:
+            sets = status(world, name)["admission"]["podSetAssignments"]
+            return [
+                {"count": one["count"], **one["flavors"], "used": one["resourceUsage"]}
+                for one in sets
+            ]
+
+        empty = {"count": 0, "cpu": "f", "used": {"cpu": "0"}}
+        assert assigned("none") == [empty]
+        assert assigned("two") == [
+            {"count": 1, "cpu": "f", "used": {"cpu": "1"}},
+            empty | {"cpu": "spot"},
+        ]
+
+    story(tell)

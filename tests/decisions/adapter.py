@@ -178,7 +178,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "least_limit_ms:min_time_limit_ms begin_at:begin_time deadline misconfigured "
     "min_total:min_available submit_options:accounting can_shrink:elastic_shrink array "
     "array_limit:array_parallelism job buying:provisioning depends:dependencies "
-    "depends_on_any:any_dependency",
+    "depends_on_any:any_dependency empty_sets",
     workload.PodSetAssignment: "name count flavors nodes devices",
     workload.Admission: "queue:cluster_queue pod_sets",
     workload.AdmittedWorkload: "workload admission reserved_at:quota_reserved_at evicting "

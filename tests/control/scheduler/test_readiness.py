@@ -15,13 +15,19 @@ NOW = 1_700_000_000.0
 _JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
 
 
-def _ready_after(workload: dict[str, Any], **more: bool) -> str | None:
+def _ready_after(workload: dict[str, Any], *, minds_readiness: bool = False) -> str | None:
     """Admit a workload; return what it says of its pods."""
     admit = Admit(
         workload=WorkloadKey("default/w"), admission=Admission(queue=QueueName("q"), pod_sets=())
     )
     changes = record.admitted(
-        workload, admit, job("w", "q"), lambda node: node, now=NOW, epoch=1, **more
+        workload,
+        admit,
+        job("w", "q"),
+        lambda node: node,
+        now=NOW,
+        epoch=1,
+        minds_readiness=minds_readiness,
     )
     ready = find(changes["status"]["conditions"], "PodsReady")
     return None if ready is None else ready["status"]

@@ -257,3 +257,36 @@ def test_any_pod_costs_what_its_worst_minute_costs(pod: dict[str, Any]) -> None:
     expected = {name: oracle(pod, name) for name in AMOUNTS}
     known = {name: amount for name, amount in expected.items() if amount is not None}
     assert requests(named) == known
+
+
+def test_an_operator_s_price_of_parts_of_gpus_is_what_quota_counts() -> None:
+    def priced(name: str) -> Transformation:
+        total = (f"nvidia.com/total-{name}", Quantity.from_raw(1))
+        return Transformation(
+            input=f"nvidia.com/{name}",
+            strategy="Replace",
+            multiply_by="nvidia.com/gpu",
+            outputs=(total,),
+        )
+
+    def asks(**amounts: int) -> tuple[dict[str, int], dict[str, int], str]:
+        written = {f"nvidia.com/{name}": amount for name, amount in amounts.items()}
+        rules = ResourceRules(transformations=(priced("gpucores"), priced("gpumem")))
+        made = cost({"containers": [container("a", **written)]}, rules=rules)
+        of_nodes, of_quota = dict(made.requests), dict(made.charged)
+        short = [
+            {name.removeprefix("nvidia.com/"): amount for name, amount in one.items()}
+            for one in (of_nodes, of_quota)
+        ]
+        return short[0], short[1], made.misconfigured
+
+    assert asks(gpu=2, gpucores=20, gpumem=1024) == (
+        {"gpu": 2},
+        {"gpu": 2, "total-gpucores": 40, "total-gpumem": 2048},
+        "",
+    )
+    assert asks(gpu=1, gpucores=10) == ({"gpu-milli": 100}, {"gpu": 1, "total-gpucores": 10}, "")
+    assert asks(gpu=1, gpumem=1024) == ({"gpu": 1}, {"gpu": 1, "total-gpumem": 1024}, "")
+    assert asks(gpumem=1024) == ({"gpu": 1}, {"total-gpumem": 1024}, "")
+    unpriced = {"containers": [container("a", **{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 20})]}
+    assert "can be had of one only" in cost(unpriced).misconfigured

@@ -338,6 +338,12 @@ def test_what_is_tried_again_and_what_a_queue_holds_back(metrics: MetricsRegistr
     strict["spec"]["queueingStrategy"] = "StrictFIFO"
     fill(metrics.cache, CLUSTER_QUEUE, (strict,))
     assert value(metrics, "pending_workloads", status="active") == [1]
+    elsewhere = condition("QuotaReserved", 1, "Misconfigured", "False")
+    text = '{"stage": "config", "facts": []}'
+    told = condition("unisono.dev/Explanation", 1, "Config", text=text)
+    tell(metrics, workload("elsewhere", elsewhere, told))  # its namespace is not selected
+    assert value(metrics, "pending_workloads", status="inadmissible") == [1]
+    assert value(metrics, "pending_workloads", status="active") == [1]
     stopped = local_queue()
     stopped["spec"]["stopPolicy"] = "Hold"
     fill(metrics.cache, LOCAL_QUEUE, (stopped,))

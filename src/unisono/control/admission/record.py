@@ -46,10 +46,12 @@ def admitted(
     now: float,
     epoch: int,
     minds_readiness: bool = False,
+    empty: Sequence[PodSetAssignment] = (),
 ) -> Json:
     """Return the status patch that admits a workload; `hosts` tells a node's host name.
 
-    `minds_readiness` says that the policy counts how long its pods are not ready.
+    `minds_readiness` says that the policy counts how long its pods are not ready; `empty` has the
+    flavors of the sets without pods.
     """
     generation = workload["metadata"].get("generation")
     status = workload.get("status") or {}
@@ -111,7 +113,7 @@ def admitted(
     if admit.opportunistic_on:
         keys = " ".join(admit.opportunistic_on)
         conditions = with_condition(conditions, names.ON_LOAN, "True", "Borrows", keys, now=now)
-    assignments = _assignments(workload, admit.admission, asked, hosts)
+    assignments = _assignments(workload, admit.admission, asked, empty, hosts)
     return {
         "status": {
             "admission": {"clusterQueue": queue, "podSetAssignments": assignments},
@@ -141,22 +143,27 @@ def granted_ms(workload: Json) -> int | None:
 
 
 def _assignments(
-    workload: Json, admission: Admission, asked: Workload, hosts: Callable[[str], str]
+    workload: Json,
+    admission: Admission,
+    asked: Workload,
+    empty: Sequence[PodSetAssignment],
+    hosts: Callable[[str], str],
 ) -> list[Json]:
     """Return an entry for every pod set, in the order of the Workload.
 
-    A set without pods takes the flavors of the others: it may get pods while the workload runs.
+    A set without pods has flavors, too: it may get pods while the workload runs.
     """
     sets, done = {one.name: one for one in asked.pod_sets}, dict(asked.reclaimable)
     made = {
         one.name: _assignment(one, sets[one.name], done.get(one.name, 0), hosts)
         for one in admission.pod_sets
     }
-    flavors = {name: flavor for one in made.values() for name, flavor in one["flavors"].items()}
+    flavors_of = {one.name: one.flavors for one in empty}
     specified = (workload.get("spec") or {}).get("podSets") or ()
     for one in specified:
         name = one.get("name", "main")
         if name not in made and not one.get("count", 1):
+            flavors = {key: _written_flavor(one) for key, one in flavors_of.get(name, ())}
             zeros = dict.fromkeys(flavors, "0")
             made[name] = {"name": name, "count": 0, "flavors": flavors, "resourceUsage": zeros}
     order = [one.get("name", "main") for one in specified]

@@ -32,7 +32,8 @@ from unisono.control.view import View
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.plan import Admit, DueEviction, Eviction, Plan, Shrink, evictions, shrinks
-from unisono.engine.model.workload import Workload
+from unisono.engine.model.workload import PodSetAssignment, Workload
+from unisono.engine.quota.flavors import flavors_of_empty_sets
 from unisono.engine.state.cluster import ClusterState
 
 # So many plans that only admit are written at once: they share a commit, and the first of them
@@ -180,6 +181,7 @@ class PlanWriter:
             now=now,
             epoch=self._epoch,
             minds_readiness=state.policy.pods_ready is not None,
+            empty=_flavors_of_empty_sets(asked, admit, state) if asked.empty_sets else (),
         )
         holds = self._basis.holding(
             node for one in admit.admission.pod_sets for node, _ in one.nodes
@@ -213,6 +215,13 @@ class PlanWriter:
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:
         """Return a workload without a write in doubt."""
         return _workload(view, key) if key not in self._translator.in_doubt else None
+
+
+def _flavors_of_empty_sets(
+    asked: Workload, admit: Admit, state: ClusterState
+) -> tuple[PodSetAssignment, ...]:
+    cq = state.queues.get(admit.admission.queue)
+    return flavors_of_empty_sets(asked, cq, state.config) if cq is not None else ()
 
 
 def _due_of(eviction: Eviction, made: Plan) -> DueEviction | None:

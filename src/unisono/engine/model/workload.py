@@ -158,6 +158,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     submit_options: SubmitOptions = msgspec.field(default=SubmitOptions(), name="turn")
     # It may be shrunk while it runs, pod by pod, down to its minimum.
     can_shrink: bool = False
+    # Sets scaled to nothing, each as one pod of it: it takes nothing, and yet its flavors are told.
+    empty_sets: tuple[PodSet, ...] = ()
     # An array, and how many of its workloads may run at a time (spec backfill §9); empty: none.
     array: str = ""
     array_limit: int = 0

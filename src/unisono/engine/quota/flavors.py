@@ -15,7 +15,7 @@ from unisono.engine.model.names import PODS, FlavorName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorQuota, ResourceGroup
 from unisono.engine.model.resources import FlavorResource, pool_name
 from unisono.engine.model.selection import AffinityTerm, label_map, meets, tolerates
-from unisono.engine.model.workload import Admission, PodSet
+from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.config import Config
 from unisono.engine.state.gang_request import GangRequest
@@ -124,6 +124,25 @@ def eligible_flavors(
             resources = tuple((index, resource) for index, resource, _ in wanted)
             choices.append(Choice(tuple(members), resources, options))
     return EligibleFlavors(tuple(choices), tuple(refusals))
+
+
+def flavors_of_empty_sets(
+    workload: Workload, cq: ClusterQueueState, config: Config
+) -> tuple[PodSetAssignment, ...]:
+    """Return the first flavors that pods would find labels and taints for, were there any."""
+    eligible = eligible_flavors(
+        workload.empty_sets, cq.spec, cq.node, config.flavors, ignore_undeclared=True
+    )
+    found: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in workload.empty_sets]
+    for choice in eligible.choices:
+        flavor = next((one.flavor for one in choice.options if one.mismatch is None), None)
+        if flavor is not None:
+            for index, resource in choice.resources:
+                found[index].append((resource, flavor))
+    return tuple(
+        PodSetAssignment(name=one.name, count=0, flavors=tuple(sorted(flavors)))
+        for one, flavors in zip(workload.empty_sets, found, strict=True)
+    )
 
 
 def _together(pod_sets: tuple[PodSet, ...]) -> list[list[int]]:

@@ -41,6 +41,8 @@ PART_WORDS = (
     ALIBABA_MILLI,
     ALIBABA_COUNT,
 )
+# The resources that do; an operator's transformation of one of them wins over what it says here.
+PART_RESOURCES = (ALIBABA_MILLI, ALIBABA_COUNT, HAMI_CORES, HAMI_MEMORY, HAMI_PERCENT)
 _PERCENT = WHOLE_GPU // 100
 _FRACTION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,18})?|\.[0-9]{1,18}")
 
@@ -57,6 +59,15 @@ def with_parts(requests: Nano, annotations: Mapping[str, str]) -> tuple[Nano, st
         return _asking(found, milli, gpus)
     except ValueError as error:
         return requests, str(error)
+
+
+def whole_gpus(requests: Nano) -> Nano:
+    """Return requests with whole GPUs where HAMi's resources say which part of each is wanted."""
+    parts = (HAMI_CORES, HAMI_MEMORY, HAMI_PERCENT)
+    if not any(name in requests for name in parts):
+        return requests
+    whole = {name: amount for name, amount in requests.items() if name not in parts}
+    return {**whole, GPU: requests.get(GPU, NANO)}
 
 
 def _annotated(annotations: Mapping[str, str]) -> tuple[int | None, int]:

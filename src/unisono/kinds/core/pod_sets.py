@@ -65,6 +65,22 @@ def pod_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...
     return _countable(made, context.notes)
 
 
+def empty_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...]:
+    """Return the sets that are scaled to nothing, each as one pod of it.
+
+    What is wrong with pods that are not wanted is no fault of the workload, and not told.
+    """
+    empty = [msgspec.structs.replace(one, count=1, min_count=None) for one in sets if not one.count]
+    if not empty:
+        return ()
+    notes = context.notes
+    faults, warnings = len(notes.faults), len(notes.warnings)
+    costing = costing_of(context)
+    made = tuple(_pod_set(one, costing, context) for one in empty)
+    del notes.faults[faults:], notes.warnings[warnings:]
+    return made
+
+
 def _countable(sets: tuple[PodSet, ...], notes: Notes) -> tuple[PodSet, ...]:
     """Cut requests of which all pods together ask for more than is counted, and say which.
 

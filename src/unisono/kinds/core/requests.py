@@ -19,7 +19,7 @@ from itertools import chain
 import msgspec
 
 from unisono.engine.model.resources import Amounts
-from unisono.kinds.core.gpu_parts import PART_WORDS, with_parts
+from unisono.kinds.core.gpu_parts import PART_RESOURCES, PART_WORDS, whole_gpus, with_parts
 from unisono.kinds.core.limit_ranges import (
     NO_LIMITS,
     NamespaceLimits,
@@ -107,10 +107,21 @@ def _worked_out(spec: PodSpec, costing: PodCosting, annotations: Mapping[str, st
         *violations("a pod", "Pod", needs, costing.limits),
     ]
     overhead = nano(_overhead(spec, costing.runtime_overhead))
-    requests, wrong_part = with_parts(total((needs.requests, overhead)), annotations)
+    asked = total((needs.requests, overhead))
+    requests, wrong_part = with_parts(asked, annotations)
+    counted = requests
+    if any(
+        rule.input in PART_RESOURCES and rule.input in asked
+        for rule in costing.rules.transformations
+    ):
+        # The operator says what such a resource costs: quota counts it as it is written. On nodes
+        # what cannot be read as a part takes whole GPUs.
+        counted = asked
+        if wrong_part:
+            requests, wrong_part = with_parts(whole_gpus(asked), annotations)
     return PodCost(
         requests=rounded(requests),
-        charged=rounded(charged(requests, costing.rules)),
+        charged=rounded(charged(counted, costing.rules)),
         misconfigured="; ".join(
             chain(invalid, outside, filter(None, [wrong_part]), beyond(requests))
         ),

@@ -30,7 +30,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.policy import Policy, preemption_backoff_ms
 from unisono.engine.model.resources import Amounts, amounts, bounded
 from unisono.engine.model.workload import Result
-from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, empty_sets, pod_sets
 from unisono.kinds.core.topology import SEVERAL_LAYERS
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
@@ -218,6 +218,7 @@ def workload_of(
         past_execution_ms=seconds_ms(status.accumulated_past_execution_time_seconds or 0),
         misconfigured="; ".join(context.notes.faults),
         can_shrink=annotations.get(CAN_SHRINK) == "true",
+        empty_sets=empty_sets(_templates(workload), context),
         # Without an owner its own name is what others call it, and that is its key.
         job=f"{context.namespace}/{owner_of(workload)}"
         if workload.metadata.owner_references

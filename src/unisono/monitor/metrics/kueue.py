@@ -483,6 +483,8 @@ class KueueMetrics:
         status = statuses.get(("", queue))
         if status is None or status.state != "active":
             return "inadmissible"
+        if one.waits.stage == "config":  # its namespace, its requests: it stops no strict queue
+            return "inadmissible"
         # A queue in strict order tries its head over and over, and so is a preemptor that waits.
         is_tried_again = status.is_strict or (one.order is not None and not one.order[0])
         return "active" if is_tried_again or one.waits.stage in ("", "order") else "inadmissible"
