@@ -315,3 +315,57 @@ def test_sets_without_pods_have_the_flavors_that_their_pods_could_take() -> None
         ]
 
     story(tell)
+
+
+@pytest.mark.parametrize("leaves", [{}, {"admission": None}])
+def test_a_check_to_be_retried_is_reset_once_a_foreign_owner_gave_the_quota_back(
+    leaves: Json,
+) -> None:
+    async def tell(world: World) -> None:
+        check = {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "AdmissionCheck",
+            "metadata": {"name": "check"},
+            "spec": {"controllerName": "example.com/check"},
+        }
+        await world.create(check)
+        active = {"type": "Active", "status": "True", "reason": "Active", "message": ""}
+        active["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        conditions = {"status": {"conditions": [active]}}
+        await world.client.patch(
+            names.ADMISSION_CHECK, "check", "", conditions, subresource="status"
+        )
+        made = queue(cpu=2)
+        made[1]["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "check"}]}
+        foreign = workload("foreign", cpu="2")
+        await world.create(*made)
+        flavor = world.get(names.FLAVOR, "f", "")  # any object that is there, and no job of ours
+        owner = {"name": "f", "uid": flavor["metadata"]["uid"], "controller": True}
+        kind = {"apiVersion": flavor["apiVersion"], "kind": "ResourceFlavor"}
+        foreign["metadata"]["ownerReferences"] = [kind | owner]
+        await world.create(foreign)
+        await world.settle()
+        assert runs(world) == ["foreign"]
+
+        async def write(changes: Json) -> None:
+            body = {"status": changes}
+            await world.client.patch(
+                names.WORKLOAD, "foreign", "default", body, subresource="status"
+            )
+            await world.settle()
+
+        (state,) = status(world, "foreign")["admissionChecks"]
+        await write({"admissionChecks": [state | {"state": "Retry"}]})
+        conditions_now = status(world, "foreign")["conditions"]
+        assert is_true(conditions_now, "Evicted")
+        released = [
+            one | {"status": "False", "reason": "Pending"}
+            if one["type"] == "QuotaReserved"
+            else one
+            for one in conditions_now
+        ]
+        await write({"conditions": released, **leaves})
+        assert runs(world) == ["foreign"], "it has quota again, and its check starts over"
+        assert [one["state"] for one in status(world, "foreign")["admissionChecks"]] == ["Pending"]
+
+    story(tell)

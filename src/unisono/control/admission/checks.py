@@ -134,6 +134,21 @@ def _pending(name: str, now: float, *, retries: int = 0) -> Json:
     return {**made, "retryCount": retries} if retries else made
 
 
+def _is_to_be_reset(workload: Json) -> bool:
+    """Say whether a check still wants an eviction that is over; else it would never queue again.
+
+    Where we give the quota back, that resets the checks; a foreign owner's controller does not. It
+    may also leave `admission` there: the condition says whether quota is held.
+    """
+    conditions = (workload.get("status") or {}).get("conditions")
+    return (
+        any(one["state"] == "Retry" for one in states_of(workload))
+        and not is_true(conditions, "QuotaReserved")
+        and is_true(conditions, "Evicted")
+        and not is_true(conditions, "Finished")
+    )
+
+
 class AdmissionChecks:
     """Lists the checks that a workload waits for, and admits it when all agree."""
 
@@ -141,9 +156,9 @@ class AdmissionChecks:
     watches: Sequence[Kind] = (names.WORKLOAD, names.CLUSTER_QUEUE)
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A workload that holds quota and is not admitted, or those of a queue."""
+        """A workload that holds quota and is not admitted, one to reset, or those of a queue."""
         if kind == names.WORKLOAD:
-            if any(reserved_in(obj)):
+            if any(reserved_in(obj)) or _is_to_be_reset(obj):
                 yield own_key(obj)
             return
         for workload in view.by(names.WORKLOAD, BY_QUEUE, obj["metadata"]["name"]):
@@ -155,6 +170,9 @@ class AdmissionChecks:
         if workload is None or "deletionTimestamp" in workload["metadata"]:
             return
         conditions = (workload.get("status") or {}).get("conditions")
+        if _is_to_be_reset(workload):
+            yield Patch(Ref.to(workload), {"status": after_eviction(workload, now)}, "status")
+            return
         if not is_holding(workload) or is_true(conditions, "Finished"):
             return
         if is_true(conditions, "Admitted"):
