@@ -38,6 +38,8 @@ metadata:
 spec:
   suspend: true
   template:
+    metadata:
+      annotations: {{unisono.dev/run-seconds: forever}}
     spec:
       restartPolicy: Never
       containers:
