@@ -32,7 +32,7 @@ from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.record import Change as Stored
 from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
-from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
+from unisono.control.assembly import EMBEDDED_KINDS, INDEXES, LANES, Assembly, embedded
 from unisono.control.names import NODE, POD
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
@@ -115,10 +115,10 @@ class Cluster:
         await bootstrap(self.api)
         self._plain = InProcess(self.api, SYSTEM, is_checked=self._is_checked)
         self.user = self._client_over(InProcess(self.api, SYSTEM, is_checked=True))
-        self._resources = {kind: self._resource(kind) for kind in KINDS}
+        self._resources = {kind: self._resource(kind) for kind in EMBEDDED_KINDS}
         self._kinds = {resource.key: kind for kind, resource in self._resources.items()}
         self.objects: dict[Kind, dict[tuple[str, str], Json]] = {
-            kind: {_key(obj): obj for obj in self._listed(kind)} for kind in KINDS
+            kind: {_key(obj): obj for obj in self._listed(kind)} for kind in EMBEDDED_KINDS
         }
         self.store.on_change.append(self._changed)
         self.control = self._process(self._control_plane())
@@ -155,7 +155,7 @@ class Cluster:
 
         return Program(
             name="control",
-            kinds=KINDS,
+            kinds=EMBEDDED_KINDS,
             indexes=INDEXES,
             lanes=LANES,
             controllers=controllers,

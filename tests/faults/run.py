@@ -16,7 +16,7 @@ from tests.faults.jobs import Gang
 from tests.faults.plan import TROUBLE_S, Trouble, plan_of
 from tests.faults.snapshot_text import snapshot_text
 from unisono.control import names
-from unisono.control.assembly import KINDS
+from unisono.control.assembly import EMBEDDED_KINDS
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
@@ -184,7 +184,7 @@ _FLEETING: tuple[Kind, ...] = (names.NAMESPACE,)
 def _everything(cluster: Cluster) -> set[str]:
     return {
         f"{kind.kind} {'/'.join(filter(None, key))}"
-        for kind in KINDS
+        for kind in EMBEDDED_KINDS
         if kind not in _FLEETING
         for key in cluster.objects[kind]
     }

@@ -38,7 +38,7 @@ from tests.hostile.stage import (
 from unisono.cli.why.answer import answer as answer_why
 from unisono.cli.why.read import gather
 from unisono.cli.why.text import text
-from unisono.control.assembly import INDEXES, KINDS, embedded
+from unisono.control.assembly import EMBEDDED_KINDS, INDEXES, embedded
 from unisono.control.conditions import find
 from unisono.control.jobs.controller import JobController
 from unisono.control.names import CLUSTER_QUEUE, POD, WORKLOAD
@@ -339,7 +339,7 @@ def _set_aside(obj: Json) -> bool:
 @cache
 def _live_kinds() -> frozenset[tuple[str, str]]:
     """Return the groups and kinds of jobs that some controller brings into a queue."""
-    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in EMBEDDED_KINDS})
     controllers = embedded(view, DEFAULTS).controllers
     jobs = [one._adapter.kind for one in controllers if isinstance(one, JobController)]
     return frozenset(

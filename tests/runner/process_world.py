@@ -17,7 +17,7 @@ from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
-from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
+from unisono.control.assembly import EMBEDDED_KINDS, INDEXES, LANES, embedded
 from unisono.control.names import POD
 from unisono.control.reconciling.workers import LiveControllers
 from unisono.kinds.policy.settings import DEFAULTS
@@ -97,7 +97,7 @@ class ProcessWorld:
     async def _work(self) -> None:
         live = LiveControllers(
             self.client,
-            KINDS,
+            EMBEDDED_KINDS,
             clock=self.clock,
             random_source=random.Random(7),
             indexes=INDEXES,

@@ -36,7 +36,7 @@ from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
 from unisono.control.actions import Action, Bind, Create, Delete, Json, Note, Patch, Read, Together
-from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
+from unisono.control.assembly import EMBEDDED_KINDS, INDEXES, LANES, Assembly, embedded
 from unisono.control.rbac import KEYS, PARTS, WRITES, kinds_read, resource_of, row_of
 from unisono.control.reconciling.driver import Driver, Outcome
 from unisono.control.reconciling.event_routing import Task
@@ -206,7 +206,7 @@ class World:
         *,
         settings: Settings = DEFAULTS,
         assemble: Callable[[View, Settings], Assembly] = embedded,
-        kinds: Sequence[Kind] = KINDS,
+        kinds: Sequence[Kind] = EMBEDDED_KINDS,
         indexes: Mapping[Kind, Mapping[str, Index]] = INDEXES,
         wrap: Callable[[Transport], Transport] = lambda transport: transport,
         installed: Sequence[Json] = (),

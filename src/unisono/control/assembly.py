@@ -10,6 +10,7 @@ from unisono.control.actions import Json
 from unisono.control.admission import checks, purchases
 from unisono.control.admission.elastic import BY_REPLACED, replaced_by
 from unisono.control.controller import Controller
+from unisono.control.cron_jobs import CRON_KINDS, CronJobs
 from unisono.control.gangs import controller as gangs
 from unisono.control.gangs.controller import GangController
 from unisono.control.health.node_health import BY_INCIDENT, NodeHealth, failed_on
@@ -145,6 +146,9 @@ KINDS: Sequence[Kind] = (
     UPSTREAM_WORKLOAD,
     names.WORKLOAD,
 )
+
+# What else an embedded cluster runs; on a real one these are the business of its own controllers.
+EMBEDDED_KINDS: Sequence[Kind] = (*KINDS, *(cron.kind for cron in CRON_KINDS))
 
 # Kinds whose pods have to start together: without a queue of their own they are in one without
 # limits, so that they get their nodes all at once.
@@ -344,6 +348,7 @@ def _assembled(
             OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
             *((JobOperator(), OrphanedPods(), ReadinessTaints()) if is_alone else ()),
+            *(map(CronJobs, CRON_KINDS) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),
             PodGangs(view, settings, queues, groups),
             *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),

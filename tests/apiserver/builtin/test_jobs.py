@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.apiserver.surroundings import created, refusals
-from unisono.apiserver.builtin.jobs import wrong_with_schedule
 from unisono.apiserver.objects import Json
+from unisono.kinds.cron import wrong_with_schedule
 
 JOBS = "batch/jobs"
 
@@ -274,6 +274,9 @@ def test_a_cron_job_is_filled_in() -> None:
         (cron({"schedule": "99 * * * *"}), [("Invalid", "spec.schedule")]),
         (cron({"schedule": "TZ=UTC * * * * *"}), [("Invalid", "spec.schedule")]),
         (cron({"schedule": ""}), [("Required", "spec.schedule")]),
+        (cron({"timeZone": "Mars/Olympus"}), [("Invalid", "spec.timeZone")]),
+        (cron({"timeZone": "Local"}), [("Invalid", "spec.timeZone")]),
+        (cron({"timeZone": "Asia/Seoul"}), []),
         (
             cron(jobs={"manualSelector": True}),
             [("NotSupported", "spec.jobTemplate.spec.manualSelector")],
@@ -282,6 +285,12 @@ def test_a_cron_job_is_filled_in() -> None:
 )
 def test_a_cron_job(made: Json, expected: list[tuple[str, str]]) -> None:
     assert refusals("batch/cronjobs", made) == expected
+
+
+@pytest.mark.parametrize("key", ["batch.volcano.sh/cronjobs", "ray.io/raycronjobs"])
+def test_schedules_of_other_kinds_are_checked_too(key: str) -> None:
+    made = {"metadata": {"name": "c"}, "spec": {"schedule": "61 * * * *", "timeZone": "Mars"}}
+    assert refusals(key, made) == [("Invalid", "spec.schedule"), ("Invalid", "spec.timeZone")]
 
 
 # ---- schedules of CronJobs -----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from unisono.cli.why.read import Found
 from unisono.cli.why.text import text
 from unisono.control import names
 from unisono.control.actions import Action, Create, Note, Patch
-from unisono.control.assembly import INDEXES, KINDS
+from unisono.control.assembly import EMBEDDED_KINDS, INDEXES
 from unisono.control.job_kinds.batch.adapter import BatchJobs
 from unisono.control.job_kinds.jobset.adapter import JobSets
 from unisono.control.job_kinds.kubeflow import PYTORCH
@@ -49,7 +49,7 @@ FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE = queue()
 
 def stored(*objects: Json) -> View:
     """Return a view of objects as an API server shows them."""
-    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    view = View({kind: KindStore.of(kind, INDEXES.get(kind, {})) for kind in EMBEDDED_KINDS})
     for number, obj in enumerate(objects):
         shown = copy.deepcopy(obj)
         shown["metadata"] |= {"uid": f"u{number}", "resourceVersion": "1", "generation": 1}

@@ -20,7 +20,7 @@ from unisono.apiserver.builtin.core import (
     SecretStrategy,
 )
 from unisono.apiserver.builtin.custom_resource_definitions import CustomResourceDefinitionStrategy
-from unisono.apiserver.builtin.jobs import CronJobStrategy, JobStrategy
+from unisono.apiserver.builtin.jobs import CronJobStrategy, CustomCronStrategy, JobStrategy
 from unisono.apiserver.builtin.network_and_storage import (
     ClaimStrategy,
     ServiceStrategy,
@@ -62,6 +62,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "autoscaling/horizontalpodautoscalers": AutoscalerStrategy(),
     "batch/cronjobs": CronJobStrategy(),
     "batch/jobs": JobStrategy(),
+    "batch.volcano.sh/cronjobs": CustomCronStrategy(),
     "coordination.k8s.io/leases": LeaseStrategy(),
     "events.k8s.io/events": _EVENTS,
     "node.k8s.io/runtimeclasses": _UNCOUNTED,
@@ -70,6 +71,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     f"{_RBAC}/clusterroles": RoleStrategy(is_for_cluster=True),
     f"{_RBAC}/rolebindings": BindingStrategy(roles=("ClusterRole", "Role")),
     f"{_RBAC}/roles": RoleStrategy(is_for_cluster=False),
+    "ray.io/raycronjobs": CustomCronStrategy(),
     "scheduling.k8s.io/priorityclasses": PriorityClassStrategy(),
     "storage.k8s.io/csinodes": _UNCOUNTED,
     "storage.k8s.io/csidrivers": _UNCOUNTED,

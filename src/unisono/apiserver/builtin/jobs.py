@@ -26,10 +26,11 @@ from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.strategy import Context, Strategy
-from unisono.kinds.digits import is_digits, whole_number
+from unisono.kinds.cron import wrong_with_schedule, wrong_with_zone
+from unisono.kinds.digits import is_digits
 from unisono.kinds.meta import wrong_with_label_key
 from unisono.kinds.overriding import override
-from unisono.kinds.scalar import duration_ms
+from unisono.kinds.snapshot.candidates import QUEUE_LABEL
 
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 NAME_LABEL = "batch.kubernetes.io/job-name"
@@ -387,7 +388,7 @@ def check_generated_fields_absent(spec: Json, path: str) -> Iterator[Cause]:
 
 # ---- cron jobs -----------------------------------------------------------------------------------
 #
-# CronJobs: jobs that are made again and again; we store them and check them.
+# CronJobs: jobs that are made again and again (`control.cron`).
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 
@@ -417,16 +418,8 @@ class CronJobStrategy(Strategy):
         spec = at(obj, "spec")
         if old is not None and spec == at(old, "spec"):
             return
-        schedule = str(spec.get("schedule") or "")
-        if not schedule:
-            yield required("spec.schedule")
-        elif "TZ=" in schedule:
-            yield invalid("spec.schedule", schedule, "use spec.timeZone for the time zone")
-        else:
-            yield from about("spec.schedule", schedule, wrong_with_schedule(schedule))
-        zone = spec.get("timeZone")
-        if zone is not None and not str(zone):
-            yield invalid("spec.timeZone", zone, "must be nil or non-empty string")
+        yield from _check_schedule(spec)
+        _warn_of_queue(obj, context)
         policy = spec.get("concurrencyPolicy")
         if policy not in _CONCURRENCY:
             yield not_supported("spec.concurrencyPolicy", policy, _CONCURRENCY)
@@ -443,60 +436,41 @@ class CronJobStrategy(Strategy):
         yield from check_job_spec(made, "spec.jobTemplate.spec")
 
 
-# ---- schedules -----------------------------------------------------------------------------------
+class CustomCronStrategy(Strategy):
+    """A CronJob of Volcano, or a RayCronJob."""
+
+    allows_unconditional_update = False
+    is_metadata_in_status = False
+    is_typed = False
+
+    @override
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
+        """Yield what their own webhooks and controllers refuse."""
+        spec = at(obj, "spec")
+        if old is None or spec != at(old, "spec"):
+            yield from _check_schedule(spec)
+            if at(spec, "jobTemplate", "spec"):  # a RayCronJob's own labels are those of its jobs
+                _warn_of_queue(obj, context)
 
 
-_WORDS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
-    ("minute", 0, 59, ()),
-    ("hour", 0, 23, ()),
-    ("day", 1, 31, ()),
-    ("month", 1, 12, _MONTHS),
-    ("weekday", 0, 6, _DAYS),
-)
+def _check_schedule(spec: Json) -> Iterator[Cause]:
+    schedule, zone = str(spec.get("schedule") or ""), spec.get("timeZone")
+    if not schedule:
+        yield required("spec.schedule")
+    elif "TZ=" in schedule:
+        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        yield invalid("spec.schedule", schedule, why)
+    else:
+        yield from about("spec.schedule", schedule, wrong_with_schedule(schedule))
+    if zone is not None:
+        yield from about("spec.timeZone", zone, wrong_with_zone(str(zone)))
 
 
-def wrong_with_schedule(text: str) -> str:
-    """Say why a text is no schedule; empty if it is one.
-
-    >>> wrong_with_schedule("*/5 0-6,22 * * mon-fri"), wrong_with_schedule("99 * * * *")
-    ('', 'minute 99 is not between 0 and 59')
-    """
-    if text.startswith("@every "):
-        try:
-            return "" if duration_ms(text.removeprefix("@every ")) > 0 else "must be above zero"
-        except ValueError as error:
-            return str(error)
-    if text.startswith("@"):
-        return "" if text in _WORDS else f"known words are {', '.join(_WORDS)} and @every"
-    fields = text.split()
-    if len(fields) != len(_FIELDS):
-        return f"has {len(fields)} fields; minute, hour, day, month and weekday are needed"
-    for field, rules in zip(fields, _FIELDS, strict=True):
-        for part in field.split(","):
-            if wrong := _wrong_with_part(part, *rules):
-                return wrong
-    return ""
-
-
-def _wrong_with_part(part: str, name: str, least: int, most: int, words: tuple[str, ...]) -> str:
-    span, slash, step = part.partition("/")
-    if slash and not whole_number(step, 9999):
-        return f"{name} has the step {step!r}, which is not a number above zero"
-    if span in ("*", "?"):
-        return ""
-    first, dash, last = span.partition("-")
-    values: list[int] = []
-    for end in (first, last) if dash else (first,):
-        if end.lower() in words:
-            values.append(least + words.index(end.lower()))
-        elif (value := whole_number(end, 9999)) is not None:
-            values.append(value)
-        else:
-            return f"{name} has the value {end!r}, which is not a number"
-    for value in values:
-        if not least <= value <= most:
-            return f"{name} {value} is not between {least} and {most}"
-    return f"{name} {span} ends before it begins" if values[0] > values[-1] else ""
+def _warn_of_queue(obj: Json, context: Context) -> None:
+    """A queue named at the wrong place holds nothing to quota."""
+    queue = at(obj, "metadata", "labels").get(QUEUE_LABEL)
+    if queue and not at(obj, "spec", "jobTemplate", "metadata", "labels").get(QUEUE_LABEL):
+        context.warn(
+            f"metadata.labels[{QUEUE_LABEL}]: has no effect here: a CronJob is not queued, its jobs"
+            f" are; name {queue} in spec.jobTemplate.metadata.labels"
+        )

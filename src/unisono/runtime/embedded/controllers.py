@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
-from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
+from unisono.control.assembly import EMBEDDED_KINDS, INDEXES, LANES, embedded
 from unisono.control.reconciling.driver import Driver
 from unisono.control.reconciling.event_routing import Task
 from unisono.control.reconciling.workers import Crashes, LiveControllers
@@ -92,7 +92,7 @@ async def controlling(
     )
     live = LiveControllers(
         client,
-        (*KINDS, *provisioning.KINDS),
+        (*EMBEDDED_KINDS, *provisioning.KINDS),
         clock=clock,
         resume_from=clock.resume_from,
         random_source=random_source(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from unisono.kube.mapping import Kind
 
 JOB = Kind("batch.volcano.sh/v1alpha1", "Job")
+CRON_JOB = Kind("batch.volcano.sh/v1alpha1", "CronJob")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup")
 COMMAND = Kind("bus.volcano.sh/v1alpha1", "Command")
 
