@@ -266,11 +266,11 @@ class Decisions:
                 return _wait(nominee, "retry", (PodsNotReady(waiting_for=unready),))
         mark = self.transaction.mark()
         self._remove_replaced(nominee)
-        if not (
-            self._fits(nominee.charges)
-            and self._fits_now(nominee)
-            and (nominee.purchase is not None or self._find_place_now(nominee))
-        ):
+        # With nothing booked, quota is as the nomination saw it.
+        has_quota = not mark.bookings or (
+            self._fits(nominee.charges) and self._fits_now(nominee)
+        )
+        if not (has_quota and (nominee.purchase is not None or self._find_place_now(nominee))):
             self.transaction.rollback(mark)
             return _skip(nominee)
         admission = admission_of(nominee)

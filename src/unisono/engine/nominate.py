@@ -181,8 +181,10 @@ def nominate(
 
 def _goes_first(state: ClusterState, cq: ClusterQueueState, workload: Workload) -> bool:
     """Say whether a workload is a preemptor that no other candidate may overtake (§18.2a)."""
+    if cq.pending.preemptor != workload.key:
+        return False
     policy = state.policy
-    return cq.pending.preemptor == workload.key and policy.anti_thrash and not policy.strict
+    return policy.anti_thrash and not policy.strict
 
 
 @dataclass(slots=True)
