@@ -267,9 +267,7 @@ class Decisions:
         mark = self.transaction.mark()
         self._remove_replaced(nominee)
         # With nothing booked, quota is as the nomination saw it.
-        has_quota = not mark.bookings or (
-            self._fits(nominee.charges) and self._fits_now(nominee)
-        )
+        has_quota = not mark.bookings or (self._fits(nominee.charges) and self._fits_now(nominee))
         if not (has_quota and (nominee.purchase is not None or self._find_place_now(nominee))):
             self.transaction.rollback(mark)
             return _skip(nominee)
