@@ -53,6 +53,17 @@ def test_processes_of_several_people_are_refused_without_namespaces(
         up.run(up.parser().parse_args(words))
 
 
+def test_a_folder_is_the_same_from_wherever_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A process pod and its supervisor have other working directories than `up`."""
+    served: list[Path] = []
+    monkeypatch.setattr(up, "_serve", lambda instance, *more: served.append(instance.directory))
+    monkeypatch.chdir(tmp_path)
+    up.run(up.parser().parse_args(["--data-dir", "data"]))
+    assert served == [tmp_path / "data"]
+
+
 @pytest.mark.parametrize("text", ["", "5", "0-5", "9-5", "a-b", "1-2147483648", "-5", "1-2-3"])
 def test_a_range_of_system_users_goes_up(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

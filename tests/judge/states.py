@@ -66,7 +66,7 @@ def of_story(name: str) -> list[Snapshot]:
 
     def refresh(
         self: RootCauses, now: Instant, explanations: dict[WorkloadKey, Explanation]
-    ) -> list[WorkloadKey]:
+    ) -> bool:
         state = self._state
         if state.waiting:
             # What can change for what is pending: which workloads there are, where, and the nodes.

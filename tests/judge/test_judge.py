@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -11,12 +12,15 @@ from tests.judge.judgement import judge
 from tests.judge.situations import situation
 from unisono.engine.diagnosis import diagnose, minimal
 from unisono.engine.diagnosis.diagnose import _Case
+from unisono.engine.diagnosis.in_steps import InSteps
 from unisono.engine.model.diagnosis import Diagnosis, MissingNodes
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.snapshot import Snapshot
 
 # `python -m tests.judge --runs 20000` judges many more.
 SEEDS = range(12)
+
+T = TypeVar("T")
 
 
 def faults(
@@ -28,6 +32,20 @@ def faults(
         for one in judge(situation(seed), diagnoses=diagnoses)  # type: ignore[arg-type]
         if one.faults
     ]
+
+
+def _at_once(answer: T) -> InSteps[T]:
+    """Return an answer without a trial."""
+    yield
+    return answer
+
+
+def _all_of(always: list[T], elements: list[T], is_enough: object) -> InSteps[list[T]]:
+    return _at_once(elements)
+
+
+def _all_of_them(elements: list[T], is_enough: object) -> InSteps[list[T]]:
+    return _at_once(elements)
 
 
 def test_no_explanation_is_false() -> None:
@@ -62,14 +80,14 @@ def test_notices_that_too_many_nodes_are_asked_for() -> None:
 
 
 def test_notices_that_it_is_called_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Case, "_date_on_the_empty_cluster", lambda self: None)
+    monkeypatch.setattr(_Case, "_date_on_the_empty_cluster", lambda self: _at_once(None))
     assert faults(seeds=SEEDS[:8])
 
 
 def test_notices_causes_that_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minimal, "_explain", lambda always, elements, is_enough: elements)
+    monkeypatch.setattr(minimal, "_explain", _all_of)
     everything = sys.modules["unisono.engine.diagnosis.diagnose"]  # the package has the function
-    monkeypatch.setattr(everything, "without_needless", lambda elements, is_enough: elements)
+    monkeypatch.setattr(everything, "without_needless", _all_of_them)
     found = [why for _, _, whys in faults(seeds=SEEDS[:8]) for why in whys]
     assert any(why.startswith("not minimal") for why in found)
 

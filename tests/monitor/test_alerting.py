@@ -132,6 +132,20 @@ def test_a_partly_placed_gang_fires_and_one_that_ends_does_not(site: Site) -> No
     assert site.firing("GangPartiallyRunning") == []
 
 
+def test_an_elastic_gang_is_whole_with_the_pods_that_were_admitted(site: Site) -> None:
+    grows = objects.workload("gang", QuotaReserved=RESERVED)
+    grows["spec"]["podSets"][0]["count"] = 2**31 - 1
+    (assigned,) = grows["status"]["admission"]["podSetAssignments"]
+    assigned["count"] = 2
+    fill(site.cache, WORKLOAD, (grows,))
+    fill(site.cache, POD, (objects.pod("p0", "n1"),))
+    site.run_for(150)
+    assert site.firing("GangPartiallyRunning") == ["team-a/gang, queue cq"]
+    fill(site.cache, POD, (objects.pod("p1", "n1"),))
+    site.run_for(150)
+    assert site.firing("GangPartiallyRunning") == []
+
+
 def test_a_paid_node_without_work_and_one_that_lost_a_gpu(site: Site) -> None:
     broken = objects.node("n2", 2)
     broken["status"]["allocatable"] = {"nvidia.com/gpu": "1"}

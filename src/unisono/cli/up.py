@@ -222,7 +222,8 @@ def serve(
         raise InvalidManifest("--listen", message)
     if arguments.users is not None and arguments.pods == "process":
         _refuse_shared_user()
-    instance = Instance(arguments.data_dir or default_directory())
+    # Absolute: process pods and their supervisors have other working directories.
+    instance = Instance((arguments.data_dir or default_directory()).absolute())
     instance.prepare()
     lock = instance.lock()
     try:

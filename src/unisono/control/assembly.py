@@ -99,6 +99,7 @@ LANES: Mapping[str, int] = {
     "gangs": 0,
     "scheduler": 1,
     "explainer": 2,
+    "root-causes": 2,
     "cluster-queues": 2,
     "local-queues": 2,
     "fair-shares": 2,
@@ -344,6 +345,7 @@ def _assembled(
         (
             scheduler,
             Explainer(scheduler, None if is_alone else ExplanationRate()),
+            scheduler.root_causes,
             GangController(owners.is_made_elsewhere, scheduler.came_late),
             OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),

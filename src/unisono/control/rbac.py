@@ -59,6 +59,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
     QUEUEING: {
         "scheduler": {names.WORKLOAD: "patch status", names.POD: "bind"},
         "explainer": {names.WORKLOAD: "status", names.POD: "status"},
+        "root-causes": {},  # the explainer writes what it finds
         # A pod's gate is lifted, or it is bound; a surplus pod is deleted.
         "gangs": {names.WORKLOAD: "patch status", names.POD: "patch delete bind"},
         **_queued(names.JOB),

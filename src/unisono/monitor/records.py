@@ -141,7 +141,7 @@ class WorkloadRecord:
     priority_class: str
     user: str
     team: str
-    pods: int
+    pods: int  # that were admitted: fewer than are wanted, of an elastic one
     asked: tuple[Asked, ...]
     created: float
     reserved: float  # when it got its quota
@@ -295,7 +295,7 @@ def workload_record(workload: views.Workload) -> WorkloadRecord:
         priority_class=spec.priority_class_ref.name,
         user=next((str(given[one]) for one in _USERS if given.get(one)), UNKNOWN),
         team=str(given.get(_TEAM) or metadata.namespace),
-        pods=sum(one.count for one in pod_sets),
+        pods=_pods(pod_sets, admission),
         asked=tuple(_asked(pod_sets, admission)),
         created=metadata.created,
         reserved=conditions.since("QuotaReserved"),
@@ -482,6 +482,14 @@ def _quotas(groups: Iterable[views.ResourceGroup]) -> Iterator[Quota]:
                 if is_gpu(ResourceName(quota.name)):
                     limits = map(_limit, (quota.borrowing_limit, quota.lending_limit))
                     yield Quota(flavor.name, _units(quota.nominal_quota or 0), *limits)
+
+
+def _pods(pod_sets: Iterable[views.PodSet], admission: views.Admission | None) -> int:
+    """Return how many pods a workload was admitted with, or how many it wants."""
+    assignments = admission.pod_set_assignments if admission is not None else ()
+    given = {one.name: one.count for one in assignments}
+    counts = ((given.get(one.name), one.count) for one in pod_sets)
+    return sum(wanted if has is None else has for has, wanted in counts)
 
 
 def _asked(pod_sets: Iterable[views.PodSet], admission: views.Admission | None) -> Iterator[Asked]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from tests.support.quota_builders import job, queue
+from tests.support.quota_builders import job, pods, queue
 from unisono.engine.cluster import new_cluster
 from unisono.engine.diagnosis.diagnose import diagnose
 from unisono.engine.diagnosis.trial import Budget
 from unisono.engine.dry_run import dry_run
+from unisono.engine.explain.diagnosis import headline
 from unisono.engine.model.diagnosis import Ahead, Condition, Diagnosis, Holder, Until
 from unisono.engine.model.explanation import Held, QueueStopped
 from unisono.engine.model.multifactor import SubmitOptions
-from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, WorkloadKey
+from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, NodeName, WorkloadKey
+from unisono.engine.model.node import Node
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
-from unisono.engine.model.workload import Workload
-from unisono.engine.state.changes import FlavorSet, LocalQueueSet, QueueSet, WorkloadWaits
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.workload import TopologyRequest, Workload
+from unisono.engine.state.changes import FlavorSet, LocalQueueSet, NodeSet, QueueSet, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 
 NOW = Instant(1_000_000)
@@ -87,6 +90,17 @@ def test_names_conditions_one_after_the_other() -> None:
         Condition(blocker=QueueStopped(queue="q", local=False, drain=False)),
     )
     assert found.starts_at is None
+
+
+def test_a_domain_that_no_node_is_in_may_have_any_name() -> None:
+    state = cluster()
+    has = amounts({"gpu": 8, "pods": 110})
+    state.apply(NodeSet(Node(name=NodeName("n0"), allocatable=has)))
+    slices = TopologyRequest(mode="unconstrained", slice_level="rack", slice_size=2)
+    submit(state, job("sliced", "q", pod_sets=(pods(2, {"gpu": 1}, topology=slices),)))
+    found = diagnosis(state, "sliced")
+    assert found.verdict == "never"
+    assert headline(found).endswith("(any rack)")
 
 
 def test_marks_nothing_without_a_budget() -> None:

@@ -36,6 +36,7 @@ from unisono.control.actions import (
 )
 from unisono.control.admission import placement
 from unisono.control.nodes import host_names, node_name
+from unisono.control.scheduler import root_causes
 from unisono.control.scheduler.health import Health
 from unisono.control.scheduler.live_policy import OperatorPolicy
 from unisono.control.scheduler.missing_nodes import DelayedPlacement, Repairs
@@ -206,7 +207,7 @@ class Scheduler:
         self.rebuilds = 0  # how often the state was built anew after an exception
         self.admitted_at = 0.0  # when the last step began that admitted something
         self.estimates = Estimates()
-        self.root_causes = RootCauses()
+        self.root_causes = RootCauses(report)
         self._begin(settings.policy)
 
     def _begin(self, policy: Policy) -> None:
@@ -321,17 +322,8 @@ class Scheduler:
         for other in renewed:
             if other in self.explanations:
                 yield from self._explain_one(self.explanations[other])
-        for key in self._diagnosed(now):
-            namespace, _, name = key.partition("/")
-            yield Wake("explainer", namespace, name)
-
-    def _diagnosed(self, now: Instant) -> list[WorkloadKey]:
-        """Look for root causes; return the workloads with another one than before."""
-        try:
-            return self.root_causes.refresh(now, self.explanations)
-        except Exception as error:  # noqa: BLE001 (on copies: nothing is wrong with the state)
-            self._report("root causes", error)
-            return self.root_causes.set_aside(now, self.explanations)
+        if self.root_causes.refresh(now, self.explanations):
+            yield Wake(root_causes.NAME, root_causes.KEY.namespace, root_causes.KEY.name)
 
     # ---- deciding, and what cannot be decided --------------------------------------------------
 

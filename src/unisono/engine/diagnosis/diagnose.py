@@ -19,6 +19,7 @@ budget is out the verdict is `unknown` and nothing is marked: a guess is never r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from unisono.engine.diagnosis.candidates import (
     dates,
@@ -28,6 +29,7 @@ from unisono.engine.diagnosis.candidates import (
     others_ahead,
     own_conditions,
 )
+from unisono.engine.diagnosis.in_steps import InSteps, finished
 from unisono.engine.diagnosis.lacking import lacking
 from unisono.engine.diagnosis.minimal import preferred_subset, without_needless
 from unisono.engine.diagnosis.removal import CLOSED
@@ -78,6 +80,17 @@ def diagnose(
 
     To diagnose several workloads, take one snapshot and hand it in.
     """
+    return finished(diagnosed(of, key, now, budget=budget))
+
+
+def diagnosed(
+    of: ClusterState | Snapshot,
+    key: WorkloadKey,
+    now: Instant | None = None,
+    *,
+    budget: Budget | None = None,
+) -> InSteps[Diagnosis | None]:
+    """Say the same, in steps; the last one returns it."""
     recorded = snapshot(of) if isinstance(of, ClusterState) else of
     trials = Trials(recorded, key, now or recorded.now, budget or Budget())
     case: _Case | None = None
@@ -86,7 +99,8 @@ def diagnose(
         if key not in state.waiting:
             return None
         case = _Case(trials, state)
-        verdict, causes = case.solved()
+        yield from case.prepare(state)
+        verdict, causes = yield from case.solved()
     except OutOfBudget:
         verdict, causes = "unknown", []
     local = next(
@@ -120,18 +134,23 @@ class _Case:
         self._pods = other_pods(state)
         self._nodes = nodes_out(state)
         self._ahead = others_ahead(state, key)
-        is_pending = state.waiting[key].slot is not None
-        # Else it is evaluated nowhere.
-        self.ways = self._ways(state) if is_pending else ()
-        self._conditions = own_conditions(state, key)  # last: it changes the state
+        self.ways: tuple[Way, ...] = ()
+        self._conditions: list[Cause] = []
 
-    def _ways(self, state: ClusterState) -> tuple[Way, ...]:
+    def prepare(self, state: ClusterState) -> InSteps[None]:
+        """Find the ways, and the conditions of the workload itself."""
+        if state.waiting[self._trials.key].slot is not None:  # else it is evaluated nowhere
+            self.ways = yield from self._ways(state)
+        self._conditions = own_conditions(state, self._trials.key)  # last: it changes the state
+
+    def _ways(self, state: ClusterState) -> InSteps[tuple[Way, ...]]:
         """Return all ways to start it; none if there is no budget for all."""
         trials = self._trials
         each = trials.cost_of(state.waiting[trials.key].workload) + len(state.nodes.table) // 4
         try:
             empty = self._empty_cluster()
-            return ways(state, trials.key, empty, charge=lambda: trials.budget.charge(each))
+            charge = partial(trials.budget.charge, each)
+            return (yield from ways(state, trials.key, empty, charge=charge))
         except OutOfBudget:
             return ()
 
@@ -146,50 +165,50 @@ class _Case:
         except OutOfBudget:
             return None
 
-    def solved(self) -> tuple[Verdict, list[Cause]]:
+    def solved(self) -> InSteps[tuple[Verdict, list[Cause]]]:
         """Return the verdict, and a minimal sufficient set."""
         trials, own = self._trials, self._conditions
-        if trials.starts([]):
+        if (yield from trials.starts([])):
             return "starts-now", []
         if not any(map(_is_hopeless, own)):
-            if own and trials.starts(own):
-                return "later", without_needless(own, trials.starts)
+            if own and (yield from trials.starts(own)):
+                return "later", (yield from without_needless(own, trials.starts))
             for date in self._dates:
-                if trials.starts([*own, date]):
-                    return "later", without_needless([*own, date], trials.starts)
-            needed = self._date_on_the_empty_cluster()
+                if (yield from trials.starts([*own, date])):
+                    return "later", (yield from without_needless([*own, date], trials.starts))
+            needed = yield from self._date_on_the_empty_cluster()
             if needed is not None:
-                return "later", self._minimal([*own, *needed])
+                return "later", (yield from self._minimal([*own, *needed]))
         hopeless = [cause for cause in own if _is_hopeless(cause)]
         lifted = [cause for cause in own if cause not in hopeless]
-        found = lacking(trials.alone(lifted), hopeless, self._dates)
+        found = yield from lacking(trials.alone(lifted), hopeless, self._dates)
         return ("never", found) if found else ("unknown", [])
 
-    def _date_on_the_empty_cluster(self) -> list[Cause] | None:
+    def _date_on_the_empty_cluster(self) -> InSteps[list[Cause] | None]:
         """Return the date that it needs alone on healthy nodes: none, perhaps; None: never."""
         alone = [*self._conditions, *self._everything()]
-        if self._trials.starts(alone):
+        if (yield from self._trials.starts(alone)):
             return []
         for date in self._dates:
-            if self._trials.starts([*alone, date]):
+            if (yield from self._trials.starts([*alone, date])):
                 return [date]
         return None
 
     def _everything(self) -> list[Cause]:
         return [*self._nodes, *self._pods, *self._holders, *self._ahead]
 
-    def _minimal(self, always: list[Cause]) -> list[Cause]:
+    def _minimal(self, always: list[Cause]) -> InSteps[list[Cause]]:
         """Return a minimal sufficient set; everything together is enough."""
         trials = self._trials
         places: list[Cause] = [*self._pods_that_leave(), *self._holders, *self._pods_that_stay()]
         places += self._nodes
         alone = [*always, *self._ahead]
-        taken = preferred_subset(alone, places, trials.starts)
-        ahead = preferred_subset([*always, *taken], self._ahead, trials.starts)
+        taken = yield from preferred_subset(alone, places, trials.starts)
+        ahead = yield from preferred_subset([*always, *taken], self._ahead, trials.starts)
         found: Sequence[Cause] = [*always, *taken, *ahead]
-        if not trials.starts(found):
+        if not (yield from trials.starts(found)):
             found = [*always, *self._everything()]
-        return without_needless(found, trials.starts)
+        return (yield from without_needless(found, trials.starts))
 
     def _pods_that_leave(self) -> list[OtherPod]:
         return [pod for pod in self._pods if pod.leaves_at is not None]

@@ -16,11 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from unisono.engine.diagnosis.in_steps import InSteps
 from unisono.engine.diagnosis.minimal import without_needless
 from unisono.engine.diagnosis.trial import Trials
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import (
+    NEW_DOMAIN,
     Cause,
     Condition,
     MissingNodes,
@@ -56,7 +58,6 @@ _MOST_DOMAINS = 8
 _MOST_CONDITIONS = 8
 # New nodes of one trial. A gang of that many machines is rare, and making them takes milliseconds.
 _MOST_NODES = 1_000
-_NEW_DOMAIN = "unisono-diagnosis"
 
 # On the empty cluster these are not in the way of others: what they complain about has to change.
 _CHANGEABLE = (
@@ -71,22 +72,24 @@ _CHANGEABLE = (
 )
 
 
-def lacking(empty: Trials, hopeless: Sequence[Cause], dates: Sequence[Cause]) -> list[Cause] | None:
+def lacking(
+    empty: Trials, hopeless: Sequence[Cause], dates: Sequence[Cause]
+) -> InSteps[list[Cause] | None]:
     """Return a minimal set of what the empty cluster lacks; None if none was found."""
     reserved = [Condition(blocker=fact) for fact in _reservations(empty)]
     alternatives: list[Sequence[Cause]] = [[], *([date] for date in dates), reserved]
     for more in alternatives:
         given = [*hopeless, *more]
-        given += _conditions(empty, given)
-        if given and empty.starts(given):
-            return without_needless(given, empty.starts)
-        found = _cheapest(empty, given)
+        given += yield from _conditions(empty, given)
+        if given and (yield from empty.starts(given)):
+            return (yield from without_needless(given, empty.starts))
+        found = yield from _cheapest(empty, given)
         if found is not None:
             return found
     return None
 
 
-def _cheapest(empty: Trials, given: list[Cause]) -> list[Cause] | None:
+def _cheapest(empty: Trials, given: list[Cause]) -> InSteps[list[Cause] | None]:
     """Return the set that changes least, of those that begin with what is given."""
     best: list[Cause] | None = None
     by_count: list[Cause] | None = None
@@ -97,9 +100,10 @@ def _cheapest(empty: Trials, given: list[Cause]) -> list[Cause] | None:
             if by_count is None or _cost(counted) < _cost(by_count):
                 by_count = counted
             continue
-        if not empty.starts(enough):
+        if not (yield from empty.starts(enough)):
             continue
-        found = _smallest(without_needless(enough, empty.starts), empty)
+        needed = yield from without_needless(enough, empty.starts)
+        found = yield from _smallest(needed, empty)
         if best is None or _cost(found) < _cost(best):
             best = found
     return best or by_count
@@ -128,12 +132,12 @@ def _reservations(empty: Trials) -> list[facts.Reserved]:
     return [*found.values()]
 
 
-def _conditions(empty: Trials, hopeless: Sequence[Cause]) -> list[Cause]:
+def _conditions(empty: Trials, hopeless: Sequence[Cause]) -> InSteps[list[Cause]]:
     """Return what a workload itself, or a policy, has to change, one after the other."""
     found: list[Cause] = []
     for _ in range(_MOST_CONDITIONS):
         state = empty.without([*hopeless, *found])
-        if empty.starts_in(state):
+        if (yield from empty.starts_in(state)):
             break
         why = explanation(state, empty.key)
         shown = why.blockers if why is not None else ()
@@ -297,7 +301,7 @@ def _domains(
         if here and len(here) == len(levels):
             known[here] = None
     yield from itertools.islice(known, _MOST_DOMAINS)
-    yield tuple((level, _NEW_DOMAIN) for level in sorted(levels))
+    yield tuple((level, NEW_DOMAIN) for level in sorted(levels))
 
 
 def _nodes_for(
@@ -319,7 +323,7 @@ def _nodes_for(
         requests=_covering(large[0].allocatable, asked) if large else asked,
         labels=tuple(sorted(labels.items())),
         level=level,
-        domain="" if joined == _NEW_DOMAIN else joined,
+        domain="" if joined == NEW_DOMAIN else joined,
         short_of=ResourceName(short_of),
         largest=largest,
     )
@@ -412,7 +416,7 @@ def _satisfying(operator: str, value: str) -> str:
 # --- as little as possible ------------------------------------------------------------------------
 
 
-def _smallest(causes: list[Cause], empty: Trials) -> list[Cause]:
+def _smallest(causes: list[Cause], empty: Trials) -> InSteps[list[Cause]]:
     """Halve amounts until one less is not enough; all are needed to begin with."""
     found = list(causes)
     for index, cause in enumerate(found):
@@ -423,14 +427,16 @@ def _smallest(causes: list[Cause], empty: Trials) -> list[Cause]:
                 while high - low > 1:
                     middle = (low + high) // 2
                     fewer = replace(cause, count=middle)
-                    low, high = (low, middle) if empty.starts([*others, fewer]) else (middle, high)
+                    is_enough = yield from empty.starts([*others, fewer])
+                    low, high = (low, middle) if is_enough else (middle, high)
                 found[index] = replace(cause, count=high)
             case MissingQuota(amount=most):
                 low, high = 0, most
                 while high - low > 1:
                     middle = (low + high) // 2
                     less = replace(cause, amount=middle)
-                    low, high = (low, middle) if empty.starts([*others, less]) else (middle, high)
+                    is_enough = yield from empty.starts([*others, less])
+                    low, high = (low, middle) if is_enough else (middle, high)
                 found[index] = replace(cause, amount=high)
             case _:
                 pass

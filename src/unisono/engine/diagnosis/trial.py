@@ -14,6 +14,7 @@ import msgspec
 
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.diagnosis.in_steps import InSteps
 from unisono.engine.diagnosis.removal import remove, starts_awaited
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.diagnosis import Cause, MissingNodes
@@ -137,18 +138,20 @@ class Trials:
         )
         return Trials(empty, self.key, self.now, self.budget).without(conditions)
 
-    def starts(self, causes: Iterable[Cause]) -> bool:
+    def starts(self, causes: Iterable[Cause]) -> InSteps[bool]:
         """Say whether it starts in the next cycles without these causes."""
         chosen = frozenset(causes)
         known = self._known.get(chosen)
         if known is None:
             # In one order, whatever the caller's: the same question has one answer.
-            known = self._known[chosen] = self.starts_in(self.without(causes))
+            yield
+            known = self._known[chosen] = yield from self.starts_in(self.without(causes))
         return known
 
-    def starts_in(self, state: ClusterState) -> bool:
+    def starts_in(self, state: ClusterState) -> InSteps[bool]:
         """Run cycles until the workload is admitted, or nothing changes; say whether it was."""
         for _ in range(_CYCLES_MORE + _CYCLES_EACH * len(state.waiting)):
+            yield
             self.budget.charge(self._cycle)
             made = plan(state, state.now)
             if any(admit.workload == self.key for admit in made.admissions):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from unisono.engine.diagnosis.in_steps import InSteps
 from unisono.engine.explain.messages import stage_of
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import Mode, Shortage, Way
@@ -40,7 +41,7 @@ def ways(
     empty: ClusterState | None = None,
     *,
     charge: Callable[[], None] = lambda: None,
-) -> tuple[Way, ...]:
+) -> InSteps[tuple[Way, ...]]:
     """Return every way to start a pending workload, in the order in which flavors are tried.
 
     `empty` is the same cluster with healthy nodes and without other workloads. Without it, nothing
@@ -64,6 +65,7 @@ def ways(
             for choice, option in zip(choices, options, strict=True)
             for place in choice.resources
         }
+        yield
         charge()
         nominee = _nominee(state, key, allowed)
         assert nominee is not None, "it is pending in its queue"

@@ -15,6 +15,7 @@ from unisono.engine.explain.formatting import format_amount, format_instant
 from unisono.engine.explain.messages import message_of, remedy, sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import (
+    NEW_DOMAIN,
     Ahead,
     Cause,
     Condition,
@@ -233,7 +234,11 @@ def _amounts(requests: Amounts) -> str:
 
 
 def _nodes(missing: MissingNodes) -> str:
-    labels = [f"{key}={value}" for key, value in missing.labels if key != missing.level]
+    labels = [
+        f"any {key}" if value == NEW_DOMAIN else f"{key}={value}"
+        for key, value in missing.labels
+        if key != missing.level
+    ]
     if missing.level and missing.domain:
         labels.append(f"{missing.level}={missing.domain}")
     elif missing.level and missing.count > 1:

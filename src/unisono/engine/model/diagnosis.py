@@ -117,6 +117,10 @@ class MissingQuota(_Cause, frozen=True, kw_only=True):
     amount: int
 
 
+# The topology domain of new nodes that join none of the existing ones: it may have any name.
+NEW_DOMAIN = "unisono-diagnosis"
+
+
 class MissingNodes(_Cause, frozen=True, kw_only=True):
     """So many more nodes like this, each with room for `pods` of the pod set; one less is not."""
 

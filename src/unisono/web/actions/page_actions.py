@@ -150,7 +150,7 @@ class PageActions:
     async def _follows(self, prepared: Prepared, permissions: Permissions) -> Sequence[str]:
         if prepared.edit is None:
             return ("What-if does not know this action: only what is said above is known.",)
-        outcome = await self._what_if.ask(prepared.edit, prepared.workload)
+        outcome = await self._what_if.ask(prepared.edit, prepared.workload, permissions.name)
         if isinstance(outcome, str):
             return (f"What-if is not available: {outcome}.",)
         return self._said(outcome, prepared.workload, permissions)

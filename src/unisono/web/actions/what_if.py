@@ -4,22 +4,25 @@
                                └───────▶ copy + the action, and the cycles  what happens with it
 
 The answer is the difference. As in every dry run, evicted workloads leave at once. The copy and its
-cycles are made in a thread, one at a time; a cluster that is too large for that is not tried.
+cycles are made in a thread, two at a time; some more may wait for that, and each has a time limit.
+A cluster that is too large is not tried.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from unisono.engine.cluster import restore
+from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run
-from unisono.engine.estimates import estimates
+from unisono.engine.estimates import MOST, estimates
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import evictions
+from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.changes import TimePassed
 from unisono.engine.state.cluster import ClusterState
@@ -32,6 +35,21 @@ MOST_OBJECTS = 20_000
 # Cycles of one copy; without the rules against preemption loops they might never end.
 _MOST_CYCLES = 500
 _MOST_NAMED = 5
+# Longer than a user waits for a question before the real one. Hundreds of pod sets can make a cycle
+# take a second; a thread that is over its limit ends after the cycle that it is in.
+LIMIT_S = 5.0
+# Threads at once: each takes an equal part of the interpreter's time from the control plane.
+MOST_AT_ONCE = 2
+# Questions at once, and those of one user: the others wait for a thread within their time limit.
+MOST_ASKED = 16
+MOST_OF_A_USER = 4
+# As for published estimates: one costs about so much for every node.
+_ESTIMATED = 100_000
+_FEWEST_ESTIMATED = 8
+
+
+class TooLong(Exception):
+    """It is not known yet, and the time limit is over."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +70,16 @@ class _Tried(msgspec.Struct, frozen=True):
     start: Instant | None
 
 
-def try_out(recorded: Snapshot, edit: Edit, key: str, now: Instant) -> Outcome:
-    """Return what is different with an action."""
-    before = _tried(recorded, None, key, now)
-    after = _tried(recorded, edit, key, now)
+def try_out(
+    recorded: Snapshot,
+    edit: Edit,
+    key: str,
+    now: Instant,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Return what is different with an action; raise `TooLong` once the time is over."""
+    before = _tried(recorded, None, key, now, is_over)
+    after = _tried(recorded, edit, key, now, is_over)
     return Outcome(
         starts=tuple(sorted(after.started - before.started)),
         waits=tuple(sorted(before.started - after.started - {key})),
@@ -66,7 +90,14 @@ def try_out(recorded: Snapshot, edit: Edit, key: str, now: Instant) -> Outcome:
     )
 
 
-def _tried(recorded: Snapshot, edit: Edit | None, key: str, now: Instant) -> _Tried:
+def _tried(
+    recorded: Snapshot, edit: Edit | None, key: str, now: Instant, is_over: Callable[[], bool]
+) -> _Tried:
+    def decides(state: ClusterState, now: Instant) -> Plan:
+        if is_over():
+            raise TooLong
+        return plan(state, now)
+
     state = restore(recorded)
     now = max(now, recorded.now)
     state.apply(TimePassed(now))
@@ -75,7 +106,7 @@ def _tried(recorded: Snapshot, edit: Edit | None, key: str, now: Instant) -> _Tr
         state.apply(change)
     # A gang that a drained node takes pods from is pending again, without a plan that says so.
     lost = {one for one in holding if one in state.waiting}
-    plans = dry_run(state, now, most_cycles=_MOST_CYCLES, checked=False)
+    plans = dry_run(state, now, most_cycles=_MOST_CYCLES, checked=False, decides=decides)
     started = {one.workload for made in plans for one in made.admissions}
     evicted = {one.workload for made in plans for one in evictions(made)}
     asked = WorkloadKey(key)
@@ -85,7 +116,12 @@ def _tried(recorded: Snapshot, edit: Edit | None, key: str, now: Instant) -> _Tr
         if cq is not None:
             order = pending(state, cq.spec.name)
             position = order.index(asked) + 1 if asked in order else 0
-    expected = estimates(state, now, until=asked).get(asked) if asked in state.waiting else None
+    if is_over():
+        raise TooLong
+    nodes = max(1, len(state.nodes.table.row_of))
+    most = max(_FEWEST_ESTIMATED, min(MOST, _ESTIMATED // nodes))
+    is_pending = asked in state.waiting
+    expected = estimates(state, now, until=asked, most=most).get(asked) if is_pending else None
     return _Tried(
         frozenset(started),
         frozenset(evicted | lost),
@@ -97,29 +133,72 @@ def _tried(recorded: Snapshot, edit: Edit | None, key: str, now: Instant) -> _Tr
 class WhatIf:
     """Tries actions on copies of one scheduler's state."""
 
-    def __init__(self, state: Callable[[], ClusterState | None], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        state: Callable[[], ClusterState | None],
+        now: Callable[[], float],
+        *,
+        limit_s: float = LIMIT_S,
+    ) -> None:
         """Take the state; it returns None where no scheduler runs in this process."""
         self._state = state
         self._now = now
-        self._is_busy = False
+        self._limit_s = limit_s
+        self._threads = asyncio.Semaphore(MOST_AT_ONCE)
+        self._asked: Counter[str] = Counter()
 
-    async def ask(self, edit: Edit, key: str) -> Outcome | str:
-        """Return what is different, or why that cannot be said."""
-        state = self._state()
-        if state is None:
-            return "this replica stands by and does not schedule"
-        size = len(state.waiting) + len(state.running) + len(state.nodes.table.row_of)
-        if size > MOST_OBJECTS:
-            return f"the cluster has more than {MOST_OBJECTS} workloads and nodes"
-        if self._is_busy:
-            return "another one is being computed"
-        recorded = snapshot(state)
-        self._is_busy = True
+    async def ask(self, edit: Edit, key: str, by: str = "") -> Outcome | str:
+        """Return what is different, or why that cannot be said; `by` is the user."""
+        if self._asked[by] >= MOST_OF_A_USER or self._asked.total() >= MOST_ASKED:
+            return "others are being computed; ask again in some seconds"
+        self._asked[by] += 1
         try:
-            now = Instant(int(self._now() * 1000))
-            return await asyncio.to_thread(try_out, recorded, edit, key, now)
+            return await self._answer(edit, key)
         finally:
-            self._is_busy = False
+            self._asked[by] -= 1
+            if not self._asked[by]:
+                del self._asked[by]
+
+    async def _answer(self, edit: Edit, key: str) -> Outcome | str:
+        seconds = asyncio.get_running_loop().time
+        deadline = seconds() + self._limit_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._threads.acquire()
+        except TimeoutError:
+            return "others are being computed; ask again in some seconds"
+        thread = None
+        try:
+            state = self._state()  # as it is now that its turn has come
+            if state is None:
+                return "this replica stands by and does not schedule"
+            size = len(state.waiting) + len(state.running) + len(state.nodes.table.row_of)
+            if size > MOST_OBJECTS:
+                return f"the cluster has more than {MOST_OBJECTS} workloads and nodes"
+            recorded = snapshot(state)
+            now = Instant(int(self._now() * 1000))
+            work = asyncio.to_thread(
+                try_out, recorded, edit, key, now, lambda: seconds() > deadline
+            )
+            thread = asyncio.ensure_future(work)
+            thread.add_done_callback(self._ended)
+        finally:
+            if thread is None:
+                self._threads.release()
+        # Not cancelled with its request: a thread goes on, and keeps its place until it has ended.
+        await asyncio.wait({thread}, timeout=max(0.0, deadline - seconds()))
+        try:
+            return thread.result() if thread.done() else self._too_long()
+        except TooLong:
+            return self._too_long()
+
+    def _ended(self, thread: asyncio.Future[Outcome]) -> None:
+        self._threads.release()
+        if not thread.cancelled():
+            thread.exception()  # seen, also if it came when the question was over
+
+    def _too_long(self) -> str:
+        return f"it takes longer than {self._limit_s:g} seconds on this cluster"
 
 
 def sentences(
