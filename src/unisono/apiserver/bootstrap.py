@@ -63,7 +63,8 @@ def _first_objects(api: Api) -> Iterator[Coroutine[Any, Any, None]]:
         runtime["metadata"]["labels"] = {"trainer.kubeflow.org/framework": name.partition("-")[0]}
         runtime["spec"] = encode(spec)
         yield install(api, f"{_RUNTIMES}/{name}", runtime)
-    yield create(api, _VOLCANO_QUEUES, _volcano_queue())
+    for name in ("root", "default"):
+        yield create(api, _VOLCANO_QUEUES, _volcano_queue(name))
 
 
 async def create(api: Api, path: str, obj: dict[str, Any]) -> None:
@@ -109,10 +110,12 @@ async def _send(api: Api, request: Request, obj: dict[str, Any]) -> None:
         raise BootstrapFailed(f"{obj['kind']} {obj['metadata']['name']}: {message}")
 
 
-def _volcano_queue() -> dict[str, Any]:
-    """Return the queue of Volcano jobs that name none: it has no limits until some are set."""
-    queue = _object("scheduling.volcano.sh/v1beta1", "Queue", "default")
+def _volcano_queue(name: str) -> dict[str, Any]:
+    """Return the queue above all others, or that of jobs that name none; both without limits."""
+    queue = _object("scheduling.volcano.sh/v1beta1", "Queue", name)
     queue["spec"] = {"weight": 1, "reclaimable": True}
+    if name != "root":
+        queue["spec"]["parent"] = "root"
     return queue
 
 

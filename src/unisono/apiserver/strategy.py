@@ -82,6 +82,10 @@ class Strategy:
         """Yield what breaks a rule of the kind; `old` is None for a new object."""
         return ()
 
+    def refuse_deletion(self, obj: Mapping[str, Any], context: Context) -> str:
+        """Say why an object has to stay; empty if it may go."""
+        return ""
+
     def generation_moves(self, obj: Json, old: Json) -> bool:
         """Say whether a change counts as a new generation: anything but metadata and status."""
         return any(

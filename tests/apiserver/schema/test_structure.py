@@ -187,7 +187,13 @@ def test_messages_name_the_value_and_the_way_out() -> None:
         '"never" is not supported; use "Never", "Always"; did you mean "Never"?'
     )
     assert message({"type": "string", "enum": ["", "A"]}, "x") == ('"x" is not supported; use "A"')
-    assert message({"type": "integer", "minimum": 1}, 0) == "is 0; it must be 1 or more"
-    assert message({"type": "string", "minLength": 1}, "") == "must not be empty"
+    assert (
+        message({"type": "integer", "minimum": 1}, 0)
+        == "is 0; it should be greater than or equal to 1"
+    )
+    assert (
+        message({"type": "string", "minLength": 1}, "")
+        == "is empty; it should be at least 1 chars long"
+    )
     long = message({"type": "string", "pattern": "^a$"}, "b" * 500)
     assert len(long) < 150

@@ -289,18 +289,23 @@ def test_succeeded_pods_give_their_quota_back() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "path", "message"),
     [
-        ("minAvailable: 5", "minAvailable: 6", "spec.minAvailable", "is 6; there are 5 pods"),
+        (
+            "minAvailable: 5",
+            "minAvailable: 6",
+            "spec.minAvailable",
+            "is 6: job 'minAvailable' should not be greater than total replicas, 5",
+        ),
         (
             "replicas: 4",
             "replicas: 4\n      minAvailable: 5",
             "spec.tasks[1].minAvailable",
-            "is 5; the task has only 4 replicas",
+            "is 5: 'minAvailable' is greater than 'replicas' in task; it has only 4",
         ),
         (
             "name: worker",
             "name: master",
-            "spec.tasks[1].template",
-            'the name "master" is already used by spec.tasks[0].template',
+            "spec.tasks[1].name",
+            'duplicated task name "master": it is the name of spec.tasks[0]',
         ),
         (
             "replicas: 1",
@@ -326,4 +331,4 @@ def test_tasks_must_not_wait_for_each_other() -> None:
 
 def test_a_job_has_tasks() -> None:
     head, _, _ = DDP.partition("  tasks:")
-    assert job(head).problems == [("spec.tasks", "is required: there is nothing to run")]
+    assert job(head).problems == [("spec.tasks", "is required: No task specified in job spec")]

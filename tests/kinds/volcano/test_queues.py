@@ -79,12 +79,12 @@ def test_a_snapshot_has_them_with_the_flavor_they_count_in() -> None:
         (
             "capability: {cpu: 1}, deserved: {cpu: 2}",
             "deserved[cpu]",
-            "is 2, more than capability, which is 1",
+            "is 2; it must be <= capability, which is 1",
         ),
         (
             "deserved: {cpu: 2}, guarantee: {resource: {cpu: 3}}",
-            "guarantee.resource[cpu]",
-            "is 3, more than deserved, which is 2",
+            "deserved[cpu]",
+            "is 2; it must be >= guarantee, which is 3",
         ),
         ("parent: research", "parent", "is the queue itself"),
         ("dequeueStrategy: lifo", "dequeueStrategy", "must be one of"),
@@ -110,3 +110,23 @@ def test_what_has_no_effect_is_said() -> None:
         "spec.affinity",
     ]
     assert warnings(queue("parent: root, weight: 2, capability: {cpu: 1}")) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "weights", "said"),
+    [
+        ("root/a", "1/2", ""),
+        ("root/a", "", "is denied without volcano.sh/hierarchy-weights"),
+        ("", "1/2", "is denied without volcano.sh/hierarchy"),
+        ("root/a", "1/2/3", "must have the same length"),
+        ("root/a", "1/-1", "must be larger than 0"),
+        ("root/a", "1/x", "is invalid number"),
+        ("root/a", "1/nan", "is invalid number"),
+    ],
+)
+def test_annotations_of_the_older_hierarchy(path: str, weights: str, said: str) -> None:
+    annotations = f"volcano.sh/hierarchy: '{path}', volcano.sh/hierarchy-weights: '{weights}'"
+    named = f"metadata: {{annotations: {{{annotations}}}, name:"
+    found = problems(queue().replace("metadata: {name:", named))
+    assert len(found) == bool(said)
+    assert all(said in message for _, message in found)

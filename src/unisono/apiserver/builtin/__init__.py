@@ -36,6 +36,7 @@ from unisono.apiserver.builtin.policy import (
 )
 from unisono.apiserver.builtin.priority_classes import PriorityClassStrategy
 from unisono.apiserver.builtin.rbac import BindingStrategy, RoleStrategy
+from unisono.apiserver.builtin.volcano import VOLCANO
 from unisono.apiserver.strategy import Strategy
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -76,4 +77,5 @@ STRATEGIES: Mapping[str, Strategy] = {
     "storage.k8s.io/csinodes": _UNCOUNTED,
     "storage.k8s.io/csidrivers": _UNCOUNTED,
     "storage.k8s.io/storageclasses": StorageClassStrategy(),
+    **VOLCANO,
 }

@@ -15,12 +15,13 @@ from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, in
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse
-from unisono.apiserver.rest.context import ServerContext, is_dry_run
+from unisono.apiserver.rest.context import RequestContext, ServerContext, is_dry_run
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.writer import Writer, WriteResult
 from unisono.apiserver.storage.record import Record
+from unisono.apiserver.strategy import Strategy
 from unisono.apiserver.times import seconds, timestamp
 
 FOREGROUND = "foregroundDeletion"
@@ -111,6 +112,7 @@ class Deleter:
         """Delete one object, or begin to."""
         options = Options.of(request)
         record = self._server.existing(route)
+        self._refuse(request, route, record)
         if route.resource.key == "batch/jobs" and not options.policy:
             request.warnings.append(
                 "the pods of a deleted job are kept unless propagationPolicy says otherwise; "
@@ -130,6 +132,7 @@ class Deleter:
             if newest is not None:
                 namespace, name = record.key[1:]
                 each = Route(resource=route.resource, namespace=namespace, name=name)
+                self._refuse(request, each, newest)
                 self.stage(each, newest, options)
         await self._server.store.committed()
         served = route.resource.served
@@ -181,6 +184,15 @@ class Deleter:
         if orjson.dumps(obj) == before or options.is_dry:
             return shown(record, route.resource) if not options.is_dry else obj
         return shown(self._writer.put(record, obj), route.resource)
+
+    def _refuse(self, request: Request, route: Route, record: Record) -> None:
+        """Refuse a client what the kind wants to keep; owners and namespaces take it along."""
+        strategy, served = route.resource.strategy, route.resource.served
+        if type(strategy).refuse_deletion is Strategy.refuse_deletion:
+            return
+        why = strategy.refuse_deletion(record.load(), RequestContext(self._server, request))
+        if why:
+            raise forbidden(served.plural, route.name, why, group=served.group)
 
     def _check(self, route: Route, record: Record, options: Options) -> None:
         served = route.resource.served

@@ -145,8 +145,8 @@ def _at_least(low: float, *, is_above: bool) -> Rule:
     def rule(value: Any) -> Fault | None:
         if not _is_number(value) or value > low or (value == low and not is_above):
             return None
-        bound = f"more than {low}" if is_above else f"{low} or more"
-        return Fault(fault.INVALID, f"is {value}; it must be {bound}")
+        bound = f"greater than {low}" if is_above else f"greater than or equal to {low}"
+        return Fault(fault.INVALID, f"is {value}; it should be {bound}")
 
     return rule
 
@@ -155,8 +155,8 @@ def _at_most(high: float, *, is_below: bool) -> Rule:
     def rule(value: Any) -> Fault | None:
         if not _is_number(value) or value < high or (value == high and not is_below):
             return None
-        bound = f"less than {high}" if is_below else f"{high} or less"
-        return Fault(fault.INVALID, f"is {value}; it must be {bound}")
+        bound = f"less than {high}" if is_below else f"less than or equal to {high}"
+        return Fault(fault.INVALID, f"is {value}; it should be {bound}")
 
     return rule
 
@@ -192,8 +192,9 @@ def _too_short(value: Any, fewest: int) -> Fault | None:
     if type(value) is not str or len(value) >= fewest:
         return None
     if not value and fewest == 1:
-        return Fault(fault.INVALID, "must not be empty")
-    return Fault(fault.INVALID, f"has {len(value)} characters; it needs at least {fewest}")
+        return Fault(fault.INVALID, "is empty; it should be at least 1 chars long")
+    message = f"has {len(value)} characters; it should be at least {fewest} chars long"
+    return Fault(fault.INVALID, message)
 
 
 def _pattern(pattern: str) -> Rule:
@@ -207,7 +208,7 @@ def _pattern(pattern: str) -> Rule:
     def rule(value: Any) -> Fault | None:
         if type(value) is not str or matches(value):
             return None
-        return Fault(fault.INVALID, f"{quoted(value)} does not match the pattern {pattern}")
+        return Fault(fault.INVALID, f"{quoted(value)} should match '{pattern}'")
 
     return rule
 

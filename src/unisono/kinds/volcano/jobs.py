@@ -10,7 +10,7 @@ says how close (`network_topology`). Spec placement §7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -27,11 +27,12 @@ from unisono.kinds.core.pod_sets import (
 )
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import ObjectMeta, wrong_with_subdomain
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind, least_of_each
 from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.volcano.groups import DEFAULT_QUEUE
+from unisono.kinds.volcano.lifecycle_policies import LifecyclePolicy, check_policies
 from unisono.kinds.volcano.network_topology import (
     NetworkTopology,
     check_network,
@@ -39,17 +40,11 @@ from unisono.kinds.volcano.network_topology import (
     topology_of,
 )
 
+# Helpers that Volcano knows, and those of them that we make nothing for.
+PLUGINS = ("svc", "ssh", "env", "pytorch", "mpi", "tensorflow", "ray", "hcclrank")
+_PLUGINS_NOT_BUILT = ("hcclrank",)
+_LONGEST_NAME = 63  # of a job, and of its pods: both are values of labels
 _FINISHED = ("Completed", "Failed", "Terminated", "Aborted")
-
-
-class LifecyclePolicy(Schema, frozen=True, kw_only=True):
-    """What to do when something happens to a pod, a task or the job."""
-
-    action: str = ""
-    event: str = ""
-    events: tuple[str, ...] = ()
-    exit_code: int | None = None
-    timeout: Duration | None = None
 
 
 class DependsOn(Schema, frozen=True, kw_only=True):
@@ -82,6 +77,14 @@ class Task(Schema, frozen=True, kw_only=True):
     partition_policy: PartitionPolicy | None = None
 
 
+class JobVolume(Schema, frozen=True, kw_only=True):
+    """A volume of all pods: of a claim that is there, or of one that is made for the job."""
+
+    mount_path: str = ""
+    volume_claim_name: str = ""
+    volume_claim: Any = None
+
+
 class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
     """Tasks that form a gang."""
 
@@ -92,7 +95,7 @@ class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
     scheduler_name: str = ""
     plugins: Mapping[str, tuple[str, ...]] = {}
     policies: tuple[LifecyclePolicy, ...] = ()
-    volumes: tuple[Any, ...] = ()
+    volumes: tuple[JobVolume, ...] = ()
     max_retry: int = 0
     min_success: Annotated[int, Meta(ge=1)] | None = None
     network_topology: NetworkTopology | None = None
@@ -142,6 +145,25 @@ class VolcanoJob(Schema, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: VolcanoJobSpec
     status: VolcanoJobStatus = VolcanoJobStatus()
+
+
+def flag_of(arguments: Sequence[str], name: str, default: str) -> str:
+    """Return what a flag says in the arguments of a plugin.
+
+    >>> flag_of(["--master=chief", "--port", "99"], "port", "1"), flag_of([], "port", "1")
+    ('99', '1')
+    >>> flag_of(["--publish-not-ready-addresses"], "publish-not-ready-addresses", "false")
+    'true'
+    """
+    parts = [part for one in arguments for part in str(one).split()]
+    for place, part in enumerate(parts):
+        flag, equals, value = part.lstrip("-").partition("=")
+        if flag == name and part.startswith("-"):
+            if equals:
+                return value
+            following = parts[place + 1] if place + 1 < len(parts) else "--"
+            return "true" if following.startswith("-") else following
+    return default
 
 
 def task_names(tasks: tuple[Task, ...]) -> tuple[str, ...]:
@@ -216,29 +238,114 @@ def _pod_sets(job: VolcanoJob, context: Context) -> tuple[PodSet, ...]:
 
 
 def check_job(job: VolcanoJob, notes: Notes) -> None:
-    tasks = job.spec.tasks
+    """Report what Volcano's webhook refuses whatever else there is in the cluster."""
+    tasks, spec = job.spec.tasks, job.spec
     if not tasks:
-        notes.problem("spec.tasks", "is required: there is nothing to run")
+        notes.problem("spec.tasks", "is required: No task specified in job spec")
+    _check_names(job, notes)
     for index, task in enumerate(tasks):
-        least = task.min_available
-        if least is not None and least > task.replicas:
-            at = f"spec.tasks[{index}].minAvailable"
-            notes.problem(at, f"is {least}; the task has only {task.replicas} replicas")
-        if task.partition_policy is not None:
-            _check_partitions(task, task.partition_policy, f"spec.tasks[{index}]", notes)
-        if task.template.spec.containers and not task.template.spec.restart_policy:
-            notes.warn(
-                "RestartPolicyMissing",
-                f"spec.tasks[{index}].template.spec.restartPolicy",
-                "is not set: taken as OnFailure; with Kubernetes' default, Always, no pod of the"
-                " task would ever complete",
-            )
+        _check_task(task, f"spec.tasks[{index}]", notes)
     pods = sum(task.replicas for task in tasks)
-    if tasks and job.spec.min_available > pods:
-        notes.problem("spec.minAvailable", f"is {job.spec.min_available}; there are {pods} pods")
-    check_network(job.spec.network_topology, "spec.networkTopology", notes)
-    check_template_sets(_sets(job), notes)
+    if tasks and spec.min_available > pods:
+        message = "job 'minAvailable' should not be greater than total replicas"
+        notes.problem("spec.minAvailable", f"is {spec.min_available}: {message}, {pods}")
+    for path, number in (
+        ("spec.maxRetry", spec.max_retry),
+        ("spec.ttlSecondsAfterFinished", spec.ttl_seconds_after_finished or 0),
+    ):
+        if number < 0:
+            notes.problem(path, f"is {number}; it should be greater than or equal to 0")
+    check_policies(spec.policies, "spec.policies", notes)
+    _check_plugins(job, notes)
+    _check_volumes(spec.volumes, notes)
+    check_network(spec.network_topology, "spec.networkTopology", notes)
+    check_template_sets({one.name: one for one in reversed(_sets(job))}.values(), notes)
     _check_dependencies(tasks, notes)
+
+
+def _check_task(task: Task, at: str, notes: Notes) -> None:
+    least, partitions = task.min_available, task.partition_policy
+    if least is not None and least > task.replicas:
+        message = f"is {least}: 'minAvailable' is greater than 'replicas' in task"
+        notes.problem(f"{at}.minAvailable", f"{message}; it has only {task.replicas}")
+    if task.max_retry < -1:  # Volcano's -1: containers restart without a limit
+        notes.problem(f"{at}.maxRetry", f"is {task.max_retry}; it should be at least -1")
+    check_policies(task.policies, f"{at}.policies", notes)
+    if partitions is not None:
+        _check_partitions(task, partitions, at, notes)
+    if task.topology_policy not in ("", "none") and not _asks_for_whole_cpus(task):
+        message = "needs containers that each ask for a whole number of cpu"
+        notes.problem(f"{at}.topologyPolicy", message)
+    if task.template.spec.containers and not task.template.spec.restart_policy:
+        notes.warn(
+            "RestartPolicyMissing",
+            f"{at}.template.spec.restartPolicy",
+            "is not set: taken as OnFailure; with Kubernetes' default, Always, no pod of the"
+            " task would ever complete",
+        )
+
+
+def _asks_for_whole_cpus(task: Task) -> bool:
+    spec = task.template.spec
+    for container in (*spec.containers, *spec.init_containers):
+        asked = (container.resources.requests or container.resources.limits).get("cpu")
+        if asked is None or asked.nano <= 0 or asked.nano % 10**9:
+            return False
+    return True
+
+
+def _check_names(job: VolcanoJob, notes: Notes) -> None:
+    """Report names of which no pod could have one, and tasks of one name."""
+    name, seen = job.metadata.name, dict[str, int]()
+    if len(name) > _LONGEST_NAME:
+        message = f'"{name}" has {len(name)} characters; a label with it has at most 63'
+        notes.problem("metadata.name", message)
+        return
+    for index, task in enumerate(task_names(job.spec.tasks)):
+        at = f"spec.tasks[{index}].name"
+        if task in seen:
+            message = f'duplicated task name "{task}": it is the name of spec.tasks[{seen[task]}]'
+            notes.problem(at, message)
+        seen.setdefault(task, index)
+        last = f"{name}-{task}-{max(0, job.spec.tasks[index].replicas - 1)}"
+        if len(last) > _LONGEST_NAME:
+            notes.problem(at, f'makes pods named like "{last}", of more than 63 characters')
+
+
+def _check_plugins(job: VolcanoJob, notes: Notes) -> None:
+    for name in sorted(job.spec.plugins):
+        if name not in PLUGINS:
+            message = f"unable to find job plugin: {name}; there are {', '.join(PLUGINS)}"
+            notes.problem("spec.plugins", message)
+        elif name in _PLUGINS_NOT_BUILT:
+            path = f"spec.plugins[{name}]"
+            notes.warn(
+                "FieldIgnored", path, "is not built here: its files and variables are not made"
+            )
+    if "mpi" in job.spec.plugins:
+        master = flag_of(job.spec.plugins["mpi"], "master", "master")
+        if job.spec.tasks and master not in task_names(job.spec.tasks):
+            message = f'The specified mpi master task was not found: there is no task "{master}"'
+            notes.problem("spec.plugins[mpi]", message)
+
+
+def _check_volumes(volumes: tuple[JobVolume, ...], notes: Notes) -> None:
+    seen: dict[str, int] = {}
+    for index, volume in enumerate(volumes):
+        at, path = f"spec.volumes[{index}]", volume.mount_path
+        if not path:
+            notes.problem(f"{at}.mountPath", "mountPath is required")
+        elif path in seen:
+            message = f"duplicated mountPath: {path} is that of spec.volumes[{seen[path]}], too"
+            notes.problem(f"{at}.mountPath", message)
+        seen.setdefault(path, index)
+        if volume.volume_claim is None and not volume.volume_claim_name:
+            notes.problem(at, "either VolumeClaim or VolumeClaimName must be specified")
+        elif volume.volume_claim is not None and volume.volume_claim_name:
+            message = "excludes volumeClaim: it names a claim that is there, which is not made"
+            notes.problem(f"{at}.volumeClaimName", message)
+        elif wrong := wrong_with_subdomain(volume.volume_claim_name or "x"):
+            notes.problem(f"{at}.volumeClaimName", wrong)
 
 
 def _check_partitions(task: Task, policy: PartitionPolicy, path: str, notes: Notes) -> None:
@@ -247,9 +354,13 @@ def _check_partitions(task: Task, policy: PartitionPolicy, path: str, notes: Not
     pods = policy.total_partitions * policy.partition_size
     if pods != task.replicas:
         notes.problem(at, f"makes {pods} pods; the task has {task.replicas} replicas")
+    least = policy.min_partitions * policy.partition_size
     if policy.min_partitions > policy.total_partitions:
         most = policy.total_partitions
         message = f"is {policy.min_partitions}; there are only {most} partitions"
+        notes.problem(f"{at}.minPartitions", message)
+    elif least and task.min_available not in (None, least):
+        message = f"makes {least} pods the least; minAvailable says {task.min_available}"
         notes.problem(f"{at}.minPartitions", message)
 
 

@@ -14,6 +14,7 @@ have no counterpart here and are ignored with a warning. Spec placement §1.2.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -30,7 +31,11 @@ from unisono.kinds.registry import Kind
 
 # Where quota is counted for queues that know no flavors. No ResourceFlavor can have such a name.
 ANY_NODE = engine.Flavor(name=FlavorName("unisono.dev/any"))
-_ROOT = "root"
+ROOT = "root"  # the queue above all others
+STATES = ("Open", "Closed", "Closing", "Unknown")
+HIERARCHY = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+_LONGEST_WEIGHT = 32
 
 
 class Guarantee(Schema, frozen=True, kw_only=True):
@@ -62,6 +67,7 @@ class QueueStatus(Schema, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     state: str = ""
+    allocated: Mapping[str, Quantity] = {}
 
 
 class Queue(Schema, frozen=True, kw_only=True):
@@ -86,18 +92,26 @@ def check_queue(queue: Queue, notes: Notes) -> None:
         for name, quantity in amounts.items():
             if quantity.nano < 0:
                 notes.problem(f"{path}[{name}]", f"is {quantity.text}; it must not be negative")
-    for place, (path, lower) in enumerate(lists):
-        for above, upper in lists[place + 1 :]:
-            for name in sorted(lower.keys() & upper.keys()):
-                if lower[name].nano > upper[name].nano:
-                    more = f"is {lower[name].text}, more than {above.removeprefix('spec.')}"
-                    notes.problem(f"{path}[{name}]", f"{more}, which is {upper[name].text}")
+    for name, kept in sorted(spec.guarantee.resource.items()):
+        deserved = spec.deserved.get(name)
+        if deserved is None or deserved.nano < kept.nano:
+            is_now = f"is {deserved.text}" if deserved is not None else "is missing"
+            message = f"{is_now}; it must be >= guarantee, which is {kept.text}"
+            notes.problem(f"spec.deserved[{name}]", message)
+    for name, deserved in sorted(spec.deserved.items()):
+        most = spec.capability.get(name)
+        if most is not None and deserved.nano > most.nano:
+            message = f"is {deserved.text}; it must be <= capability, which is {most.text}"
+            notes.problem(f"spec.deserved[{name}]", message)
     if spec.parent == queue.metadata.name:
         notes.problem("spec.parent", "is the queue itself")
+    if queue.status.state not in ("", *STATES):
+        notes.problem("status.state", f'"{queue.status.state}" is none of {", ".join(STATES)}')
+    _check_hierarchy(queue.metadata.annotations, notes)
     for field, value in (
         ("deserved", spec.deserved),
         ("guarantee", spec.guarantee.resource),
-        ("parent", spec.parent not in ("", _ROOT)),
+        ("parent", spec.parent not in ("", ROOT)),
         ("priority", spec.priority),
         ("affinity", spec.affinity),
         ("extendClusters", spec.extend_clusters),
@@ -105,6 +119,35 @@ def check_queue(queue: Queue, notes: Notes) -> None:
     ):
         if value:
             notes.warn("FieldIgnored", f"spec.{field}", "has no effect yet; ignored")
+
+
+def _check_hierarchy(annotations: Mapping[str, str], notes: Notes) -> None:
+    """Report annotations of the older way to make a tree, which say nothing about quota here."""
+    path, weights = annotations.get(HIERARCHY, ""), annotations.get(HIERARCHY_WEIGHTS, "")
+    if not path and not weights:
+        return
+    parts = weights.split("/")
+    at = f"metadata.annotations[{HIERARCHY_WEIGHTS}]"
+    if not path or not weights:
+        there, missing = (HIERARCHY, HIERARCHY_WEIGHTS) if path else (HIERARCHY_WEIGHTS, HIERARCHY)
+        message = f"is denied without {missing}: one weight for each part"
+        notes.problem(f"metadata.annotations[{there}]", message)
+        return
+    if len(path.split("/")) != len(parts):
+        message = f"{HIERARCHY} must have the same length with {HIERARCHY_WEIGHTS}"
+        notes.problem(f"metadata.annotations[{HIERARCHY}]", f"{message}: one weight for each part")
+        return
+    for weight in parts:
+        try:
+            number = float(weight) if len(weight) < _LONGEST_WEIGHT else math.nan
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            notes.problem(at, f'"{weight}" is invalid number')
+        elif number <= 0:
+            notes.problem(at, f"{weight} must be larger than 0")
+    message = "has no effect; spec.parent makes a tree of queues"
+    notes.warn("FieldIgnored", f"metadata.annotations[{HIERARCHY}]", message)
 
 
 def cluster_queue_of(queue: Queue) -> engine.ClusterQueue:

@@ -16,9 +16,10 @@ or a restart of the whole job that the pod's labels count. `NAME.CONTAINER` mean
 (`unisono.dev/run-seconds.proxy`), which is the only way to speak of an init container.
 
 Without `run-seconds`, a container runs as long as the sleeps in its command (`sleep 5`, `sh -c
-"sleep 2; sleep 3; exit 1"` with its exit code); servers (`sleep infinity`, `tail -f`,
-`sshd`, `ray start --block`) and pods that are always restarted run until they are deleted; init
-containers take no time, and all others ten seconds.
+"sleep 2; sleep 3; exit 1"` with its exit code); servers (`sleep infinity`, `tail -f`, `sshd -D`,
+`ray start --block`, an image such as nginx without a command) and pods that are always restarted
+run until they are deleted; init containers take no time, and all others ten seconds. What busybox
+and alpine do not have cannot be called there (`images`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from unisono.control.actions import Json
 from unisono.kinds.digits import whole_number
 from unisono.runner.containers import Container, Containers, Running, Waiting
 from unisono.runner.lifecycle import is_sidecar, next_actions, phase_of, restart_policy
+from unisono.runner.simulated.images import failure_of, is_server
 from unisono.runner.status import Failure
 
 PREFIX = "unisono.dev/"
@@ -40,7 +42,9 @@ DEFAULT_RUN_SECONDS = 10.0
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?|infinity|inf)([smhd]?)\b")
 _EXIT = re.compile(r"\bexit\s+(\d{1,3})\s*;?\s*$")
-_SERVER = re.compile(r"\btail\s+-[fF]|\bsshd\b|\bray\s+start\b.*--block|\bsleep\s+inf|\bpause$")
+_SERVER = re.compile(
+    r"\btail\s+-[fF]|\bsshd\b[^;&|\n]*\s-\w*D|\bray\s+start\b.*--block|\bsleep\s+inf|\bpause$"
+)
 _INDEXES = (
     "batch.kubernetes.io/job-completion-index",
     "volcano.sh/task-index",
@@ -172,7 +176,9 @@ class _Annotations:
 def _of_command(pod: Json, container: Json, *, is_init: bool) -> tuple[float, int]:
     """Return how long a command runs and how it ends, as far as one can tell."""
     line = " ".join(map(str, (*(container.get("command") or ()), *(container.get("args") or ()))))
-    code = int(found[1]) if (found := _EXIT.search(line)) else 0
+    code = int(found[1]) if (found := _EXIT.search(line)) else failure_of(container)
+    if not line and is_server(str(container.get("image") or "")):
+        return math.inf, code
     if _SERVER.search(line):
         return math.inf, code
     sleeps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(line)]
@@ -182,7 +188,7 @@ def _of_command(pod: Json, container: Json, *, is_init: bool) -> tuple[float, in
         return (math.inf if is_sidecar(container) else 0.0), code
     if restart_policy(pod) == "Always":
         return math.inf, code
-    return (0.0 if found else DEFAULT_RUN_SECONDS), code
+    return (0.0 if code or found else DEFAULT_RUN_SECONDS), code
 
 
 # ---- lifecycle -----------------------------------------------------------------------------------

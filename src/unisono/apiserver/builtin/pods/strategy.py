@@ -11,7 +11,7 @@ from unisono.apiserver.builtin.field_errors import forbidden, invalid
 from unisono.apiserver.builtin.pods.defaults import add_default_tolerations, fill_pod
 from unisono.apiserver.builtin.pods.validation import check_pod_spec
 from unisono.apiserver.builtin.priority_classes import set_priority
-from unisono.apiserver.builtin.typed_validation import judge, known_kind
+from unisono.apiserver.builtin.typed_validation import causes_of, judge, known_kind
 from unisono.apiserver.caches import VerdictCache, cached_if_short
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json, at, child, items
@@ -19,6 +19,7 @@ from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.times import timestamp
 from unisono.kinds.overriding import override
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.volcano.disruption_annotations import wrong_with_budget
 
 _POD = known_kind("v1", "Pod")
 _SOUND: VerdictCache[bool] = VerdictCache()
@@ -85,6 +86,8 @@ def _check_new(obj: Json) -> Iterator[Cause]:
         # Only what Kubernetes lets pass is asked whether our queues can read it.
         assert _POD is not None, "Pod is one of our kinds"
         yield from judge(_POD, obj)[0]
+    if at(obj, "spec").get("schedulerName") == "volcano":
+        yield from causes_of(wrong_with_budget(at(obj, "metadata", "annotations")))
 
 
 # ---- updates -------------------------------------------------------------------------------------

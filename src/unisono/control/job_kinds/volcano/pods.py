@@ -17,6 +17,7 @@ from unisono.control.jobs.adapter import Injection, injected
 from unisono.control.jobs.pods import nameable, pod_from
 from unisono.control.jobs.workload import owner_reference
 from unisono.kinds.digits import whole_number
+from unisono.kinds.volcano.jobs import flag_of
 
 RESTART_COUNT = "UNISONO_RESTART_COUNT"
 
@@ -136,32 +137,13 @@ def plugins_of(job: Json) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _argument(arguments: Sequence[str], name: str, default: str) -> str:
-    """Return what a flag says.
-
-    >>> _argument(["--master=chief", "--port", "99"], "port", "1"), argument([], "port", "1")
-    ('99', '1')
-    >>> _argument(["--publish-not-ready-addresses"], "publish-not-ready-addresses", "false")
-    'true'
-    """
-    words_ = [word for one in arguments for word in str(one).split()]
-    for place, word in enumerate(words_):
-        flag, equals, value = word.lstrip("-").partition("=")
-        if flag == name and word.startswith("-"):
-            if equals:
-                return value
-            following = words_[place + 1] if place + 1 < len(words_) else "--"
-            return "true" if following.startswith("-") else following
-    return default
-
-
 # ---- objects of plugins --------------------------------------------------------------------------
 
 
 def service(job: Json) -> Json:
     """Return the headless Service that gives the pods their names."""
     arguments = plugins_of(job)["svc"]
-    publish = _argument(arguments, "publish-not-ready-addresses", "false") == "true"
+    publish = flag_of(arguments, "publish-not-ready-addresses", "false") == "true"
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     return {
         "apiVersion": "v1",
@@ -194,9 +176,9 @@ def config_map(job: Json) -> Json:
 def secret(job: Json, keys: KeyPair) -> Json:
     """Return the Secret of keys; a job may bring its own."""
     arguments = plugins_of(job)["ssh"]
-    private = _argument(arguments, "ssh-private-key", "") or keys.private
-    public = _argument(arguments, "ssh-public-key", "") or keys.public
-    port = _argument(arguments, "ssh-port", "22")
+    private = flag_of(arguments, "ssh-private-key", "") or keys.private
+    public = flag_of(arguments, "ssh-public-key", "") or keys.public
+    port = flag_of(arguments, "ssh-port", "22")
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for task in tasks_of(job):
         for host in _hosts(job, task):
@@ -265,7 +247,7 @@ def _equip(pod: Json, job: Json, task: Task, index: int) -> None:
     if "svc" in plugins:
         _name(pod, job)
         first += _addresses(pod, job)
-        if _argument(plugins["svc"], "inject-hosts-env", "true") == "true":
+        if flag_of(plugins["svc"], "inject-hosts-env", "true") == "true":
             last += _host_variables(job)
         volume = {"name": _hosts_name(job), "configMap": {"name": _hosts_name(job)}}
         _mount(pod, volume, _HOSTS_AT)
@@ -277,7 +259,7 @@ def _equip(pod: Json, job: Json, task: Task, index: int) -> None:
         first += _pytorch(pod, job, task, index, plugins["pytorch"])
     if "tensorflow" in plugins:
         first += _tensorflow(pod, job, task, index, plugins["tensorflow"])
-    if "mpi" in plugins and task.name == _argument(plugins["mpi"], "master", "master"):
+    if "mpi" in plugins and task.name == flag_of(plugins["mpi"], "master", "master"):
         first += _mpi(job, plugins["mpi"])
     for one in _containers(pod):
         own = one.get("env") or []
@@ -350,7 +332,7 @@ def _mount(pod: Json, volume: Json, path: str) -> None:
 
 
 def _keys(pod: Json, job: Json, arguments: Sequence[str]) -> None:
-    path = _argument(arguments, "ssh-key-file-path", _ROOT_SSH)
+    path = flag_of(arguments, "ssh-key-file-path", _ROOT_SSH)
     # Only root may have private keys of mode 0600: other users could not read them then.
     mode = 0o600 if path == _ROOT_SSH else 0o644
     name = keys_name(job)
@@ -361,8 +343,8 @@ def _keys(pod: Json, job: Json, arguments: Sequence[str]) -> None:
 
 
 def _pytorch(pod: Json, job: Json, task: Task, index: int, arguments: Sequence[str]) -> list[Json]:
-    master = _argument(arguments, "master", "master")
-    worker = _argument(arguments, "worker", "worker")
+    master = flag_of(arguments, "master", "master")
+    worker = flag_of(arguments, "worker", "worker")
     port = port_of(arguments, "23456")
     counts = {one.name: one.replicas for one in tasks_of(job)}
     if task.name not in (master, worker) or master not in counts:
@@ -378,7 +360,7 @@ def _pytorch(pod: Json, job: Json, task: Task, index: int, arguments: Sequence[s
 
 def port_of(arguments: Sequence[str], default: str) -> str:
     """Return the port that the arguments of a plugin name, if it is one; else its usual one."""
-    text = _argument(arguments, "port", default)
+    text = flag_of(arguments, "port", default)
     return text if whole_number(text, _LAST_PORT) else default
 
 
@@ -390,7 +372,7 @@ def _open(pod: Json, port: int, name: str) -> None:
 
 
 def _mpi(job: Json, arguments: Sequence[str]) -> list[Json]:
-    worker = _argument(arguments, "worker", "worker")
+    worker = flag_of(arguments, "worker", "worker")
     hosts = [host for task in tasks_of(job) if task.name == worker for host in _hosts(job, task)]
     return [_variable("MPI_HOST", ",".join(hosts))]
 
@@ -400,7 +382,7 @@ def _tensorflow(
 ) -> list[Json]:
     port = port_of(arguments, "2222")
     roles = {
-        _argument(arguments, role, role): role for role in ("ps", "worker", "chief", "evaluator")
+        flag_of(arguments, role, role): role for role in ("ps", "worker", "chief", "evaluator")
     }
     if task.name not in roles:
         return []
