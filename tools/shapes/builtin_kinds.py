@@ -166,6 +166,7 @@ BUILT_IN = (
         categories=_ALL,
         subresources=("status",),
     ),
+    BuiltIn(group="apps", kind="ControllerRevision", plural="controllerrevisions"),
     BuiltIn(
         group="batch",
         kind="Job",

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unisono.control import names
+from unisono.control import apps, names
 from unisono.control.actions import Json
 from unisono.control.admission import checks, purchases
 from unisono.control.admission.elastic import BY_REPLACED, replaced_by
+from unisono.control.apps.adoption import ORPHANS, Adoption, orphaned
+from unisono.control.apps.daemon_sets import DaemonSets
+from unisono.control.apps.deployments import Deployments
+from unisono.control.apps.replica_sets import KINDS as REPLICA_SET_KINDS
+from unisono.control.apps.replica_sets import ReplicaSets
+from unisono.control.apps.stateful_sets import StatefulSets
 from unisono.control.controller import Controller
 from unisono.control.cron_jobs import CRON_KINDS, CronJobs
 from unisono.control.gangs import controller as gangs
@@ -149,7 +155,7 @@ KINDS: Sequence[Kind] = (
 )
 
 # What else an embedded cluster runs; on a real one these are the business of its own controllers.
-EMBEDDED_KINDS: Sequence[Kind] = (*KINDS, *(cron.kind for cron in CRON_KINDS))
+EMBEDDED_KINDS: Sequence[Kind] = (*KINDS, *(cron.kind for cron in CRON_KINDS), *apps.KINDS)
 
 # Kinds whose pods have to start together: without a queue of their own they are in one without
 # limits, so that they get their nodes all at once.
@@ -175,6 +181,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
         "node": lambda pod: [node] if (node := pod["spec"].get("nodeName")) else [],
         gangs.BY_WORKLOAD: gangs.workload_of,
         BY_GANG: gangs_of,
+        ORPHANS: orphaned,
     },
     names.NODE: {"hostname": _hostname},
     names.JOB_SET: {BY_INCIDENT: failed_on},
@@ -350,7 +357,7 @@ def _assembled(
             OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
             *((JobOperator(), OrphanedPods(), ReadinessTaints()) if is_alone else ()),
-            *(map(CronJobs, CRON_KINDS) if is_alone else ()),
+            *(_of_kubernetes() if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),
             PodGangs(view, settings, queues, groups),
             *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),
@@ -366,4 +373,16 @@ def _assembled(
             PendingOrder(lambda: scheduler.state),
             *(() if is_alone else (ClassRules(settings, view, ledger.namespace),)),
         ),
+    )
+
+
+def _of_kubernetes() -> Sequence[Controller]:
+    """Return what a real cluster's own controller manager does: schedules, and pods that stay."""
+    return (
+        *map(CronJobs, CRON_KINDS),
+        *map(ReplicaSets, REPLICA_SET_KINDS),
+        Deployments(),
+        StatefulSets(),
+        DaemonSets(),
+        Adoption(),
     )

@@ -160,7 +160,6 @@ def test_a_flavor_without_nodes() -> None:
         ("kueue-controller-manager", "x", "Kueue is built in, not started"),
         ("manager", "registry.k8s.io/jobset/jobset-controller-manager:v1", "JobSet is built in"),
         ("my-volcano-scheduler", "x", "Volcano is built in"),
-        ("web", "nginx:1", "is stored, but nothing runs its pods here"),
     ],
 )
 def test_deployments(name: str, image: str, expected: str) -> None:
@@ -171,8 +170,16 @@ def test_deployments(name: str, image: str, expected: str) -> None:
 
 
 def test_kinds_that_are_what_they_seem() -> None:
+    assert told(named("web", "team", spec={}), Around(), "apps/deployments") == []
     assert told(named("c", "team"), Around(), "/configmaps") == []
     assert told(named("s", "team"), Around(), "/services") == []
+
+
+def test_a_daemon_set_is_in_no_queue() -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "q"}
+    obj = {"metadata": {"name": "d", "namespace": "team", "labels": labels}}
+    [text] = told(obj, Around(), "apps/daemonsets")
+    assert "a DaemonSet is not queued" in text
 
 
 def test_a_volcano_queue_that_does_not_exist_or_is_closed() -> None:

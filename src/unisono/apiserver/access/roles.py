@@ -45,7 +45,7 @@ _CORE = (
     "replicationcontrollers",
 )
 _MORE: Mapping[str, tuple[str, ...]] = {
-    "apps": ("deployments", "replicasets", "statefulsets", "daemonsets"),
+    "apps": ("deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"),
     "networking.k8s.io": ("ingresses", "networkpolicies"),
     "policy": ("poddisruptionbudgets",),
     "autoscaling": ("horizontalpodautoscalers",),

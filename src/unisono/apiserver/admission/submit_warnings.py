@@ -61,6 +61,7 @@ from unisono.kinds.resource_rules import NO_RULES, ResourceRules
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.submission import pod_sets_of, total_requests, why_never
+from unisono.kinds.upstream_operators import built_in
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"
@@ -628,24 +629,6 @@ def _manifest(obj: Mapping[str, Any]) -> Any | None:
 # controller does, its Deployment is not started, and is not missed.
 
 
-# How the upstream controllers of what is built in are called, in their own bundles.
-_BUILT_IN: Mapping[str, str] = {
-    "jobset-controller-manager": "JobSet",
-    "karpenter": "Karpenter",
-    "kube-scheduler": "the scheduler",
-    "kubeflow-trainer-controller-manager": "the Kubeflow Trainer",
-    "kuberay-operator": "KubeRay",
-    "kueue-controller-manager": "Kueue",
-    "mpi-operator": "the MPI operator",
-    "scheduler-plugins-controller": "coscheduling",
-    "scheduler-plugins-scheduler": "coscheduling",
-    "training-operator": "the training operator",
-    "volcano-admission": "Volcano",
-    "volcano-controllers": "Volcano",
-    "volcano-scheduler": "Volcano",
-}
-
-_NOT_RUN = "is stored, but nothing runs its pods here"
 _NOT_CALLED = "is stored, but webhooks are never called here"
 _NOT_EVALUATED = "is stored, but admission policies are not evaluated here"
 _NO_EFFECT = "is stored, but has no effect here"
@@ -653,11 +636,6 @@ _NO_MULTI_KUEUE = "is stored, but jobs are not sent to other clusters"
 _STORED_ONLY: Mapping[str, str] = {
     "kueue.x-k8s.io/multikueueclusters": _NO_MULTI_KUEUE,
     "kueue.x-k8s.io/multikueueconfigs": _NO_MULTI_KUEUE,
-    "apps/deployments": _NOT_RUN,
-    "apps/replicasets": _NOT_RUN,
-    "apps/statefulsets": _NOT_RUN,
-    "apps/daemonsets": _NOT_RUN,
-    "/replicationcontrollers": _NOT_RUN,
     "/resourcequotas": "is stored, but not enforced here; give queues a quota instead",
     "autoscaling/horizontalpodautoscalers": "is stored, but nothing is scaled by it here",
     "networking.k8s.io/ingresses": _NO_EFFECT,
@@ -674,25 +652,22 @@ _STORED_ONLY: Mapping[str, str] = {
 
 def advise_unsupported(served: Served, obj: Json) -> Iterator[str]:
     """Say of an object that no controller acts on it."""
-    text = _STORED_ONLY.get(served.key)
-    if text is None:
-        return
-    known = _upstream(obj) if served.group == "apps" else ""
     name = at(obj, "metadata").get("name")
+    known = built_in(obj) if served.group == "apps" else ""
     if known:
         yield f"{served.kind} {name}: {known} is built in, not started"
-    else:
+    elif served.key == "apps/daemonsets" and QUEUE_LABEL in labels_of(obj):
+        yield (
+            f"{QUEUE_LABEL_PATH}: has no effect here: a DaemonSet is not queued; its pods count on"
+            " their nodes"
+        )
+    elif served.key == "apps/daemonsets" and _surges(obj):
+        yield "spec.updateStrategy.rollingUpdate.maxSurge: has no effect here; one pod goes first"
+    elif text := _STORED_ONLY.get(served.key):
         yield f"{served.kind} {name} {text}"
 
 
-def _upstream(obj: Json) -> str:
-    """Return what a Deployment is the controller of, by its name or that of an image."""
-    names = [str(at(obj, "metadata").get("name"))]
-    for container in items(at(obj, "spec", "template", "spec"), "containers"):
-        image = str(container.get("image") or "").partition("@")[0]
-        names.append(image.rpartition("/")[2].partition(":")[0])
-    for name in names:
-        for known, what in _BUILT_IN.items():
-            if name == known or name.endswith(f"-{known}"):
-                return what
-    return ""
+def _surges(daemon_set: Json) -> bool:
+    """Say whether a DaemonSet's new pods are to come before the old ones go."""
+    rolling = at(daemon_set, "spec", "updateStrategy", "rollingUpdate")
+    return rolling.get("maxSurge") not in (None, 0, "0", "0%")

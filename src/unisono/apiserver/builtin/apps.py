@@ -1,11 +1,11 @@
-"""Deployments and their like: accepted as upstream writes them, filled in, and never acted on.
+"""Deployments and their like: filled in and checked as Kubernetes does.
 
-Install bundles bring them along, and people look at what they applied.
+`control.apps` runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from unisono.apiserver.builtin.field_errors import immutable, invalid, not_supported, required
 from unisono.apiserver.builtin.pods.defaults import fill_template
@@ -68,19 +68,14 @@ class PodSetStrategy(Strategy):
                 return
             if spec.get("selector") != before.get("selector"):
                 yield immutable("spec.selector", spec.get("selector"))
-        yield from self._check_counts(spec)
+        yield from _check_counts(spec)
         yield from _check_selector(spec)
         if self._strategies is not None:
             field, *allowed = self._strategies
             chosen = at(spec, field).get("type")
             if chosen not in allowed:
                 yield not_supported(f"spec.{field}.type", chosen, allowed)
-        policy = at(spec, "template", "spec").get("restartPolicy")
-        if policy != "Always":
-            yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
-        if at(spec, "template", "spec").get("activeDeadlineSeconds") is not None:
-            path = "spec.template.spec.activeDeadlineSeconds"
-            yield Cause("FieldValueForbidden", "Forbidden: must not be specified here", path)
+        yield from _check_lasting(spec)
         yield from check_template(at(spec, "template"), "spec.template")
 
     @override
@@ -91,11 +86,23 @@ class PodSetStrategy(Strategy):
                 return True
         return super().generation_moves(obj, old)
 
-    def _check_counts(self, spec: Json) -> Iterator[Cause]:
-        for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
-            value = spec.get(field)
-            if isinstance(value, int) and value < 0:
-                yield invalid(f"spec.{field}", value, "must be greater than or equal to 0")
+
+def _check_counts(spec: Json) -> Iterator[Cause]:
+    for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        value = spec.get(field)
+        if isinstance(value, int) and value < 0:
+            yield invalid(f"spec.{field}", value, "must be greater than or equal to 0")
+
+
+def _check_lasting(spec: Json) -> Iterator[Cause]:
+    """The pods of such a set never end by themselves."""
+    pod = at(spec, "template", "spec")
+    if pod.get("restartPolicy") != "Always":
+        path = "spec.template.spec.restartPolicy"
+        yield not_supported(path, pod.get("restartPolicy"), ("Always",))
+    if pod.get("activeDeadlineSeconds") is not None:
+        path = "spec.template.spec.activeDeadlineSeconds"
+        yield Cause("FieldValueForbidden", "Forbidden: must not be specified here", path)
 
 
 def _check_selector(spec: Json) -> Iterator[Cause]:
@@ -157,6 +164,48 @@ def _fill_daemon_set(spec: Json) -> None:
         fill(child(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
 
 
+class ReplicationControllerStrategy(Strategy):
+    """A ReplicationController: what ReplicaSets were, with a selector that is a plain map."""
+
+    @override
+    def prepare_create(self, obj: Json, context: Context) -> None:
+        """Nothing runs."""
+        obj["status"] = {"replicas": 0}
+
+    @override
+    def default(self, obj: Json) -> None:
+        """Fill in the spec; labels and selector are those of the template."""
+        spec = child(obj, "spec")
+        fill(spec, replicas=1)
+        labels = at(spec, "template", "metadata", "labels")
+        if labels:
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not at(obj, "metadata", "labels"):
+                child(obj, "metadata")["labels"] = dict(labels)
+        if isinstance(spec.get("template"), dict):
+            fill_template(child(spec, "template"))
+
+    @override
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
+        """Yield what Kubernetes refuses."""
+        spec = at(obj, "spec")
+        if old is not None and spec == at(old, "spec"):
+            return
+        yield from _check_counts(spec)
+        if not spec.get("selector"):
+            yield required("spec.selector")
+        if not isinstance(spec.get("template"), dict):
+            yield required("spec.template")
+            return
+        labels = labels_of(at(spec, "template"))
+        if any(labels.get(key) != value for key, value in at(spec, "selector").items()):
+            why = "`selector` does not match template `labels`"
+            yield invalid("spec.template.metadata.labels", labels, why)
+        yield from _check_lasting(spec)
+        yield from check_template(at(spec, "template"), "spec.template")
+
+
 _ON_DEMAND = ("updateStrategy", _ROLLING, "OnDelete")
 _OF_DAEMONS = (
     "currentNumberScheduled",
@@ -165,7 +214,8 @@ _OF_DAEMONS = (
     "numberReady",
 )
 
-WORKLOADS = {
+WORKLOADS: Mapping[str, Strategy] = {
+    "/replicationcontrollers": ReplicationControllerStrategy(),
     "apps/deployments": PodSetStrategy(_fill_deployment, ("strategy", _ROLLING, "Recreate")),
     "apps/replicasets": PodSetStrategy(_fill_replica_set, None, ("replicas",)),
     "apps/statefulsets": PodSetStrategy(
