@@ -87,3 +87,18 @@ def test_a_gang_that_runs_is_protected_by_its_pods_and_not_by_its_claims() -> No
         assert protected == {"train"}
 
     told(story)
+
+
+def test_late_machines_are_called_late_and_no_past_time_is_promised() -> None:
+    async def story(world: World) -> None:
+        await world.create(*queue(), pool(), cloud(failures={"register": 1}))
+        await world.create(job("train", pods=2, gpus=8))
+        await world.settle()
+        message = condition(only_workload(world), names.CAPACITY_PLANNED)["message"]
+        assert "0/2 machines ready, about 20" in message
+        await world.pass_time(240)
+        message = condition(only_workload(world), names.CAPACITY_PLANNED)["message"]
+        assert "0/2 machines ready; late, expected at 20" in message
+        assert ", given up at 20" in message
+
+    told(story)

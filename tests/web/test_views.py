@@ -183,6 +183,37 @@ def test_the_root_cause_comes_first_and_names_jobs(cache: ClusterCache) -> None:
     )
 
 
+def bought(phase: str) -> Json:
+    """Return a workload with a purchase in a phase."""
+    made = waiting()
+    machine = {
+        "pool": "gpu",
+        "type": "g6e.48xlarge",
+        "zone": "z",
+        "sold": "on-demand",
+        "price": 37_000_000,
+        "pods": {"main": 1},
+        "nodes": ["a", "b"],
+    }
+    text = {"attempt": 1, "planned_at": 1, "ready_by": int(NOW) - 60, "machines": [machine]}
+    purchase = {"type": "unisono.dev/Purchase", "status": "False", "reason": phase}
+    made["status"]["conditions"].append(purchase | {"message": json.dumps(text)})
+    if phase == "Waiting":
+        made["status"]["admission"] = {"clusterQueue": "cq", "podSetAssignments": []}
+    return made
+
+
+def test_a_purchase_that_was_taken_back_is_not_shown(cache: ClusterCache) -> None:
+    shown = {
+        phase: show(cache, late=bought(phase), page="gang", namespace="team-a", name="late").head
+        for phase in ("Waiting", "RolledBack", "TimedOut")
+    }
+    assert shown["Waiting"]["purchase"]["price"] == 74
+    assert shown["Waiting"]["purchase"]["ready"] is False
+    assert shown["RolledBack"]["purchase"] is None
+    assert shown["TimedOut"]["purchase"] is None
+
+
 def test_a_gang_that_runs_has_its_times_and_members(cache: ClusterCache) -> None:
     shown = show(cache, page="gang", namespace="team-a", name="gang")
     times = shown.head["times"]

@@ -48,6 +48,18 @@ def root_cause_of(workload: Json) -> Json | None:
     return found if says and found is not None and isinstance(found.get("says"), str) else None
 
 
+def cause_of(workload: Json) -> str:
+    """Return why a workload waits as one sentence: its root cause, or its first fact.
+
+    There is no root cause where the first fact says what has to change: a hold, a date.
+    """
+    root_cause = root_cause_of(workload)
+    if root_cause is not None:
+        return str(root_cause["says"])
+    first = next((one for one in facts_of(workload) if one.get("fact") not in TIMES), None)
+    return str(first.get("says", "")).partition("; ")[0] if first is not None else ""
+
+
 _ASIDE = re.compile(r" \([^()]*\)")
 # As much of a sentence as a table has room for.
 _MOST_IN_A_CELL = 72
@@ -121,6 +133,8 @@ def start_words(start: Mapping[str, Any], now: float) -> str:
     """Say when something starts."""
     at = instant_ms(start["start"]) / 1000
     when = ahead(at, now)
+    if start.get("bought") and at <= now:
+        return "unknown: its machines are late"
     if at <= now:
         when += " (overdue: a running job exceeds its expected run time)"
     behind = f"; after {start['behind']}" if start.get("behind") else ""

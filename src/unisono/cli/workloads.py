@@ -170,10 +170,10 @@ def _queue(workload: Json, behind: dict[tuple[str, str], str]) -> str:
 
 
 def _row(workload: Json, queue: str, places: dict[str, int], names: Mapping[str, str]) -> Json:
-    from unisono.cli.start_times import root_cause_of
+    from unisono.cli.start_times import cause_of
 
     metadata = workload["metadata"]
-    root_cause = root_cause_of(workload) if state_of(workload) == "waiting" else None
+    is_waiting = state_of(workload) == "waiting"
     made: Json = {
         "namespace": metadata["namespace"],
         "name": job_of(workload),
@@ -185,7 +185,7 @@ def _row(workload: Json, queue: str, places: dict[str, int], names: Mapping[str,
         "state": state_of(workload),
         "since": since(workload),
         "detail": _detail(workload),
-        "cause": by_jobs(root_cause["says"], names) if root_cause is not None else "",
+        "cause": by_jobs(cause_of(workload), names) if is_waiting else "",
         "gpus": gpus_of(workload),
         "message": _message(workload),
     }

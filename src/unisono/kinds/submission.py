@@ -20,11 +20,11 @@ from unisono.kinds.snapshot.build import read_world
 _LASTING = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured")
 
 
-def pod_sets_of(kind: Kind, manifest: Any, context: Context) -> tuple[PodSet, ...]:
-    """Return the pod sets of a job, or of one pod; none of any other kind."""
+def pod_sets_of(kind: Kind, manifests: Sequence[Any], context: Context) -> tuple[PodSet, ...]:
+    """Return the pod sets of a job, of one pod or of a group of pods; none of any other kind."""
     if kind.job is not None:
-        return kind.job.pod_sets(manifest, context)
-    return kind.members.pod_sets((manifest,), context) if kind.members is not None else ()
+        return kind.job.pod_sets(manifests[0], context)
+    return kind.members.pod_sets(tuple(manifests), context) if kind.members is not None else ()
 
 
 def total_requests(pod_sets: Sequence[PodSet]) -> dict[str, int]:

@@ -163,11 +163,12 @@ class Purchases:
             yield from self._give_up(workload, written, _Failure("Timeout", late), now)
             return
         about = timestamp(written.ready_by)
-        yield from _progress(
-            workload,
-            f"{len(ready)}/{len(states)} machines ready, about {about}; {_described(written)}",
-            now,
-        )
+        if now < written.ready_by:
+            when, due = f", about {about}", min(due, written.ready_by)
+        else:
+            when = f"; late, expected at {about}, given up at {timestamp(due)}"
+        progress = f"{len(ready)}/{len(states)} machines ready{when}"
+        yield from _progress(workload, f"{progress}; {_described(written)}", now)
         yield Again(due)
 
     def _deadline(

@@ -36,8 +36,9 @@ from unisono.engine.dry_run import MOST_CYCLES, dry_run
 from unisono.engine.estimates import estimates, first_pending
 from unisono.engine.explain.diagnosis import causes, headline, way_sentences
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
+from unisono.engine.explain.purchases import purchase_sentence
 from unisono.engine.explain.waiting import explanation
-from unisono.engine.model.diagnosis import Ahead, Cause, Diagnosis, Holder
+from unisono.engine.model.diagnosis import Ahead, Cause, Diagnosis, Holder, Until
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.node import repaired
 from unisono.engine.model.plan import Plan, evictions
@@ -87,6 +88,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     verdict: Verdict
     nodes: dict[str, int] = {}  # pods by node, if it starts now
     preempts: tuple[WorkloadKey, ...] = ()
+    # Machines that are bought for it first: it starts when they are ready.
+    buys: str = ""
+    machines_ready: Instant | None = None
     constraint: Constraint | None = None  # the binding one
     root_cause: str = ""  # what would have to change, as a sentence; empty: it is not known
     in_the_way: tuple[str, ...] = ()
@@ -95,6 +99,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     endless: tuple[WorkloadKey, ...] = ()
     # Why there are no simulated runs, where more of them would not help.
     without_runs: str = ""
+    not_before: Instant | None = None  # the date among what is in the way
     samples: int = 0  # how many runs were simulated ...
     started: int = 0  # ... and in how many of them the job started before the horizon
     start_p50: Instant | None = None
@@ -120,8 +125,14 @@ def what_if(
     plans = dry_run(state, now, checked=False)
     started = _started(plans, key)
     if started is not None:
+        bought = next((one.purchase for one in started.admissions if one.workload == key), None)
         return Answer(
-            workload=key, verdict="now", nodes=_nodes(started, key), preempts=_victims(plans, key)
+            workload=key,
+            verdict="now",
+            nodes=_nodes(started, key),
+            preempts=_victims(plans, key),
+            buys=purchase_sentence(bought) if bought is not None else "",
+            machines_ready=bought.ready_by if bought is not None else None,
         )
     why = explanation(state, key)
     assert why is not None, "a workload that does not start is pending"
@@ -147,7 +158,12 @@ def what_if(
     if alone is not None:
         return replace(answer, verdict="never", constraint=alone)
     if found is not None and not all(map(_ends_by_itself, found.in_the_way)):
-        return replace(answer, without_runs="it waits for more than the end of jobs")
+        dates = [one.instant for one in found.in_the_way if isinstance(one, Until)]
+        return replace(
+            answer,
+            without_runs="it waits for more than the end of jobs",
+            not_before=max(dates, default=None),
+        )
     runs = _SimulatedRuns(world, state, key, elapsed, budget_s)
     runs.draw(samples, seed)
     starts = sorted(start for start in runs.starts if start is not None)

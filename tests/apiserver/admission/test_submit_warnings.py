@@ -427,3 +427,37 @@ def test_what_was_found_is_believed_for_some_seconds() -> None:
     assert told(job(gpus=16), context) != []
     context.now += 10
     assert told(job(gpus=16), context) == []
+
+
+def pod_of_group(name: str, gpus: int, total: int) -> Json:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}, "requests": {"nvidia.com/gpu": str(gpus)}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "labels": {QUEUE: "lq", "kueue.x-k8s.io/pod-group-name": "group"},
+            "annotations": {"kueue.x-k8s.io/pod-group-total-count": str(total)},
+        },
+        "spec": {"containers": [{"name": "main", "image": "i", "resources": resources}]},
+    }
+
+
+def test_pods_of_a_group_come_one_after_the_other() -> None:
+    context = cluster()
+    first, second = (pod_of_group(name, 4, 2) for name in ("a", "b"))
+    assert told(first, context, "/pods") == []
+    context.add("/pods", first)
+    assert told(second, context, "/pods") == []
+
+
+def test_the_last_pod_of_a_group_that_can_never_start_is_warned_of() -> None:
+    context = cluster()
+    for name in ("a", "b"):
+        one = pod_of_group(name, 4, 3)
+        assert told(one, context, "/pods") == []
+        context.add("/pods", one)
+    [text] = told(pod_of_group("c", 4, 3), context, "/pods")
+    assert text.startswith("can never be admitted as the queues are now: pod set ")
+    assert "needs 12 nvidia.com/gpu" in text

@@ -11,7 +11,8 @@ import pytest
 
 from unisono.cli.decide import instant
 from unisono.cli.main import main
-from unisono.cli.sim.what_if import _with_job, text
+from unisono.cli.sim.what_if import _with_job, _without_pending, text
+from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.snapshot import Snapshot
@@ -261,6 +262,60 @@ def test_conservative_backfill_simulates_reservations(
     assert instant("2026-01-01T12:10:00Z") < found.start_p50 < found.start_p95
     assert found.start_p95 <= instant("2026-01-01T13:00:00Z")
     assert what_if(world, key) == found  # the same seed
+
+
+def submitted(**status: object) -> dict[str, Any]:
+    """Return the job of `JOB` as a cluster has it: a Workload with an owner."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
+    about = {
+        "name": "job-train-1a2b3",
+        "namespace": "ml",
+        "creationTimestamp": "2026-01-01T11:00:00Z",
+        "ownerReferences": [owner],
+    }
+    return {"kind": "Workload", "metadata": about, "status": status}
+
+
+def test_a_job_that_waits_already_is_asked_about_at_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    given = files_of(str(tmp_path / "job.yaml"))
+    there = {"items": [{"kind": "Node", "metadata": {"name": "n"}}, submitted()]}
+    since = _without_pending(there, given)
+    assert [one["kind"] for one in there["items"]] == ["Node"]
+    assert since == {"train": instant("2026-01-01T11:00:00Z")}
+    assert "Job ml/train waits in the cluster already" in capsys.readouterr().err
+    cluster = files_of(str(tmp_path / "cluster.yaml"))
+    world, (key,) = _with_job(cluster, given, instant("2026-01-01T12:10:00Z"), since)
+    (found,) = (one for one in world.snapshot.waiting if one.key == key)
+    assert found.created_at == instant("2026-01-01T11:00:00Z")
+
+
+def test_a_job_that_runs_already_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    there = {"items": [submitted(admission={"clusterQueue": "all"})]}
+    with pytest.raises(InvalidManifest, match="Job ml/train is admitted already"):
+        _without_pending(there, files_of(str(tmp_path / "job.yaml")))
+
+
+def test_machines_that_could_be_bought_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = "examples/autoscale/pools.yaml"
+    (tmp_path / "cluster.yaml").write_text(QUEUE + "---\n" + Path(pool).read_text())
+    (tmp_path / "job.yaml").write_text(JOB.replace("PODS", "2").replace("LABEL", "a: b"))
+    argv = ["sim", "what-if", "-f", str(tmp_path / "job.yaml")]
+    code = main([*argv, "--on", str(tmp_path / "cluster.yaml"), "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (code, found["verdict"]) == (0, "now")
+    assert found["buys"].startswith("2 × ")
+    main([*argv, "--on", str(tmp_path / "cluster.yaml")])
+    told = capsys.readouterr().out
+    assert "ml/job-train would start when its machines are ready, at " in told
+    assert "  buys    2 × " in told
 
 
 def test_time_to_draw_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

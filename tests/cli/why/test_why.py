@@ -354,6 +354,20 @@ def test_a_kind_of_several_groups_is_searched_in_all_of_them(shell: Shell) -> No
     assert shell.type("why", "podgroups.scheduling.volcano.sh/g1").code == 1
 
 
+def test_a_group_of_pods_is_found_by_that_name(shell: Shell) -> None:
+    """Kueue's groups have no object but their Workload."""
+    template = {key: pod("p")[key] for key in ("metadata", "spec")}
+    workload = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": "g2"},
+        "spec": {"podSets": [{"name": "main", "count": 1, "template": template}]},
+    }
+    shell.type("apply", "-f", shell.file(workload)).ok()
+    said = shell.type("why", "podgroup/g2").ok()
+    assert said.startswith(f"Workload {shell.namespace}/g2 ")
+
+
 def test_queues_of_the_older_version_share_a_cohort() -> None:
     def cluster_queue(name: str) -> Json:
         group = {"flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": "2"}]}]}

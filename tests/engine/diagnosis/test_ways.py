@@ -12,10 +12,11 @@ from unisono.engine.explain.diagnosis import headline, message_with, way_sentenc
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.diagnosis import Diagnosis, Holder, MissingNodes
 from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, NodeName, WorkloadKey
-from unisono.engine.model.node import Node
+from unisono.engine.model.node import QUARANTINE, Node
 from unisono.engine.model.policy import Placement, Policy
 from unisono.engine.model.queue import Flavor, LocalQueue
 from unisono.engine.model.resources import amounts
+from unisono.engine.model.selection import Taint
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import (
     FlavorSet,
@@ -26,6 +27,7 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 
+replace = msgspec.structs.replace
 NOW = Instant(1_767_268_800_000)
 HOUR = 3_600_000
 
@@ -160,3 +162,32 @@ def test_labels_that_no_flavor_has_are_never_met() -> None:
     assert message_with(why, found).endswith(
         ". t4: never: pod set main asks for type=h100, unlike flavor t4"
     )
+
+
+def test_nodes_that_are_out_are_not_called_free() -> None:
+    state = two_flavors("1000")
+    (node,) = (one for one in state.nodes.table.nodes if one is not None and one.name == "a100-0")
+    taint = Taint(key=QUARANTINE, value="Xid79", effect="NoSchedule")
+    state.apply(NodeSet(replace(node, taints=(taint,))))
+    submit(state, gang("train", 2, 8))
+    found = diagnosis(state, "train")
+    assert headline(found) == (
+        "starts once node a100-0 is out of quarantine (by itself once it is healthy, or: "
+        "kubectl taint node a100-0 unisono.dev/quarantine-)"
+    )
+    a100 = way_sentences(found)[0]
+    assert a100.startswith(
+        "a100: 8 of 16 gpu are free on its nodes (8 on nodes that are out), 16 gpu asked for; "
+        "pod set main: 1 of 2 pods fit (3 nodes: "
+    )
+    assert "1 in quarantine" in a100
+    assert "tainted" not in a100
+
+
+def test_nodes_of_others_are_none_of_its_own() -> None:
+    state = two_flavors("1000")
+    (node,) = (one for one in state.nodes.table.nodes if one is not None and one.name == "a100-0")
+    state.apply(NodeSet(replace(node, taints=(Taint(key="team", value="b", effect="NoSchedule"),))))
+    submit(state, job("notebook", "q", 4), gang("one", 1, 8), gang("two", 1, 8))
+    found = diagnosis(state, "two")
+    assert "4 of 8 gpu are free on its nodes, 8 gpu asked for" in way_sentences(found)[0]

@@ -42,8 +42,10 @@ from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.objects import Json, at, items, labels_of
 from unisono.apiserver.strategy import Context
 from unisono.kinds.core.device_claims import device_claims
+from unisono.kinds.core.pod_groups import GROUP_NAME, TOTAL_COUNT
 from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
+from unisono.kinds.digits import whole_number
 from unisono.kinds.job_annotations import wrong_with_annotations
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.unsupported import NO_EFFECT
@@ -267,7 +269,8 @@ def _about_unqueued(served: Served, obj: Json, context: Context) -> Iterator[str
     if kind is None or items(at(obj, "metadata"), "ownerReferences"):
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
-    _, pod_sets, wrong = _wanted(kind, obj, namespace, context)
+    asked = _asked_together(kind, obj, namespace, context)
+    _, pod_sets, wrong = _wanted(kind, asked, namespace, context)
     if not wrong:
         yield from _about_nodes(pod_sets, None, context)
 
@@ -332,7 +335,8 @@ def _about_size(
     context: Context,
 ) -> Iterator[str]:
     namespace = str(at(obj, "metadata").get("namespace"))
-    wanted, pod_sets, wrong = _wanted(kind, obj, namespace, context)
+    asked = _asked_together(kind, obj, namespace, context)
+    wanted, pod_sets, wrong = _wanted(kind, asked, namespace, context)
     yield from wrong
     if wrong:
         return
@@ -348,7 +352,7 @@ def _about_size(
             *_named(context, "/namespaces", "", namespace),
             *_rendered_from(kind, context, namespace),
             local_queue,
-            _as_asked(obj),
+            *map(_as_asked, asked),
         )
     ]
     never = why_never(documents, now=_instant(context.now))
@@ -362,19 +366,55 @@ _Wanted = tuple[Mapping[str, int], tuple[Any, ...], tuple[str, ...]]
 _WANTED: VerdictCache[_Wanted] = VerdictCache()
 
 
-def _wanted(kind: Kind, obj: Json, namespace: str, context: Context) -> _Wanted:
+# Pods of a group come one after the other; those of larger groups are looked at one by one.
+_MOST_OF_A_GROUP = 256
+
+
+def _asked_together(
+    kind: Kind, obj: Json, namespace: str, context: Context
+) -> tuple[Mapping[str, Any], ...]:
+    """Return what has to fit together with a new object: itself, or its whole group of pods.
+
+    Until the last pod of a group is there, each is judged by itself.
+    """
+    group = labels_of(obj).get(GROUP_NAME, "") if kind.kind == "Pod" else ""
+    if not group:
+        return (obj,)
+    metadata = at(obj, "metadata")
+    total = whole_number(at(metadata, "annotations").get(TOTAL_COUNT)) or 0
+    if 1 < total <= _MOST_OF_A_GROUP:
+        others = [
+            one
+            for one in context.every(PODS, namespace, saying=group.encode())
+            if labels_of(one).get(GROUP_NAME) == group
+            and at(one, "metadata").get("name") != metadata.get("name")
+        ]
+        if len(others) + 1 == total:
+            return (*others, obj)
+    labels = {key: value for key, value in labels_of(obj).items() if key != GROUP_NAME}
+    return ({**obj, "metadata": {**metadata, "labels": labels}},)
+
+
+def _wanted(
+    kind: Kind, asked: Sequence[Mapping[str, Any]], namespace: str, context: Context
+) -> _Wanted:
     """Return what all pods ask for together, the pod sets, and why there is no answer, if so."""
     beside = [*_rendered_from(kind, context, namespace), *context.every(POLICIES)]
-    key = _WANTED.key(kind.api_version, kind.kind, *shape_of(obj), beside)
+    shapes = [shape_of(dict(one)) for one in asked]
+    key = _WANTED.key(kind.api_version, kind.kind, *shapes, beside)
     known = _WANTED.get(key)
     if known is not None:
         return known
-    manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
-    if manifest is None:
-        return {}, (), tuple(f"{one.path}: {one.message}" for one in problems)
+    manifests = []
+    for one in asked:
+        manifest, problems = decode(kind.struct, one, ignore_unknown=True)
+        if manifest is None:
+            return {}, (), tuple(f"{each.path}: {each.message}" for each in problems)
+        manifests.append(manifest)
     notes = Notes(file="", document=0)
     rules = read_settings(context).rules
-    pod_sets = pod_sets_of(kind, manifest, StoredContext(namespace, notes, context, rules))
+    around = StoredContext(namespace, notes, context, rules)
+    pod_sets = pod_sets_of(kind, manifests, around)
     wrong = (
         *(f"{one.path}: {one.message}" for one in notes.problems),
         *(f"can never run as written: {fault}" for fault in notes.faults),
@@ -413,7 +453,7 @@ def _nominal(quotas: list[Json], resource: str) -> int:
     return 2**63  # not metered in this flavor
 
 
-def _as_asked(obj: Json) -> Json:
+def _as_asked(obj: Mapping[str, Any]) -> Json:
     """Return a job as its author wrote it, without what the server has added to its history."""
     metadata = {
         key: value

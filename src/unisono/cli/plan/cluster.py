@@ -38,6 +38,8 @@ _READ: Sequence[Kind] = (
     names.CLUSTER_QUEUE,
     names.LOCAL_QUEUE,
     names.WORKLOAD_PRIORITY_CLASS,
+    names.VOLCANO_QUEUE,
+    names.HYPER_NODE,
     names.WORKLOAD,
 )
 _PURCHASING: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)

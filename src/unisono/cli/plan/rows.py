@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from unisono.cli.decide import DIAGNOSED_OBJECTS, MOST_ESTIMATES
 from unisono.cli.job_names import by_jobs, job_names
-from unisono.cli.start_times import facts_of, limit_of, root_cause_of, start_of
+from unisono.cli.start_times import cause_of, facts_of, limit_of, root_cause_of, start_of
 from unisono.cli.tables import paragraph
 from unisono.cli.workload_state import condition, job_of, pods_of, state_of
 from unisono.engine.diagnosis import diagnose
@@ -16,7 +16,7 @@ from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.diagnosis import adds_to_facts, headline, message_with
 from unisono.engine.explain.formatting import format_duration, format_instant
-from unisono.engine.explain.messages import reason_of, stage_of
+from unisono.engine.explain.messages import reason_of, sentence, stage_of
 from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
@@ -109,7 +109,7 @@ def _living_row(
         "reason": known.get("reason", ""),
         "message": by_jobs(waiting_message(views.Workload(workload).conditions), names),
         "verdict": root_cause.get("verdict"),
-        "cause": by_jobs(root_cause.get("says", ""), names),
+        "cause": by_jobs(cause_of(workload), names),
         "startsBy": root_cause.get("startsBy"),
     }
 
@@ -157,7 +157,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 "reason": reason_of(why),
                 "message": message_with(why, found),
                 "verdict": known.verdict if known is not None else None,
-                "cause": headline(known) if known is not None else "",
+                "cause": headline(known) if known is not None else sentence(why.blockers[0]),
                 "startsBy": format_instant(known.starts_at)
                 if known is not None and known.starts_at is not None and by_limits
                 else None,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unisono.cli.connection import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
 
 if TYPE_CHECKING:
     from unisono.engine.model.names import Instant, WorkloadKey
+    from unisono.engine.model.provisioning import Offerings
     from unisono.kinds.snapshot.build import World
     from unisono.kube.client import Client
     from unisono.kube.form import Json
-    from unisono.kube.mapping import Kind
     from unisono.sim.what_if import Answer
 
+T = TypeVar("T")
 File = tuple[str, bytes]
 
 NAME = "what-if"
@@ -83,15 +83,83 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.runtime import clock
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
-    return _answer(arguments, [file for name in arguments.on for file in _files(name)], now)
+    cluster = [file for name in arguments.on for file in _files(name)]
+    return _answer(arguments, cluster, _given(arguments), now)
 
 
 async def _living(client: Client, arguments: argparse.Namespace) -> int:
+    import json
 
+    from unisono.cli.plan.cluster import read_cluster
     from unisono.runtime import clock
 
-    files = await _living_files(client, with_policy=arguments.policy is None)
-    return _answer(arguments, files, clock.now())
+    there = await read_cluster(client)
+    whole = json.loads(there.file[1])
+    if arguments.policy is not None:
+        whole["items"] = [one for one in whole["items"] if one["kind"] != "Policy"]
+    given = _given(arguments)
+    since = _without_pending(whole, given)
+    cluster = [(there.file[0], json.dumps(whole).encode())]
+    names = _names(whole["items"])
+    return _answer(arguments, cluster, given, clock.now(), there.offerings, since, names)
+
+
+def _given(arguments: argparse.Namespace) -> list[File]:
+    return [file for name in arguments.filename for file in _files(name)]
+
+
+def _without_pending(cluster: Json, given: Sequence[File]) -> dict[str, Instant]:
+    """Take pending Workloads of the given jobs out of the cluster; return since when they wait.
+
+    The files say what is asked about, so they replace what was submitted, at its place in the
+    queue. What runs already is refused.
+    """
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.engine.model.names import Instant
+    from unisono.kinds.documents import read_documents
+    from unisono.kinds.scalar import instant_ms
+
+    jobs = {
+        (one.kind, str(about.get("namespace") or "default"), str(about.get("name")))
+        for name, content in given
+        for one in read_documents(name, content).documents
+        if isinstance(about := one.raw.get("metadata"), dict)
+    }
+    since: dict[str, Instant] = {}
+    kept = []
+    for one in cluster["items"]:
+        owner = _job_of(one) if one["kind"] == "Workload" else None
+        if owner not in jobs or owner is None:
+            kept.append(one)
+            continue
+        kind, namespace, name = owner
+        status = one.get("status") or {}
+        if any(each["type"] == "Finished" for each in status.get("conditions") or ()):
+            continue
+        if status.get("admission"):
+            raise InvalidManifest(
+                "-f",
+                f"{kind} {namespace}/{name} is admitted already (unisono why "
+                f"{kind.lower()}/{name} -n {namespace}); to ask about another one like it, change "
+                "metadata.name",
+            )
+        since[name] = Instant(instant_ms(one["metadata"]["creationTimestamp"]))
+        print(
+            f"unisono: {kind} {namespace}/{name} waits in the cluster already; it is answered for "
+            "as the file says, at its place in the queue",
+            file=sys.stderr,
+        )
+    cluster["items"] = kept
+    return since
+
+
+def _job_of(workload: Json) -> tuple[str, str, str] | None:
+    """Return kind, namespace and name of the job that a Workload stands for."""
+    about = workload["metadata"]
+    for one in about.get("ownerReferences") or ():
+        if one.get("controller"):
+            return one["kind"], about["namespace"], one["name"]
+    return None
 
 
 def _files(name: str) -> list[File]:
@@ -100,8 +168,17 @@ def _files(name: str) -> list[File]:
     return files_of(name)
 
 
-def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) -> int:
+def _answer(
+    arguments: argparse.Namespace,
+    cluster: list[File],
+    given: list[File],
+    now: Instant,
+    offerings: Offerings | None = None,
+    since: Mapping[str, Instant] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> int:
     from unisono.engine.model.errors import InvalidManifest
+    from unisono.provision.catalog.offers import with_offerings
     from unisono.runtime.clock import RealClock
     from unisono.runtime.memory import calm_collector
     from unisono.sim.what_if import what_if
@@ -111,15 +188,17 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
     if not arguments.seconds > 0:
         raise InvalidManifest("--seconds", "must be above 0")
     calm_collector()  # there may be tens of thousands of manifests
-    given = [file for name in arguments.filename for file in _files(name)]
     policy = _files(arguments.policy) if arguments.policy else []
-    world, keys = _with_job([*cluster, *policy], given, now)
+    world, keys = _with_job([*cluster, *policy], given, now, since or {})
+    snapshot = with_offerings(world.snapshot, world.pools, world.overlays)
+    if offerings is not None:
+        snapshot = _replace(snapshot, offerings=offerings)
     clock, answers = RealClock(), []
     for key in keys:
         start = clock.monotonic()
         answers.append(
             what_if(
-                world.snapshot,
+                snapshot,
                 key,
                 samples=arguments.samples,
                 seed=arguments.seed,
@@ -127,14 +206,20 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
                 budget_s=arguments.seconds,
             )
         )
-    _print(answers, arguments.output, now, _names(cluster))
+    _print(answers, arguments.output, now, names or {})
     return NEVER if any(answer.verdict == "never" for answer in answers) else 0
 
 
 def _with_job(
-    cluster: list[File], given: list[File], now: Instant
+    cluster: list[File],
+    given: list[File],
+    now: Instant,
+    since: Mapping[str, Instant] | None = None,
 ) -> tuple[World, list[WorkloadKey]]:
-    """Return the cluster with the jobs added, and the keys of their workloads."""
+    """Return the cluster with the jobs added, and the keys of their workloads.
+
+    `since` has the instants at which some of these jobs were submitted, by name.
+    """
     from unisono.engine.model.errors import InvalidManifest
     from unisono.kinds.snapshot.build import read_world
 
@@ -154,15 +239,34 @@ def _with_job(
             "-f",
             f"{', '.join(sorted(names))}: has no job with a queue name; add one",
         )
+    if since:
+        waiting = tuple(
+            _replace(one, created_at=submitted)
+            if one.key in alone and (submitted := _submitted(one.key, since)) is not None
+            else one
+            for one in world.snapshot.waiting
+        )
+        world = _replace(world, snapshot=_replace(world.snapshot, waiting=waiting))
     return world, keys
 
 
-def _names(cluster: list[File]) -> dict[str, str]:
+def _submitted(key: WorkloadKey, since: Mapping[str, Instant]) -> Instant | None:
+    """Return since when a job waits: its workload is called KIND-NAME."""
+    return since.get(key.partition("/")[2].partition("-")[2])
+
+
+def _replace(of: T, **changes: object) -> T:
+    import msgspec
+
+    made: T = msgspec.structs.replace(of, **changes)  # type: ignore[type-var]  # all are structs
+    return made
+
+
+def _names(items: Sequence[Json]) -> dict[str, str]:
     """Return the jobs behind the Workloads of a running cluster."""
     from unisono.cli.job_names import job_names
 
-    listed = [json.loads(content) for name, content in cluster if name == _of_cluster("Workload")]
-    return job_names(one for each in listed for one in each["items"])
+    return job_names(one for one in items if one["kind"] == "Workload")
 
 
 def _print(answers: list[Answer], form: str, now: Instant, names: Mapping[str, str]) -> None:
@@ -184,7 +288,7 @@ def as_json(answer: Answer) -> Json:
     from unisono.engine.explain.formatting import format_instant
 
     made: Json = msgspec.to_builtins(answer)
-    for key in ("startP50", "startP95", "startByLimits"):
+    for key in ("startP50", "startP95", "startByLimits", "notBefore", "machinesReady"):
         made[key] = format_instant(made[key]) if made[key] is not None else None
     return made
 
@@ -202,7 +306,13 @@ def text(answer: Answer, now: Instant) -> str:
     def when(start: Instant) -> str:
         return ahead(start / 1000, now / 1000)
 
-    if answer.verdict == "now":
+    if answer.machines_ready is not None:
+        at = when(answer.machines_ready)
+        lines = [
+            f"{answer.workload} would start when its machines are ready, at {at}",
+            f"  buys    {answer.buys}",
+        ]
+    elif answer.verdict == "now":
         lines = [f"{answer.workload} would start now"]
         if answer.nodes:
             each = (f"{node} ({pods} pod{'s'[: pods != 1]})" for node, pods in answer.nodes.items())
@@ -218,7 +328,7 @@ def text(answer: Answer, now: Instant) -> str:
         lines += [f"  {label:8}{way}" for label, way in zip(labels, answer.ways, strict=False)]
     elif answer.constraint is not None and not (answer.root_cause and answer.verdict == "never"):
         label = "now" if answer.root_cause else "why"
-        lines.append(f"  {label:8}{answer.constraint.message}")
+        lines.append(f"  {label:8}{local_times(answer.constraint.message, now / 1000)}")
     if answer.preempts:
         lines.append("  evicts  " + ", ".join(answer.preempts))
     if answer.verdict == "later":
@@ -232,6 +342,8 @@ def _starts(answer: Answer, when: Callable[[Instant], str]) -> str:
     """Say when it starts in simulated runs, and what they are based on, in one sentence."""
     from unisono.engine.model.resources import is_gpu
 
+    if answer.not_before is not None:
+        return f"not before {when(answer.not_before)}"
     if answer.without_runs:
         return f"unknown: {answer.without_runs}"
     if not answer.samples:
@@ -251,64 +363,3 @@ def _starts(answer: Answer, when: Callable[[Instant], str]) -> str:
     if answer.start_p95 is None:
         return f"{half}, {answer.samples - answer.started} not within 60 days {basis}"
     return f"{half}; 95 % by {when(answer.start_p95)} {basis}"
-
-
-# ---- the running cluster as manifests ------------------------------------------------------------
-
-
-def _kinds() -> Sequence[Kind]:
-    from unisono.control import names
-
-    return (
-        names.NAMESPACE,
-        names.NODE,
-        names.POD,
-        names.LIMIT_RANGE,
-        names.PRIORITY_CLASS,
-        names.RUNTIME_CLASS,
-        names.FLAVOR,
-        names.TOPOLOGY,
-        names.ADMISSION_CHECK,
-        names.COHORT,
-        names.CLUSTER_QUEUE,
-        names.LOCAL_QUEUE,
-        names.WORKLOAD_PRIORITY_CLASS,
-        names.VOLCANO_QUEUE,
-        names.HYPER_NODE,
-        names.WORKLOAD,
-    )
-
-
-async def _living_files(client: Client, *, with_policy: bool) -> list[tuple[str, bytes]]:
-    """Return everything that decisions are made from; kinds that are not served are left out."""
-    from unisono.control import names
-    from unisono.kube.errors import NotFound, UnknownKind
-
-    files = []
-    for kind in (*_kinds(), *((names.POLICY,) if with_policy else ())):
-        try:
-            found = (await client.list(kind)).items
-        except (NotFound, UnknownKind):
-            continue
-        items = [_whole(one, kind) for one in found if _matters(one, kind)]
-        listed = {"apiVersion": "v1", "kind": "List", "items": items}
-        files.append((_of_cluster(kind.kind), json.dumps(listed).encode()))
-    return files
-
-
-def _of_cluster(kind: str) -> str:
-    return f"<{kind} of the cluster>"
-
-
-def _whole(obj: Json, kind: Kind) -> Json:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-
-
-def _matters(obj: Json, kind: Kind) -> bool:
-    """Leave out pods without a node: their Workloads stand for them."""
-    from unisono.control import names
-
-    if kind != names.POD:
-        return True
-    over = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return bool(obj["spec"].get("nodeName")) and not over

@@ -10,7 +10,8 @@ from unisono.cli.connection import asked, verb_parser
 from unisono.cli.targets import kind_words, namespace_of, read_targets
 
 if TYPE_CHECKING:
-    from unisono.kube.api_resources import ApiResource
+    from unisono.cli.targets import Target
+    from unisono.kube.api_resources import ApiResource, ApiResources
     from unisono.kube.client import Client
     from unisono.kube.form import Json
 
@@ -60,7 +61,7 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
         targets = [(kinds_of_jobs(lookup), arguments.what[0])]
     else:
         targets = [
-            (lookup.namesakes(kind), one.name)
+            (lookup.namesakes(kind) + _groups_of_pods(lookup, kind, one), one.name)
             for kind, one in zip(
                 kind_words(arguments.what), read_targets(lookup, arguments.what), strict=True
             )
@@ -74,6 +75,13 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
         whole: Any = answers[0] if len(answers) == 1 else answers
         sys.stdout.write(dump(whole, arguments.output))
     return 0
+
+
+def _groups_of_pods(lookup: ApiResources, kind: str, target: Target) -> list[ApiResource]:
+    """Return Workloads if PodGroups are meant: a group of Kueue's is nothing but its Workload."""
+    if target.spoken.resource.kind != "PodGroup" or "." in kind:
+        return []
+    return lookup.find_all("workloads.kueue.x-k8s.io")
 
 
 async def _answer(

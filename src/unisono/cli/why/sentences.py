@@ -80,7 +80,9 @@ def guess_words(answer: Json, now: float) -> str:
         return "unknown: a job that holds the quota has no time limit (unisono.dev/time-limit)"
     for fact in answer.get("facts") or ():
         if fact["fact"] in _UNKNOWN:
-            return f"unknown: {_UNKNOWN[fact['fact']]}"
+            again = fact.get("retry_at")
+            retried = f"; tried again at {time_ahead(again / 1000, now)}" if again else ""
+            return f"unknown: {_UNKNOWN[fact['fact']]}{retried}"
     return f"unknown: {behind} is ahead of it and has no start time either" if behind else "unknown"
 
 

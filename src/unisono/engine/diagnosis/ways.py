@@ -19,8 +19,9 @@ from unisono.engine.model import explanation as facts
 from unisono.engine.model.diagnosis import Mode, Shortage, Way
 from unisono.engine.model.explanation import Blocker, Explanation
 from unisono.engine.model.names import FlavorName, ResourceName, WorkloadKey
+from unisono.engine.model.node import Node, repaired
 from unisono.engine.model.resources import UNLIMITED, is_gpu
-from unisono.engine.model.selection import label_map
+from unisono.engine.model.selection import Toleration, label_map, tolerates
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.nominate import Nominee, facts_of, nominate
 from unisono.engine.quota.assign import Allowed
@@ -195,6 +196,7 @@ def _of_nodes(
 ) -> Iterator[Shortage]:
     """Yield how much of what is asked for is free on the nodes of these flavors."""
     wanted: dict[tuple[FlavorName, ResourceName], int] = {}
+    tolerated: dict[tuple[FlavorName, ResourceName], tuple[Toleration, ...]] = {}
     for choice, option in zip(choices, options, strict=True):
         for index in choice.pod_sets:
             pod_set = pod_sets[index]
@@ -205,6 +207,7 @@ def _of_nodes(
                 wanted[place] = (
                     wanted.get(place, 0) + dict(requests)[resource] * pod_sets[index].count
                 )
+                tolerated[place] = (*tolerated.get(place, ()), *pod_set.tolerations)
     table = state.nodes.table
     for (flavor, resource), amount in sorted(wanted.items()):
         column = table.column(resource)
@@ -212,15 +215,40 @@ def _of_nodes(
         if column is None or spec is None:
             continue
         labels = label_map(spec.node_labels).items()
-        free, total = 0, 0
+        known = (*spec.tolerations, *tolerated[flavor, resource])
+        free, total, out = 0, 0, 0
         for row, node in enumerate(table.nodes):
-            if node is not None and node.ready and not node.unschedulable:
-                if labels <= label_map(node.labels).items():
-                    free += max(0, int(table.free_of(column)[row]))
-                    total += dict(node.allocatable).get(resource, 0)
+            if node is None or not labels <= label_map(node.labels).items():
+                continue
+            if not _takes(repaired(node), known):
+                continue  # it is not for these pods, however healthy it is
+            has = dict(node.allocatable).get(resource, 0)
+            total += has
+            if _takes(node, known):
+                free += max(0, int(table.free_of(column)[row]))
+            else:
+                out += has
         yield Shortage(
-            of="nodes", flavor=flavor, resource=resource, wanted=amount, free=free, total=total
+            of="nodes",
+            flavor=flavor,
+            resource=resource,
+            wanted=amount,
+            free=free,
+            total=total,
+            out=out,
         )
+
+
+def _takes(node: Node, tolerations: Sequence[Toleration]) -> bool:
+    """Say whether a node takes pods with these tolerations."""
+    return (
+        node.ready
+        and not node.unschedulable
+        and all(
+            taint.effect == "PreferNoSchedule" or any(tolerates(one, taint) for one in tolerations)
+            for taint in node.taints
+        )
+    )
 
 
 def _scarcest(resources: tuple[ResourceName, ...]) -> ResourceName | None:

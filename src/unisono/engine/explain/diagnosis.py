@@ -34,12 +34,15 @@ from unisono.engine.model.diagnosis import (
 )
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import PODS, ResourceName
+from unisono.engine.model.node import QUARANTINE
 from unisono.engine.model.resources import UNLIMITED, Amounts, is_gpu
 from unisono.engine.model.selection import Toleration
 
 # Of one kind of cause, in the first sentence; `causes` has all of them.
 _MOST_NAMED = 3
 _MOST_NODES = 3
+# The queue of pods that name none: no word for people.
+_NO_QUEUE = "unisono.dev/unlimited"
 
 _INSTANTS: dict[InstantOf, str] = {
     "begin": "its begin time has come, at {at}",
@@ -47,7 +50,7 @@ _INSTANTS: dict[InstantOf, str] = {
     "preemption back-off": "it may preempt others again, at {at}",
     "advance reservation": "advance reservation {name} is over, at {at}",
     "usage decay": "usage of {name} has decayed below its limit, at {at}",
-    "stock": "machines may be in stock again, at {at}",
+    "stock": "the purchase is tried again with machines in stock, at {at}",
     "terminating pods": "terminating pods are gone, by {at}",
     "protection from preemption": "{name} may be preempted, from {at}",
     "dependency delay": "{name} has run for as long as required, at {at}",
@@ -172,16 +175,17 @@ def clause(cause: Cause) -> str:  # one case a kind
         case Holder():
             return f"{cause.workload} has ended{_holding(cause)}"
         case Ahead(workload=other, queue=queue):
-            where = f" in queue {queue}" if queue else ""
+            where = f" in queue {queue}" if queue and queue != _NO_QUEUE else ""
             return f"{other} is no longer pending ahead of it{where}"
         case OtherPod(pod=pod, node=node, amounts=amounts, leaves_at=leaves):
             held = f", which has {_amounts(amounts)}" if amounts else ""
             by = f" (terminating, by {format_instant(leaves)})" if leaves is not None else ""
             return f"pod {pod} has left node {node}{held}{by}"
         case NodeOut(node=node, why="cordoned"):
-            return f"node {node} is uncordoned"
+            return f"node {node} is uncordoned (kubectl uncordon {node})"
         case NodeOut(node=node, why="quarantined"):
-            return f"node {node} is out of quarantine"
+            lift = f"kubectl taint node {node} {QUARANTINE}-"
+            return f"node {node} is out of quarantine (by itself once it is healthy, or: {lift})"
         case NodeOut(node=node, why="under pressure"):
             return f"node {node} is no longer under pressure"
         case NodeOut(node=node):
@@ -309,7 +313,8 @@ def _refusal(way: Way) -> str:
 def _short(one: Shortage) -> str:
     total = "unlimited" if one.total >= UNLIMITED else _number(one.total, one.resource)
     free, wanted = _number(one.free, one.resource), format_amount(one.wanted, one.resource)
-    return f"{free} of {total} {one.resource} are free on its nodes, {wanted} asked for"
+    out = f" ({_number(one.out, one.resource)} on nodes that are out)" if one.out else ""
+    return f"{free} of {total} {one.resource} are free on its nodes{out}, {wanted} asked for"
 
 
 def _number(amount: int, resource: ResourceName) -> str:

@@ -13,6 +13,7 @@ _REMEDIES = {
     "volume": "add a node that reaches the volumes of the pods, or move the volumes",
     "taint": "let the pods tolerate the taints of the nodes, or add a node without",
     "not ready": "see why no node is ready",
+    "quarantined": "repair the nodes; they leave quarantine once they are healthy",
     "reserved": "a shorter time limit, or wait until the reservation is over",
 }
 
@@ -22,6 +23,7 @@ _REFUSING = {
     "topology": "without the topology level of its slices",
     "volume": "out of reach of a volume",
     "taint": "tainted",
+    "quarantined": "in quarantine",
     "not ready": "not ready",
     "reserved": "reserved",
     "held for others": "held for other workloads",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from unisono.engine.explain.formatting import format_amount, format_counts, format_price
+from unisono.engine.explain.formatting import (
+    format_amount,
+    format_counts,
+    format_instant,
+    format_price,
+)
 from unisono.engine.model.explanation import CannotBuy
 from unisono.engine.model.provisioning import Alternative, Purchase
 
@@ -46,8 +49,7 @@ def cannot_buy_sentence(fact: CannotBuy) -> str:
     text = f"pod set {fact.pod_set} needs {fact.pods} × ({each}), and no machines can be bought"
     pools = [f"pool {one.pool}: {one.detail or one.code}" for one in fact.pools]
     if fact.retry_at is not None:
-        moment = datetime.fromtimestamp(fact.retry_at / 1000, tz=UTC)
-        pools.append(f"retried at {moment:%H:%M:%S} UTC")
+        pools.append(f"tried again at {format_instant(fact.retry_at)}")
     others = [alternative_sentence(one) for one in fact.alternatives]
     parts = [f"{text} ({fact.code})", *pools]
     return "; ".join([*parts, *(f"alternative: {one}" for one in others)])

@@ -177,6 +177,7 @@ class Shortage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     wanted: int
     free: int
     total: int  # with everything that the queue may borrow, or on all nodes of the flavor
+    out: int = 0  # of the total: on nodes that take no pods now
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True, gc=False):

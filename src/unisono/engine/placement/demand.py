@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from unisono.engine.model.node import HostPort, PodRule, SpreadRule
+from unisono.engine.model.node import QUARANTINE, HostPort, PodRule, SpreadRule
 from unisono.engine.model.queue import Flavor
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
@@ -65,12 +65,19 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return not (self.host_ports or self.affinity_to or self.anti_affinity or self.spread)
 
 
+_QUARANTINED = Toleration(key=QUARANTINE, operator="Exists")
 _EVERYTHING = (Toleration(operator="Exists"),)  # tolerates whatever a node is tainted with
 
 
 def without_taints(constraint: Constraint) -> Constraint:
     """Return what selector and affinity alone ask for."""
     return Constraint(constraint.selector, constraint.affinity, _EVERYTHING)
+
+
+def in_quarantine(constraint: Constraint) -> Constraint:
+    """Return the same for pods that may go to nodes in quarantine."""
+    known = (*constraint.tolerations, _QUARANTINED)
+    return Constraint(constraint.selector, constraint.affinity, known, (), constraint.excluded)
 
 
 def reaching(volume: tuple[AffinityTerm, ...]) -> Constraint:

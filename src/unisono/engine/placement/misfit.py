@@ -7,7 +7,7 @@ import numpy as np
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS, ResourceName
 from unisono.engine.model.resources import WHOLE_GPU, is_gpu, is_share
-from unisono.engine.placement.demand import Demand, reaching, without_taints
+from unisono.engine.placement.demand import Demand, in_quarantine, reaching, without_taints
 from unisono.engine.placement.domains import whole_slices
 from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.state.devices import free_by_device, pods_that_fit
@@ -133,7 +133,11 @@ def _refusals(
     excluded = demand.constraint.excluded
     if excluded is not None:
         count("reserved", excluded.rows(table)[closed])
-    count("taint", ~feasibility.allowed(demand.constraint)[closed])
+    tainted = ~feasibility.allowed(demand.constraint)[closed]
+    if tainted.any():
+        well = feasibility.allowed(in_quarantine(demand.constraint))[closed]
+        count("quarantined", tainted & well)
+        count("taint", ~feasibility.allowed(demand.constraint)[closed])
     for resource, amount in ((PODS, 1), *demand.requests):
         if amount > 0:
             column = table.column(resource)

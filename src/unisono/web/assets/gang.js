@@ -78,9 +78,22 @@ function why(one) {
     facts.length ? h("ul", { class: root ? "facts below-root" : "facts" }, facts.map((fact) => h("li", { "data-key": fact.says },
       h("p", { class: "says" }, plain(fact.says)),
       fact.changes ? h("p", { class: "changes" }, h("b", {}, t("To change that: ")), plain(fact.changes)) : null))) : null,
-    h("p", { class: "estimate" }, place, h("b", {}, one.start ? t("Starts {0}. ", starts(one.start, one.promised)) : t("Start time unknown. ")),
-      one.start ? (one.promised ? t("Reserved: backfill does not delay it.") : t("An estimate: no resources are reserved.")) : t("An estimate needs time limits on the running workloads.")),
+    h("p", { class: "estimate" }, place, h("b", {}, start(one, root)),
+      one.start ? (one.promised ? t("Reserved: backfill does not delay it.") : t("An estimate: no resources are reserved.")) : guess(root)),
     h("p", { class: "quiet" }, t("In a terminal: "), command(`unisono why workload/${name} -n ${namespace}`)));
+}
+
+function start(one, root) {
+  if (one.start) return t("Starts {0}. ", starts(one.start, one.promised));
+  if (root && root.verdict === "never") return t("Never in this cluster as it is. ");
+  return root && root.startsBy > now() ? t("Starts {0}. ", starts(root.startsBy, true)) : t("Start time unknown. ");
+}
+
+// What a start without an estimate depends on.
+function guess(root) {
+  if (!root || root.verdict === "never") return "";
+  if (root.startsBy > now()) return t("At the latest, if no other workload goes first.");
+  return root.endless ? t("An estimate needs time limits on the running workloads.") : "";
 }
 
 // The root cause first; then all of it, if the sentence names only some; then every flavor that was tried.
@@ -96,7 +109,7 @@ function cause(root) {
 function purchase(one) {
   const machines = one.machines.map((some) => `${some.count} × ${some.type} (${some.sold}, ${some.zone})`).join(", ");
   return card(t("Provisioned machines"), h("p", {}, t("{0}, {1} per hour in total.", machines, money(one.price))),
-    h("p", { class: "quiet" }, one.phase === "Ready" ? t("All are ready.") : t("{0}; expected by {1}.", one.phase, clock(one.readyBy))));
+    h("p", { class: "quiet" }, one.ready ? t("All are ready.") : one.readyBy > now() ? t("On their way; expected by {0}.", clock(one.readyBy)) : t("On their way; late, expected at {0}.", clock(one.readyBy))));
 }
 
 // ---- what its GPUs do -----------------------------------------------------------------------------

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from unisono.control.admission.kueue_messages import eviction_message
-from unisono.control.admission.purchases import purchase_of
+from unisono.control.admission.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.health.progress import progress_of
 from unisono.control.names import EXPLANATION
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.scalar import instant_ms
 from unisono.kube.form import Json
 from unisono.monitor.active_alerts import dashboard_of
 from unisono.monitor.cache import WORKLOAD
@@ -139,6 +140,10 @@ def _root_cause(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) ->
             "more": int(found.get("more") or 0),
             "ways": [by_jobs(str(one["says"])) for one in found["ways"]],
             "nearest": found.get("nearest"),
+            "startsBy": instant_ms(found["startsBy"]) / 1000 if found.get("startsBy") else 0,
+            "endless": any(
+                one.get("workload") and not one.get("ends") for one in found["inTheWay"]
+            ),
         }
     except (KeyError, ValueError, TypeError):
         return None  # not known, or written by another version
@@ -183,8 +188,10 @@ def _purchase(written: Json) -> Json | None:
     if found is None:
         return None
     phase, bought = found
+    if phase not in (*UNDER_WAY, "Ready") or not is_holding(written):
+        return None  # taken back: there are no machines, and its dates are over
     return {
-        "phase": phase,
+        "ready": phase == "Ready",
         "readyBy": bought.ready_by,
         "price": bought.price_micro / 1_000_000,
         "machines": [
