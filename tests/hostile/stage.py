@@ -128,8 +128,8 @@ class Stage(World):
         self.admitted_in: dict[str, int] = {}  # cycles until then, by the job that owns a Workload
         self._resources: dict[Kind, Any] = {}
 
-    async def set_up(self) -> None:
-        """Bring up nodes, queues and three jobs."""
+    def open(self) -> None:
+        """Begin to answer requests, on a cluster without anything."""
         self.store._writer.shutdown()
         self.store._writer = AtOnce()  # type: ignore[assignment]  # it only ever submits
         # Controllers write as they do in `unisono up`: what they write is not checked.
@@ -138,6 +138,10 @@ class Stage(World):
         self.driver.listeners.append(self._watch)
         asyncio.get_running_loop().set_exception_handler(self._mistake)
         self._front = HttpEntry(self.api, lambda *_: ADMIN)
+
+    async def set_up(self) -> None:
+        """Bring up nodes, queues and three jobs."""
+        self.open()
         await self.create(
             namespace(NOISY),
             namespace(QUIET),

@@ -13,6 +13,7 @@ from unisono.apiserver.builtin import STRATEGIES
 from unisono.apiserver.builtin.typed_validation import TypedStrategy
 from unisono.apiserver.schema.checker import Checker
 from unisono.apiserver.strategy import Strategy
+from unisono.kinds.shapes.foreign import foreign_kinds
 from unisono.kinds.shapes.served import Served, served_kinds
 
 # Of these groups every object is one of Kubernetes' own types.
@@ -94,6 +95,10 @@ class Catalogue:
             by_key.setdefault(served.key, []).append(served)
         for versions in by_key.values():
             self._enter(versions)
+        for key, foreign in foreign_kinds().items():
+            if key not in by_key:
+                self._custom[key] = foreign
+                self._enter(foreign)
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """Return a resource by the parts of its address."""
@@ -133,19 +138,23 @@ class Catalogue:
         `rv` is the version of the definition: older objects lack defaults that it may have.
         """
         key = versions[0].key
-        self.withdraw(key)
+        self._leave(key)
         self._custom[key] = tuple(versions)
         self._enter(versions, rv)
         self._moved()
 
     def withdraw(self, key: str) -> None:
-        """Stop serving a user's kind."""
-        if key not in self._custom:
-            return
-        for served in self._custom.pop(key):
-            self._by_address.pop((served.group, served.version, served.plural), None)
-        self._storage.pop(key, None)
+        """Stop serving a user's kind; one of another project is served as without a definition."""
+        self._leave(key)
+        if key in foreign_kinds() and key not in self._storage:
+            self._custom[key] = foreign_kinds()[key]
+            self._enter(self._custom[key])
         self._moved()
+
+    def _leave(self, key: str) -> None:
+        for served in self._custom.pop(key, ()):
+            self._by_address.pop((served.group, served.version, served.plural), None)
+            self._storage.pop(key, None)
 
     def _moved(self) -> None:
         self.version += 1

@@ -149,6 +149,14 @@ def access_of(arguments: argparse.Namespace) -> Access:
     return find_access(context=arguments.context)
 
 
+async def is_embedded(client: Client) -> bool:
+    """Say whether a server is the API of `unisono up`, which says so in its version."""
+    import json
+
+    answer = json.loads(await client.read("/version"))
+    return "+unisono." in str(answer.get("gitVersion"))
+
+
 def wait_for_instance_of(path: Path | str) -> None:
     """Wait for the instance that a kubeconfig belongs to; any other kubeconfig needs no wait.
 

@@ -159,11 +159,11 @@ EMBEDDED_KINDS: Sequence[Kind] = (*KINDS, *(cron.kind for cron in CRON_KINDS), *
 
 # Kinds whose pods have to start together: without a queue of their own they are in one without
 # limits, so that they get their nodes all at once.
-ALWAYS_QUEUED: Mapping[Kind, Callable[[Json], str]] = {
+ALWAYS_QUEUED: Mapping[Kind, Callable[[Json], str | None]] = {
     names.JOB_SET: lambda job: "",
     names.TRAIN_JOB: lambda job: "",
     ray.CLUSTER: lambda job: "",
-    ray.JOB: lambda job: "",
+    ray.JOB: lambda job: None if job["spec"].get("clusterSelector") else "",
     slurm.JOB: lambda job: "",
     **{job_kind.kind: lambda job: "" for job_kind in kubeflow.JOB_KINDS},
     **{kind: lambda group: "" for kind in GROUPS},

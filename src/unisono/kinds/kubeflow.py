@@ -1,4 +1,4 @@
-"""`kubeflow.org`: PyTorchJob, TFJob, XGBoostJob, JAXJob and MPIJob, which are all made alike.
+"""`kubeflow.org`: PyTorchJob, TFJob, XGBoostJob, JAXJob, PaddleJob and MPIJob, all made alike.
 
 A job has replica specs by type; each type that is there becomes a pod set, in the order of the
 table `_TYPES`, with one pod unless `replicas` says more.
@@ -35,6 +35,7 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
     "XGBoostJob": ("Master", "Worker"),
     "JAXJob": ("Worker",),
+    "PaddleJob": ("Master", "Worker"),
     "MPIJob": ("Launcher", "Worker"),
 }
 
@@ -101,6 +102,14 @@ class JAXJobSpec(Schema, frozen=True, kw_only=True):
     run_policy: RunPolicy = RunPolicy()
 
 
+class PaddleJobSpec(Schema, frozen=True, kw_only=True):
+    """Workers, and a master where there are parameter servers."""
+
+    paddle_replica_specs: Mapping[str, ReplicaSpec]
+    run_policy: RunPolicy = RunPolicy()
+    elastic_policy: Any = None
+
+
 class MPIJobSpec(Schema, frozen=True, kw_only=True):
     """A launcher and its workers; the fields of v1 and v2beta1 together."""
 
@@ -165,6 +174,16 @@ class JAXJob(Schema, frozen=True, kw_only=True):
     status: KubeflowJobStatus = KubeflowJobStatus()
 
 
+class PaddleJob(Schema, frozen=True, kw_only=True):
+    """A PaddlePaddle training job."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+    spec: PaddleJobSpec
+    status: KubeflowJobStatus = KubeflowJobStatus()
+
+
 class MPIJob(Schema, frozen=True, kw_only=True):
     """An MPI job."""
 
@@ -175,7 +194,7 @@ class MPIJob(Schema, frozen=True, kw_only=True):
     status: KubeflowJobStatus = KubeflowJobStatus()
 
 
-KubeflowJob = PyTorchJob | TFJob | XGBoostJob | JAXJob | MPIJob
+KubeflowJob = PyTorchJob | TFJob | XGBoostJob | JAXJob | PaddleJob | MPIJob
 
 
 def _replica_specs(job: KubeflowJob) -> tuple[str, Mapping[str, ReplicaSpec]]:
@@ -189,6 +208,8 @@ def _replica_specs(job: KubeflowJob) -> tuple[str, Mapping[str, ReplicaSpec]]:
             return "xgbReplicaSpecs", job.spec.xgb_replica_specs
         case JAXJob():
             return "jaxReplicaSpecs", job.spec.jax_replica_specs
+        case PaddleJob():
+            return "paddleReplicaSpecs", job.spec.paddle_replica_specs
         case MPIJob():
             return "mpiReplicaSpecs", job.spec.mpi_replica_specs
 
@@ -270,6 +291,7 @@ KINDS = (
     _kind("TFJob", TFJob),
     _kind("XGBoostJob", XGBoostJob),
     _kind("JAXJob", JAXJob),
+    _kind("PaddleJob", PaddleJob),
     _kind("MPIJob", MPIJob),
     _kind("MPIJob", MPIJob, "v2beta1"),
 )

@@ -10,6 +10,7 @@ from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueu
 from tests.apiserver.surroundings import Around, served_as
 from unisono.apiserver.admission import advise
 from unisono.apiserver.objects import Json
+from unisono.kinds.shapes.foreign import foreign_kinds
 
 
 def told(obj: Json, context: Around, key: str = "batch/jobs") -> list[str]:
@@ -166,6 +167,22 @@ def test_deployments(name: str, image: str, expected: str) -> None:
     template = {"spec": {"containers": [{"name": "c", "image": image}]}}
     obj = named(name, "team", spec={"template": template})
     [text] = told(obj, Around(), "apps/deployments")
+    assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("argoproj.io/workflows", "nothing acts on it here: Argo Workflows makes its pods"),
+        ("scheduling.x-k8s.io/elasticquotas", "is stored, but not enforced here"),
+        ("resource.k8s.io/resourceclaimtemplates", "no driver offers devices here"),
+        ("admissionregistration.k8s.io/validatingadmissionpolicybindings", "not evaluated here"),
+    ],
+)
+def test_kinds_that_nothing_acts_on(key: str, expected: str) -> None:
+    foreign = foreign_kinds().get(key)
+    served = foreign[0] if foreign is not None else served_as(key)
+    (text,) = advise(served, named("x", "team"), Around())
     assert expected in text
 
 

@@ -142,3 +142,72 @@ def test_a_field_that_only_the_older_version_has_comes_back() -> None:
         assert "annotations" not in made["metadata"]
 
     on_a_server(story)
+
+
+def test_what_nothing_acts_on_has_a_condition_until_its_kind_is_defined() -> None:
+    workflows = "/apis/argoproj.io/v1alpha1/namespaces/default/workflows"
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "workflows.argoproj.io"},
+        "spec": {
+            "group": "argoproj.io",
+            "scope": "Namespaced",
+            "names": {"kind": "Workflow", "plural": "workflows"},
+            "versions": [version | {"schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+    async def story(call: Call) -> None:
+        made = {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Workflow",
+            "metadata": {"generateName": "hello-"},
+            "spec": {"entrypoint": "main", "templates": [{"name": "main"}]},
+        }
+        code, stored, (warning,) = await call("POST", workflows, made)
+        assert code == 201
+        assert stored["spec"] == made["spec"]
+        assert "Argo Workflows makes its pods" in warning
+        (condition,) = stored["status"]["conditions"]
+        assert condition["type"] == "unisono.dev/Supported"
+        assert (condition["status"], condition["message"]) == ("False", warning)
+        # With a definition its author knows what acts on it; without, all is as before.
+        code, _, _ = await call("POST", crds, definition)
+        assert code == 201
+        code, stored, warnings = await call("POST", workflows, made)
+        assert (code, warnings, "status" in stored) == (201, [], False)
+
+    on_a_server(story)
+
+
+def test_rules_of_a_failure_policy_without_names_get_theirs() -> None:
+    jobsets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+    template = {
+        "spec": {
+            "template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+            }
+        }
+    }
+
+    async def story(call: Call) -> None:
+        rules = [{"action": "FailJobSet"}, {"action": "RestartJobSet", "name": "mine"}]
+        made = {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": {"name": "j", "namespace": "default"},
+            "spec": {
+                "failurePolicy": {"maxRestarts": 1, "rules": rules},
+                "replicatedJobs": [{"name": "w", "replicas": 1, "template": template}],
+            },
+        }
+        code, stored, _ = await call("POST", jobsets, made)
+        assert code == 201, stored
+        named = [one["name"] for one in stored["spec"]["failurePolicy"]["rules"]]
+        assert named == ["failurePolicyRule0", "mine"]
+
+    on_a_server(story)

@@ -382,3 +382,38 @@ def test_queues_of_the_older_version_share_a_cohort() -> None:
     found = Found({}, {}, cluster_queue=queues[0], queues=queues, every=[holder])
     (use,) = around(found, [{"fact": "QuotaExhausted", "resource": "cpu"}]).values()
     assert (use["of"], use["used"], use["nominal"]) == ("cohort all", "3", "4")
+
+
+def test_what_nothing_acts_on_is_said_to_be_stored_only() -> None:
+    async def story(world: World) -> None:
+        kind = Kind("monitoring.coreos.com/v1", "PodMonitor")
+        monitor = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": "pods", "namespace": "default"},
+            "spec": {},
+        }
+        stored = await world.client.create(monitor)
+        found = answer(await gather(world.client, stored))
+        assert found["state"] == "unsupported"
+        words = text(found, world.clock.now())
+        headline = "PodMonitor default/pods is stored, and nothing acts on it here."
+        assert words.startswith(headline)
+        assert "a Prometheus operator reads it" in words
+
+    play(story)
+
+
+def test_a_job_of_another_manager_is_left_alone() -> None:
+    async def story(world: World) -> None:
+        theirs = job("train")
+        theirs["spec"]["managedBy"] = "acme.io/runner"
+        await world.create(node("n1"), node("n2"), *queue(), theirs)
+        await world.settle()
+        assert not list(world.every(names.WORKLOAD))
+        assert not world.get(names.JOB, "train")["spec"].get("suspend")
+        found, words = await why(world, "train")
+        assert found["state"] == "unsupported"
+        assert "waits for acme.io/runner, which does not run here (spec.managedBy)" in words
+
+    play(story)

@@ -19,7 +19,15 @@ from tests.control.stories import (
     told,
 )
 from tests.support.control_world import World
-from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, JobKind
+from unisono.control.job_kinds.kubeflow import (
+    JAX,
+    MPI,
+    PADDLE,
+    PYTORCH,
+    TENSORFLOW,
+    XGBOOST,
+    JobKind,
+)
 from unisono.control.names import CLUSTER_QUEUE, CONFIG_MAP, POD, SECRET, SERVICE
 from unisono.kube.form import Json
 
@@ -220,11 +228,12 @@ def test_an_mpi_job(policy: str) -> None:
 
 def test_the_words_of_the_other_kinds() -> None:
     async def story(world: World) -> None:
-        await world.create(gpu_node("n1", 8))
+        await world.create(gpu_node("n1", 16))
         made = {
             TENSORFLOW: {"PS": replica(), "Worker": replica(2)},
             XGBOOST: {"Master": replica(), "Worker": replica()},
             JAX: {"Worker": replica(2)},
+            PADDLE: {"Master": replica(), "Worker": replica(2)},
         }
         for sort, replicas in made.items():
             job = kubeflow_job(sort, replicas)
@@ -239,5 +248,14 @@ def test_the_words_of_the_other_kinds() -> None:
         assert (env["MASTER_ADDR"], env["RANK"]) == ("xgboostjob-master-0", "1")
         env = env_of(pods(world)["jaxjob-worker-1"])
         assert (env["COORDINATOR_ADDRESS"], env["PROCESS_ID"]) == ("jaxjob-worker-0", "1")
+        env = env_of(pods(world)["paddlejob-worker-1"])
+        assert env["PADDLE_MASTER"] == "paddlejob-master-0:36543"
+        assert (env["PADDLE_NNODES"], env["PADDLE_TRAINER_NUM"]) == ("3", "1")
+        assert "PADDLE_SERVER_NUM" not in env
+        leader = pods(world)["paddlejob-master-0"]["spec"]["containers"][0]["env"]
+        (address,) = (one for one in leader if one["name"] == "POD_IP_DUMMY")
+        assert address["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+        assert {"name": "PADDLE_MASTER", "value": "$(POD_IP_DUMMY):36543"} in leader
+        assert {"name": "PADDLE_SERVER_NUM", "value": "1"} in leader
 
     told(story)

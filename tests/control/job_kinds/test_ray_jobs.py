@@ -169,3 +169,25 @@ def test_a_cluster_that_is_created_late_for_a_suspended_job_is_deleted() -> None
         assert world.every(POD) == []
 
     told(story)
+
+
+def test_a_job_on_a_cluster_that_exists_is_never_held_and_waits_for_it() -> None:
+    async def story(world: World) -> None:
+        await world.create(*queue_of(4), gpu_node("n1", 4))
+        job = ray_job("sleep 600", clusterSelector={"ray.io/cluster": "shared"}, labels=IN_QUEUE)
+        made = job["spec"].pop("rayClusterSpec")
+        await world.create(job)
+        await world.settle()
+        assert not world.get(ray.JOB, "train")["spec"].get("suspend")
+        assert row(world) == ("", "Initializing")
+        message = world.get(ray.JOB, "train")["status"]["message"]
+        assert message == "waits for RayCluster shared, which it selects and which does not exist"
+        metadata = {"name": "shared", "namespace": "default"}
+        cluster = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
+        await world.create(cluster | {"spec": made})
+        await world.settle()
+        await world.pass_time(6)
+        assert row(world) == ("RUNNING", "Running")
+        assert not world.get(ray.JOB, "train")["status"].get("message")
+
+    told(story)

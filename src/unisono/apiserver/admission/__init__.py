@@ -19,8 +19,16 @@ from unisono.apiserver.admission.suspend import PODS, controlling_owner, job_kin
 from unisono.apiserver.objects import Json, annotations_of, at, child, items
 from unisono.apiserver.request import MASTERS
 from unisono.apiserver.strategy import Context
+from unisono.apiserver.times import timestamp
+from unisono.kinds.shapes.foreign import foreign_kinds
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.trainer.stock import DEFAULT_RUNTIME
+from unisono.kinds.unsupported import (
+    NOT_SUPPORTED,
+    SUPPORTED,
+    has_conditions,
+    unsupported,
+)
 
 
 def normalise(served: Served, obj: Json) -> list[str]:
@@ -34,6 +42,7 @@ def mutate(served: Served, obj: Json, old: Json | None, context: Context) -> Non
     priority_class_rules.refuse_class(served, obj, old, context)
     if old is None:
         suspend.hold(served, obj, context)
+        _note_unsupported(served, obj, context)
     else:
         suspend.refuse_changes(served, obj, old)
         suspend.keep_held(served, obj, old, context)
@@ -41,8 +50,31 @@ def mutate(served: Served, obj: Json, old: Json | None, context: Context) -> Non
 
 def advise(served: Served, obj: Json, context: Context) -> Iterable[str]:
     """Yield what a new object's author should know."""
-    yield from submit_warnings.advise_unsupported(served, obj)
+    if text := _unsupported(served, obj):
+        yield text
     yield from submit_warnings.advise(served, obj, context)
+
+
+def _unsupported(served: Served, obj: Json) -> str:
+    foreign = foreign_kinds().get(served.key)
+    if foreign is not None and served not in foreign:
+        return ""  # it has a definition here: its author knows what acts on it
+    return unsupported(served.key, served.kind, obj)
+
+
+def _note_unsupported(served: Served, obj: Json, context: Context) -> None:
+    """Write the condition that nothing acts on an object, where its kind has conditions."""
+    text = _unsupported(served, obj)
+    if text and has_conditions(served):
+        child(obj, "status")["conditions"] = [
+            {
+                "type": SUPPORTED,
+                "status": "False",
+                "reason": NOT_SUPPORTED,
+                "message": text,
+                "lastTransitionTime": timestamp(context.now),
+            }
+        ]
 
 
 # ---- other spellings -----------------------------------------------------------------------------
@@ -68,7 +100,16 @@ def _normalise_spellings(key: str, obj: Json) -> list[str]:
     if key in ("kueue.x-k8s.io/clusterqueues", "kueue.x-k8s.io/cohorts"):
         for group in items(at(obj, "spec"), "resourceGroups"):
             _cover(group)
+    if key == "jobset.x-k8s.io/jobsets":
+        _name_rules(items(at(obj, "spec", "failurePolicy"), "rules"))
     return []
+
+
+def _name_rules(rules: list[Json]) -> None:
+    """Give each rule of a JobSet's failure policy that has no name the one of its place."""
+    for index, rule in enumerate(rules):
+        if not rule.get("name"):
+            rule["name"] = f"failurePolicyRule{index}"
 
 
 def _flavor(spec: Json) -> list[str]:

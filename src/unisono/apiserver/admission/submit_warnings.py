@@ -63,7 +63,6 @@ from unisono.kinds.resource_rules import NO_RULES, ResourceRules
 from unisono.kinds.shapes.served import Served, served_kinds
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.submission import pod_sets_of, total_requests, why_never
-from unisono.kinds.upstream_operators import built_in
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"
@@ -91,6 +90,8 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
         yield from _about_queue(obj, context)
     elif served.key == FLAVORS:
         yield from _about_flavor(obj, context)
+    elif served.key == "apps/daemonsets":
+        yield from _about_daemon_set(obj)
     elif served.key == PODS or job_kind(served) is not None:
         yield from _about_notifications(obj, context)
         yield from _about_words(obj)
@@ -663,48 +664,17 @@ def _manifest(obj: Mapping[str, Any]) -> Any | None:
     return kind.upgrade(manifest) if manifest is not None and kind.upgrade else manifest
 
 
-# ---- kinds that are stored and never acted on ----------------------------------------------------
-#
-# Install bundles of upstream controllers must be accepted as they are. Where we do what such a
-# controller does, its Deployment is not started, and is not missed.
+# ---- DaemonSets ----------------------------------------------------------------------------------
 
 
-_NOT_CALLED = "is stored, but webhooks are never called here"
-_NOT_EVALUATED = "is stored, but admission policies are not evaluated here"
-_NO_EFFECT = "is stored, but has no effect here"
-_NO_MULTI_KUEUE = "is stored, but jobs are not sent to other clusters"
-_STORED_ONLY: Mapping[str, str] = {
-    "kueue.x-k8s.io/multikueueclusters": _NO_MULTI_KUEUE,
-    "kueue.x-k8s.io/multikueueconfigs": _NO_MULTI_KUEUE,
-    "/resourcequotas": "is stored, but not enforced here; give queues a quota instead",
-    "autoscaling/horizontalpodautoscalers": "is stored, but nothing is scaled by it here",
-    "networking.k8s.io/ingresses": _NO_EFFECT,
-    "networking.k8s.io/networkpolicies": _NO_EFFECT,
-    "admissionregistration.k8s.io/mutatingwebhookconfigurations": _NOT_CALLED,
-    "admissionregistration.k8s.io/validatingwebhookconfigurations": _NOT_CALLED,
-    "admissionregistration.k8s.io/mutatingadmissionpolicies": _NOT_EVALUATED,
-    "admissionregistration.k8s.io/validatingadmissionpolicies": _NOT_EVALUATED,
-    "apiregistration.k8s.io/apiservices": "is stored, but no other API server is asked",
-    "flowcontrol.apiserver.k8s.io/flowschemas": _NO_EFFECT,
-    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _NO_EFFECT,
-}
-
-
-def advise_unsupported(served: Served, obj: Json) -> Iterator[str]:
-    """Say of an object that no controller acts on it."""
-    name = at(obj, "metadata").get("name")
-    known = built_in(obj) if served.group == "apps" else ""
-    if known:
-        yield f"{served.kind} {name}: {known} is built in, not started"
-    elif served.key == "apps/daemonsets" and QUEUE_LABEL in labels_of(obj):
+def _about_daemon_set(obj: Json) -> Iterator[str]:
+    if QUEUE_LABEL in labels_of(obj):
         yield (
             f"{QUEUE_LABEL_PATH}: has no effect here: a DaemonSet is not queued; its pods count on"
             " their nodes"
         )
-    elif served.key == "apps/daemonsets" and _surges(obj):
+    elif _surges(obj):
         yield "spec.updateStrategy.rollingUpdate.maxSurge: has no effect here; one pod goes first"
-    elif text := _STORED_ONLY.get(served.key):
-        yield f"{served.kind} {name} {text}"
 
 
 def _surges(daemon_set: Json) -> bool:

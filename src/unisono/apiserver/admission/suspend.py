@@ -26,6 +26,7 @@ from unisono.apiserver.strategy import Context
 from unisono.apiserver.times import timestamp
 from unisono.kinds.core.pod_groups import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
 from unisono.kinds.known import KNOWN
+from unisono.kinds.managers import other_manager
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
 from unisono.kinds.policy.settings import Settings, is_managed, settings_from
 from unisono.kinds.registry import Kind
@@ -36,6 +37,7 @@ LOCAL_QUEUES = "kueue.x-k8s.io/localqueues"
 WORKLOADS = "kueue.x-k8s.io/workloads"
 POLICIES = "unisono.dev/policies"
 JOBS = "batch/jobs"
+RAY_JOBS = "ray.io/rayjobs"
 MANAGED_LABEL = "kueue.x-k8s.io/managed"
 # A group counts its pods even when they are over; the controller lets them go in the end.
 POD_FINALIZER = "kueue.x-k8s.io/managed"
@@ -58,8 +60,10 @@ def hold(served: Served, obj: Json, context: Context) -> None:
     settings = read_settings(context)
     if not is_managed(settings, namespace_labels(namespace, context)):
         return
-    if managed_owner(obj, context) is not None:
+    if managed_owner(obj, context) is not None or other_manager(obj)[1]:
         return
+    if key == RAY_JOBS and at(obj, "spec").get("clusterSelector"):
+        return  # it runs on a cluster that is there, and asks for nothing of its own
     _refuse_bad_name(served, obj, queue)
     if not queue:
         queue = default_queue(namespace, context)

@@ -208,7 +208,8 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
 
 
 async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:
-    from unisono.cli.install.compare import apply, is_embedded, look
+    from unisono.cli.connection import is_embedded
+    from unisono.cli.install.compare import apply, look
     from unisono.kube.connect import connected
     from unisono.runtime import AnswerIsNo
     from unisono.runtime.clock import RealClock

@@ -161,12 +161,6 @@ async def has_conditions(client: Client, webhooks: Collection[Which]) -> bool:
     return tuple(version) >= _CONDITIONS_SINCE
 
 
-async def is_embedded(client: Client) -> bool:
-    """Say whether a server is the API of `unisono up`, which says so in its version."""
-    answer = json.loads(await client.read("/version"))
-    return "+unisono." in str(answer.get("gitVersion"))
-
-
 async def _neighbours(client: Client, now: float) -> Sequence[Upstream]:
     """Return the other operators, by Deployment or, if none is known, by their lease."""
     found = list(await others(client))

@@ -29,6 +29,7 @@ from unisono.control.conditions import timestamp
 from unisono.control.health.node_health import Record
 from unisono.control.health.progress import progress_of
 from unisono.control.health.stragglers import known
+from unisono.control.job_kinds.ray.job import NO_CLUSTER
 from unisono.control.jobs.controller import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.kinds import views
@@ -284,6 +285,8 @@ def _without_workload(found: Found) -> Json:
     job = found.job
     queue = (job["metadata"].get("labels") or {}).get(QUEUE_LABEL, "")
     made: Json = {"state": "unmanaged"}
+    if found.unsupported:
+        return {"state": "unsupported", "isJob": False, "message": found.unsupported}
     if queue:
         made = {"state": "unknown", "queue": queue}
     made["isJob"] = is_job_kind(job["kind"])
@@ -305,6 +308,10 @@ def _without_workload(found: Found) -> Json:
                 "reason": scheduled.get("reason", ""),
                 "message": scheduled.get("message", ""),
             }
+    status = job.get("status") or {}
+    if status.get("reason") == NO_CLUSTER and not found.pods:
+        message = str(status.get("message") or "")
+        return made | {"state": "waiting", "reason": NO_CLUSTER, "message": message}
     for kind in _ENDINGS:
         error = condition(job, kind)
         if error is not None and error["status"] == "True":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 
+from unisono.cli.connection import is_embedded
 from unisono.cli.start_times import facts_of
 from unisono.cli.workload_state import state_of
 from unisono.control.job_kinds.ray import CLUSTER as RAY_CLUSTER
@@ -25,6 +26,7 @@ from unisono.control.names import (
 )
 from unisono.control.view import owners
 from unisono.kinds.kueue.status_shape import readable, wrong_with_status
+from unisono.kinds.unsupported import unsupported_object
 from unisono.kube.client import Client
 from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.form import Json
@@ -60,6 +62,7 @@ class Found:
     pods: list[Json] = field(default_factory=list)
     nodes: list[Json] = field(default_factory=list)  # on which those are, if they are few
     warnings: list[str] = field(default_factory=list)
+    unsupported: str = ""  # that nothing acts on it in this cluster, in a sentence
 
 
 async def gather(client: Client, obj: Json) -> Found:
@@ -79,11 +82,19 @@ async def gather(client: Client, obj: Json) -> Found:
         found.pods = [obj]
     elif namespace:
         found.pods = await _members(client, obj)
+    if found.workload is None and not found.pods:
+        found.unsupported = await _unsupported(client, found.job)
     found.nodes = await _nodes(client, found.pods)
     for one in dict.fromkeys((obj["metadata"]["name"], found.job["metadata"]["name"])):
         found.warnings += await _warnings(client, namespace, one)
     found.warnings += await _refusals(client, found.job)
     return found
+
+
+async def _unsupported(client: Client, obj: Json) -> str:
+    """Return that an embedded cluster only stores an object; others have controllers for it."""
+    text = unsupported_object(obj)
+    return text if text and await is_embedded(client) else ""
 
 
 async def _climb(client: Client, found: Found) -> None:

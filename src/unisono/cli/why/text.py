@@ -78,6 +78,8 @@ def _state(answer: Json) -> str:
         return "is not processed"
     if state == "stuck":
         return "is invalid and cannot start"
+    if state == "unsupported":
+        return "is stored, and nothing acts on it here"
     if state != "unmanaged":
         queue, behind = answer.get("queue"), answer.get("clusterQueue")
         if queue == NO_QUEUE:

@@ -12,6 +12,7 @@ from unisono.control.jobs.priority_class_rules import class_rules
 from unisono.control.jobs.workload import workload_name
 from unisono.control.view import View
 from unisono.engine.model.selection import selects
+from unisono.kinds.managers import other_manager
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.snapshot.local_queues import UNLIMITED_LOCAL_QUEUE
@@ -28,13 +29,15 @@ class Queues:
         settings: Settings,
         job_kinds: Callable[[], frozenset[Kind]],
         *,
-        names_queue: Mapping[Kind, Callable[[Json], str]] | None = None,
+        names_queue: Mapping[Kind, Callable[[Json], str | None]] | None = None,
         gates: Sequence[str] = (),
         ungated: Collection[str] = (),
         shares_the_cluster: bool = False,
         api_checks_classes: bool = False,
     ) -> None:
         """Take the operator's choices; `names_queue` reads a queue that a kind names itself.
+
+        None is read of a job that asks for nothing of its own, so that no queue has to admit it.
 
         `gates` hold pods of queued jobs back from schedulers other than ours; the schedulers of
         `ungated` have no pods but those that we bind. With `shares_the_cluster` the API is not
@@ -59,7 +62,13 @@ class Queues:
         namespace = metadata["namespace"]
         if self._has_managed_owner(job, view) or not self._is_managed(namespace, view):
             return None
+        reads = self._names_queue.get(Kind(job["apiVersion"], job["kind"]))
+        if reads is not None and reads(job) is None:
+            return None
         label = (metadata.get("labels") or {}).get(names.QUEUE_LABEL, "")
+        is_of_others = bool(other_manager(job)[1])
+        if is_of_others and not (label and self._shares_the_cluster):
+            return None  # where nothing else runs jobs, it would hold quota for ever
         if label:
             return str(label)
         own = self._own_queue(job, view)
@@ -125,7 +134,7 @@ class Queues:
         reads = self._names_queue.get(kind)
         if reads is None:
             return None
-        name = reads(job)
+        name = reads(job) or ""
         if name and view.get(names.LOCAL_QUEUE, name, job["metadata"]["namespace"]) is not None:
             return name
         # A job that names a missing queue waits for it.

@@ -1,4 +1,4 @@
-"""PyTorchJob, TFJob, XGBoostJob, JAXJob and MPIJob: their kinds, replica types and labels."""
+"""The jobs of kubeflow.org, from PyTorchJob to MPIJob: kinds, replica types and labels."""
 
 from __future__ import annotations
 
@@ -53,6 +53,14 @@ JAX = JobKind(
     port=6666,
     port_name="jaxjob-port",
 )
+PADDLE = JobKind(
+    kind=Kind("kubeflow.org/v1", "PaddleJob"),
+    field="paddleReplicaSpecs",
+    types=("Master", "Worker"),
+    leaders=("Master",),
+    port=36543,
+    port_name="master",
+)
 MPI = JobKind(
     kind=Kind("kubeflow.org/v2beta1", "MPIJob"),
     field="mpiReplicaSpecs",
@@ -60,7 +68,7 @@ MPI = JobKind(
     leaders=("Launcher",),
     restarts="Never",
 )
-JOB_KINDS = (PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI)
+JOB_KINDS = (PYTORCH, TENSORFLOW, XGBOOST, JAX, PADDLE, MPI)
 
 JOB_NAME = "training.kubeflow.org/job-name"
 OPERATOR = "training.kubeflow.org/operator-name"

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from unisono.control.actions import Json
 from unisono.control.gangs.recovery import ATTEMPT
 from unisono.control.job_kinds import kubeflow
-from unisono.control.job_kinds.kubeflow import JAX, MPI, PYTORCH, TENSORFLOW, XGBOOST, JobKind
+from unisono.control.job_kinds.kubeflow import (
+    JAX,
+    MPI,
+    PADDLE,
+    PYTORCH,
+    TENSORFLOW,
+    XGBOOST,
+    JobKind,
+)
 from unisono.control.job_kinds.kubeflow.replicas import Replicas, attempt_of, pod_policy
 from unisono.control.job_kinds.ssh_keys import KeyPair
 from unisono.control.jobs.pods import pod_from, pod_name
@@ -110,7 +118,11 @@ def variables(
     """Return the variables of a pod."""
     makes = _MAKERS.get(job_kind.kind)
     made = makes(job, job_kind, replicas, one, index) if makes is not None else {}
-    return [{"name": name, "value": value} for name, value in made.items()]
+    written: list[Json] = [{"name": name, "value": value} for name, value in made.items()]
+    if any(_OWN_ADDRESS in value for value in made.values()):
+        source = {"fieldRef": {"fieldPath": "status.podIP"}}
+        written.insert(0, {"name": _POD_IP, "valueFrom": source})  # before what it is used in
+    return written
 
 
 def port_of(job_kind: JobKind, template: Json) -> int:
@@ -230,12 +242,35 @@ def _jax(
     }
 
 
+# Paddle's launcher knows the leader by its address: the leader itself gets the one that it has.
+_POD_IP = "POD_IP_DUMMY"
+_OWN_ADDRESS = f"$({_POD_IP})"
+
+
+def _paddle(
+    job: Json, job_kind: JobKind, replicas: Sequence[Replicas], one: Replicas, index: int
+) -> dict[str, str]:
+    address, port = _first(job, job_kind, replicas)
+    if rank_of(replicas, one, index) == 0:
+        address = _OWN_ADDRESS
+    made = {
+        "PYTHONUNBUFFERED": "0",
+        "PADDLE_JOB_ID": job["metadata"]["name"],
+        "PADDLE_NNODES": str(sum(other.count for other in replicas)),
+        "PADDLE_MASTER": f"{address}:{port}",
+    }
+    if replicas[0].type == "Master":  # parameter servers and trainers; else all are alike
+        made["PADDLE_SERVER_NUM" if one.type == "Master" else "PADDLE_TRAINER_NUM"] = "1"
+    return made
+
+
 _Maker = Callable[[Json, JobKind, Sequence[Replicas], Replicas, int], dict[str, str]]
 _MAKERS: Mapping[Kind, _Maker] = {
     PYTORCH.kind: _pytorch,
     TENSORFLOW.kind: _tensorflow,
     XGBOOST.kind: _xgboost,
     JAX.kind: _jax,
+    PADDLE.kind: _paddle,
 }
 
 

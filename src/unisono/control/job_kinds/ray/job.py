@@ -55,6 +55,8 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 ENDED = ("Complete", "Failed")
+NO_CLUSTER = "ClusterNotFound"  # the reason of a job that selects a cluster which is not there
+_LOOK_AGAIN_S = 5.0
 _STOPPABLE = ("", "Initializing", "Waiting", "Running")
 _COPIED = (
     "state",
@@ -153,11 +155,20 @@ class RayJobOperator:
                 return
             cluster = yield Create(_cluster(job))
         if cluster is not None:
-            job = yield from _write(job, {"rayClusterStatus": _copied(cluster)})
+            changes: Json = {"rayClusterStatus": _copied(cluster)}
+            if (job.get("status") or {}).get("reason") == NO_CLUSTER:
+                changes |= {"message": None, "reason": None}
+            job = yield from _write(job, changes)
             if phase == "Initializing" and (cluster.get("status") or {}).get("state") == "ready":
                 yield from self._submit(job, cluster, view)
             elif phase == "Running":
                 yield from self._follow(job, view, now)
+        elif phase == "Initializing":
+            name = job["status"]["rayClusterName"]
+            message = f"waits for RayCluster {name}, which it selects and which does not exist"
+            yield from _write(job, {"message": message, "reason": NO_CLUSTER})
+        if phase == "Initializing" and job["spec"].get("clusterSelector"):
+            yield Again(now + _LOOK_AGAIN_S)  # a cluster that is not its own does not wake it
         if late is not None:
             yield Again(late)
 
@@ -349,12 +360,15 @@ _DASHBOARD = ray.PORTS["dashboard"]
 _RETRIES = 2
 
 
-def submitter_template(job: Json) -> Json:
-    """Return the template of the submitter as the job gives it, or the usual one."""
+def submitter_template(job: Json, selected: Json | None = None) -> Json:
+    """Return the template of the submitter as the job gives it, or the usual one.
+
+    That has the image of the head; `selected` is the spec of a cluster that the job only selects.
+    """
     given = job["spec"].get("submitterPodTemplate")
     if given:
         return dict(given)
-    cluster = job["spec"].get("rayClusterSpec") or {}
+    cluster = job["spec"].get("rayClusterSpec") or selected or {}
     head = ((cluster.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
     image = (head.get("containers") or [{}])[0].get("image", "")
     container = {
@@ -371,7 +385,7 @@ def submitter_template(job: Json) -> Json:
 def _submitter_job(job: Json, cluster: Json, injection: Injection | None) -> Json:
     """Return the Job whose pod submits the program."""
     metadata = job["metadata"]
-    template: Json = copy.deepcopy(submitter_template(job))
+    template: Json = copy.deepcopy(submitter_template(job, cluster["spec"]))
     if injection is not None:
         changes = injected(template, injection)
         template["metadata"] = {**(template.get("metadata") or {}), **changes["metadata"]}
