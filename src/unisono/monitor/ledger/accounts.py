@@ -67,6 +67,11 @@ class Spent(NamedTuple):
         return sum(self.micro_usd)
 
     @property
+    def wasted(self) -> int:
+        """The money for what was idle or lost."""
+        return self.micro_usd.idle + self.micro_usd.lost
+
+    @property
     def measured(self) -> int:
         """The GPU-seconds that were measured."""
         return self.seconds.busy + self.seconds.idle
@@ -115,6 +120,8 @@ class Account:
     fragmentation: dict[int, float] = field(default_factory=dict)
     # GPU-seconds that pods of a size used; larger ones are counted with the largest.
     demand: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    # How many amounts of money were rounded: sums may differ by as many millionths.
+    roundings: int = 0
 
     @property
     def broken_up(self) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono.monitor.ledger.accounts import (
+    CLASSES,
     SIZES,
     STATES,
     Account,
@@ -238,6 +239,7 @@ def settle(
     account = Account(period)
     there = Nodes.of(nodes, period)
     segments = Segments.of(pods, there, period)
+    account.roundings = len(CLASSES) * len(segments.row) + len(STATES) * len(there.rows)
     _spend(account, pods, workloads, there, segments)
     if in_brief:
         count_roughly(account, there, segments)

@@ -1,6 +1,8 @@
 """From the rows of the ledger to the report of a period.
 
-Amounts are rounded once, here; whatever format shows them, they agree.
+All sums are made of whole GPU-seconds and millionths of a dollar. Hours are never rounded here, but
+where they are shown; money is laid on jobs in whole cents whose sum is the rounded sum
+(`rounding`), and every other bill is made of those. So whatever is added up, it agrees.
 """
 
 from __future__ import annotations
@@ -9,7 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from unisono.monitor.ledger.accounts import CLASSES, STATES, Account, Period, Spent, Used
+from unisono.monitor.ledger.accounts import (
+    STATES,
+    Account,
+    Parts,
+    Period,
+    Sort,
+    Spent,
+    Used,
+)
 from unisono.monitor.ledger.queue_usage import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 from unisono.monitor.ledger.settlement import settle
@@ -29,13 +39,15 @@ from unisono.monitor.report.model import (
     Share,
     Waiting,
 )
+from unisono.monitor.report.reconcile import reconcile
+from unisono.monitor.report.rounding import carried, carried_within
 
 _MOST_WASTE = 10
 _MOST_DOWN = 10
 _MOST_DAYS = 400
 UNMANAGED = "-"
 UNKNOWN_USER = "unknown"
-_IDLE, _LOST = CLASSES.index("idle"), CLASSES.index("lost")
+_MICRO_A_CENT = 10_000
 
 
 class Rows(NamedTuple):
@@ -45,6 +57,13 @@ class Rows(NamedTuple):
     workloads: Sequence[WorkloadRow]
     nodes: Sequence[NodeRow]
     queues: Sequence[QueueRow]
+
+
+class _Charged(NamedTuple):
+    """A job and what it used, exactly."""
+
+    job: Job
+    spent: Spent
 
 
 class Only(NamedTuple):
@@ -66,19 +85,28 @@ def report(
     found = rows(period)
     settled = _Settled(found, period, only)
     earlier = Period(period.since - period.seconds, period.since)
-    jobs = tuple(settled.jobs(Advisor(gpus)))
+    charged = settled.jobs(Advisor(gpus))
+    jobs = tuple(one.job for one in charged)
     wasteful = sorted(
         (one for one in jobs if one.amounts.wasted_cents),
         key=lambda one: (-one.amounts.wasted_cents, one.namespace, one.name),
     )
     days = settled.account.by_day
+    headline = settled.headline(charged)
+    shares = {
+        "teams": _shares(charged, lambda one: one.team),
+        "users": _shares(charged, lambda one: one.user),
+        "queues": _shares(charged, lambda one: one.queue),
+    }
     return Report(
         since=period.since,
         until=period.until,
-        headline=settled.headline(jobs),
+        headline=headline,
         before=_headline_of(rows(earlier), earlier, only),
-        teams=_shares(jobs, lambda one: one.team),
-        users=_shares(jobs, lambda one: one.user),
+        reconciliation=reconcile(settled.account, found.pods, found.nodes, headline, shares),
+        teams=shares["teams"],
+        users=shares["users"],
+        by_queue=shares["queues"],
         queues=tuple(settled.queues()),
         capacity=settled.capacity(),
         down=_down(found.nodes, period),
@@ -97,7 +125,7 @@ def report(
 
 def _headline_of(rows: Rows, period: Period, only: Only) -> Headline:
     settled = _Settled(rows, period, only, in_brief=True)
-    return settled.headline(tuple(settled.jobs(None)))
+    return settled.headline(settled.jobs(None))
 
 
 class _Settled:
@@ -117,17 +145,28 @@ class _Settled:
         self._mine = [one for one in rows.workloads if self._is_mine(one)]
         self._waits = self._how_long()
 
-    def jobs(self, advisor: Advisor | None) -> Iterable[Job]:
-        """Yield the jobs with usage, the most expensive first; without an advisor, no advice."""
-        found: list[Job] = []
-        for used in self.account.used.values():
-            tries = self._tries.get(used.workload, [])
-            last = tries[-1] if tries else None
-            job = self._job(used, last, advisor)
+    def jobs(self, advisor: Advisor | None) -> list[_Charged]:
+        """Return the jobs with usage, the most expensive first; without an advisor, no advice.
+
+        Cents are laid on all of them, so a report about some says of each what all of it says.
+        """
+        every = [self._charged(used, advisor) for used in self.account.used.values()]
+        every.sort(key=lambda one: _bill(one.job))  # neighbours are of one team, user and queue
+        costs = carried((one.spent.cost for one in every), _MICRO_A_CENT)
+        wasted = carried_within((one.spent.wasted for one in every), costs, _MICRO_A_CENT)
+        found: list[_Charged] = []
+        for one, cost, waste in zip(every, costs, wasted, strict=True):
+            job = one.job
             if self._is_wanted(job.queue, job.team, job.user):
-                found.append(job)
-        found.sort(key=lambda one: (-one.amounts.cost_cents, one.namespace, one.name, one.model))
+                job.amounts = _amounts(one.spent.seconds, cost, waste)
+                found.append(one)
+        found.sort(key=lambda one: (-one.job.amounts.cost_cents, *_named(one.job)))
         return found
+
+    def _charged(self, used: Used, advisor: Advisor | None) -> _Charged:
+        tries = self._tries.get(used.workload, [])
+        last = tries[-1] if tries else None
+        return _Charged(self._job(used, last, advisor), used.spent)
 
     def _job(self, used: Used, last: WorkloadRow | None, advisor: Advisor | None) -> Job:
         price = self._prices.get((used.model, used.capacity_type), 0.0)
@@ -144,33 +183,32 @@ class _Settled:
             capacity_type=used.capacity_type,
             outcome=last.outcome if last is not None else used.pod.outcome,
             wait_seconds=waited,
-            amounts=_amounts(used.spent),
+            amounts=Amounts(),
             advice=() if advisor is None else tuple(advisor.advise(used, last, price)),
         )
 
-    def headline(self, jobs: Sequence[Job]) -> Headline:
-        amounts = _sum(one.amounts for one in jobs)
+    def headline(self, charged: Sequence[_Charged]) -> Headline:
+        amounts = _sum(charged)
         capacity = self.capacity()
         running = amounts.allocated - amounts.starting - amounts.lost
         measured = amounts.busy + amounts.idle
+        sorts = self.account.sorts.values()
         return Headline(
-            capacity=_rounded(
-                sum(one.allocated + one.held + one.free + one.down for one in capacity)
-            ),
+            capacity=_hours(sum(sum(one.seconds.values()) for one in sorts)),
             amounts=amounts,
             overhead_cents=sum(one.overhead_cents for one in capacity),
             coverage=round(measured / running, 4) if running > 0 else None,
-            unknown_owner=_rounded(
-                sum(one.amounts.allocated for one in jobs if one.user == UNKNOWN_USER)
+            unknown_owner=_hours(
+                sum(one.spent.allocated for one in charged if one.job.user == UNKNOWN_USER)
             ),
-            unpriced=_rounded(
+            unpriced=_hours(
                 sum(
-                    one.amounts.allocated
-                    for one in jobs
-                    if not self._prices.get((one.model, one.capacity_type))
+                    one.spent.allocated
+                    for one in charged
+                    if not self._prices.get((one.job.model, one.job.capacity_type))
                 )
             ),
-            jobs=len({(one.namespace, one.kind, one.name) for one in jobs}),
+            jobs=len({(one.job.namespace, one.job.kind, one.job.name) for one in charged}),
             waits=waits_of(one for some in self._waits.values() for one in some),
             estimates=self._estimates(),
         )
@@ -225,20 +263,20 @@ class _Settled:
 
     def capacity(self) -> tuple[Capacity, ...]:
         """Return the GPUs by sort."""
+        sorts = sorted(self.account.sorts.items())
+        overheads = carried((_overhead(sort) for _, sort in sorts), _MICRO_A_CENT)
         return tuple(
             Capacity(
                 model=model,
                 capacity_type=capacity_type,
                 **{state: _hours(sort.seconds[state]) for state in STATES},
-                overhead_cents=sum(
-                    _cents(sort.micro_usd[state]) for state in STATES if state != "allocated"
-                ),
+                overhead_cents=overhead,
                 nodes=sort.nodes,
                 unused_nodes=sort.unused_nodes,
                 unused_node_seconds=sort.unused_seconds,
                 unused_cents=_cents(sort.unused_micro_usd),
             )
-            for (model, capacity_type), sort in sorted(self.account.sorts.items())
+            for ((model, capacity_type), sort), overhead in zip(sorts, overheads, strict=True)
         )
 
     def faults(self) -> tuple[Fault, ...]:
@@ -301,58 +339,42 @@ def _down(nodes: Iterable[NodeRow], period: Period) -> tuple[Down, ...]:
     return tuple(longest[:_MOST_DOWN])
 
 
-def _shares(jobs: Iterable[Job], key: Callable[[Job], str]) -> tuple[Share, ...]:
-    found: dict[str, list[Job]] = {}
-    for one in jobs:
-        found.setdefault(key(one), []).append(one)
+def _bill(job: Job) -> tuple[str, ...]:
+    return (job.team, job.user, job.queue, *_named(job))
+
+
+def _named(job: Job) -> tuple[str, str, str, str]:
+    return job.namespace, job.name, job.model, job.capacity_type
+
+
+def _overhead(sort: Sort) -> int:
+    return sum(amount for state, amount in sort.micro_usd.items() if state != "allocated")
+
+
+def _shares(charged: Iterable[_Charged], key: Callable[[Job], str]) -> tuple[Share, ...]:
+    found: dict[str, list[_Charged]] = {}
+    for one in charged:
+        found.setdefault(key(one.job), []).append(one)
     shares = [
-        Share(name, len({(one.namespace, one.kind, one.name) for one in of}), _sum_of(of))
+        Share(name, len({(one.job.namespace, one.job.kind, one.job.name) for one in of}), _sum(of))
         for name, of in found.items()
     ]
     return tuple(sorted(shares, key=lambda one: (-one.amounts.cost_cents, one.name)))
 
 
-def _sum_of(jobs: Iterable[Job]) -> Amounts:
-    return _sum(one.amounts for one in jobs)
+def _amounts(seconds: Parts, cost_cents: int, wasted_cents: int) -> Amounts:
+    busy, idle, unmeasured, starting, lost = map(_hours, seconds)
+    allocated = _hours(sum(seconds))
+    return Amounts(allocated, busy, idle, unmeasured, starting, lost, cost_cents, wasted_cents)
 
 
-def _amounts(spent: Spent) -> Amounts:
-    busy, idle, unmeasured, starting, lost = [(one + 18) // 36 for one in spent.seconds]
-    cents = [(one + 5_000) // 10_000 for one in spent.micro_usd]
-    return Amounts(
-        (busy + idle + unmeasured + starting + lost) / 100,
-        busy / 100,
-        idle / 100,
-        unmeasured / 100,
-        starting / 100,
-        lost / 100,
-        sum(cents),
-        cents[_IDLE] + cents[_LOST],
-    )
-
-
-def _sum(amounts: Iterable[Amounts]) -> Amounts:
-    # Hundredths of hours, added up as they are: a float is far more exact than their rounding.
-    allocated = busy = idle = unmeasured = starting = lost = 0.0
-    cost_cents = wasted_cents = 0
-    for one in amounts:
-        allocated += one.allocated
-        busy += one.busy
-        idle += one.idle
-        unmeasured += one.unmeasured
-        starting += one.starting
-        lost += one.lost
-        cost_cents += one.cost_cents
-        wasted_cents += one.wasted_cents
-    return Amounts(
-        allocated=_rounded(allocated),
-        busy=_rounded(busy),
-        idle=_rounded(idle),
-        unmeasured=_rounded(unmeasured),
-        starting=_rounded(starting),
-        lost=_rounded(lost),
-        cost_cents=cost_cents,
-        wasted_cents=wasted_cents,
+def _sum(charged: Sequence[_Charged]) -> Amounts:
+    nothing = Parts(0, 0, 0, 0, 0)
+    seconds = [nothing, *(one.spent.seconds for one in charged)]
+    return _amounts(
+        Parts(*map(sum, zip(*seconds, strict=True))),
+        sum(one.job.amounts.cost_cents for one in charged),
+        sum(one.job.amounts.wasted_cents for one in charged),
     )
 
 
@@ -361,13 +383,8 @@ def _gpu_price(node: NodeRow) -> float:
 
 
 def _hours(seconds: int) -> float:
-    """Return hours in hundredths: 36 seconds each."""
-    return (seconds + 18) // 36 / 100
-
-
-def _rounded(hours: float) -> float:
-    return round(hours, 2)
+    return seconds / 3600
 
 
 def _cents(micro_usd: int) -> int:
-    return (micro_usd + 5_000) // 10_000
+    return (micro_usd + 5_000) // _MICRO_A_CENT

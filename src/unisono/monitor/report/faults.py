@@ -119,7 +119,7 @@ def _told(cause: _Cause, lost: _Lost) -> Fault:
         times=lost.times,
         seconds=lost.seconds,
         jobs=len(lost.gangs),
-        gpu_hours=(lost.gpu_seconds + 18) // 36 / 100,
+        gpu_hours=lost.gpu_seconds / 3600,
         cost_cents=(lost.micro_usd + 5_000) // 10_000,
-        owners={name: (amount + 18) // 36 / 100 for name, amount in owners},
+        owners={name: amount / 3600 for name, amount in owners},
     )

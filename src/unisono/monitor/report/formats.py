@@ -9,7 +9,15 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from unisono.monitor.report.model import Amounts, Estimates, Headline, Job, Report, Share
+from unisono.monitor.report.model import (
+    Amounts,
+    Estimates,
+    Headline,
+    Job,
+    Reconciliation,
+    Report,
+    Share,
+)
 
 Line = tuple[str, ...]
 # All of them are in JSON.
@@ -35,6 +43,16 @@ def day(at: int) -> str:
 def hours(amount: float) -> str:
     """Write GPU-hours."""
     return f"{amount:,.2f}"
+
+
+def exact(amount: float) -> str:
+    """Write GPU-hours for programs: columns of them add up to the second.
+
+    >>> exact(2.5), exact(15 / 3600)
+    ('2.50', '0.00416667')
+    """
+    short = f"{amount:.2f}"
+    return short if abs(float(short) - amount) < 1e-9 else f"{amount:.8f}"
 
 
 def money(cents: int) -> str:
@@ -92,9 +110,20 @@ def headline_lines(report: Report) -> list[Line]:
         ("Wait, median", lasting(now.waits.p50), f"period before: {lasting(before.waits.p50)}"),
         ("Wait, p95", lasting(now.waits.p95), f"period before: {lasting(before.waits.p95)}"),
         *_estimate_lines(now.estimates),
+        _reconciled(report.reconciliation),
         *([("Price unknown", hours(now.unpriced), "GPU-hours")] if now.unpriced else []),
         *([("Owner unknown", hours(now.unknown_owner), "GPU-hours")] if now.unknown_owner else []),
     ]
+
+
+def _reconciled(found: Reconciliation) -> Line:
+    """Say whether all figures agree."""
+    if not found.is_reconciled:
+        return ("Reconciled", "NO", "; ".join(found.differences))
+    more = "to the second and the cent: jobs, teams, users, queues, days, capacity, times of pods"
+    if found.off_node:
+        more += f"; {hours(found.off_node)} GPU-hours of pods without a node are not counted"
+    return ("Reconciled", "yes", more)
 
 
 def _estimate_lines(found: Estimates | None) -> list[Line]:
@@ -120,12 +149,17 @@ def _change(now: float, before: float) -> str:
     return f"{(now - before) / before:+.0%}" if before else ""
 
 
-_AMOUNTS = ("GPU-HOURS", "BUSY", "IDLE", "UNMEASURED", "STARTING", "LOST", "EFFICIENCY", "COST")
+_AMOUNTS = (
+    *("GPU-HOURS", "BUSY", "IDLE", "UNMEASURED", "STARTING", "LOST", "EFFICIENCY"),
+    *("WASTED", "COST"),
+)
+_RIGHT = frozenset(range(1, 2 + len(_AMOUNTS)))
 
 
 def _amount_cells(one: Amounts) -> Line:
     parts = (one.allocated, one.busy, one.idle, one.unmeasured, one.starting, one.lost)
-    return (*(hours(part) for part in parts), share(one.efficiency), money(one.cost_cents))
+    dollars = (money(one.wasted_cents), money(one.cost_cents))
+    return (*(hours(part) for part in parts), share(one.efficiency), *dollars)
 
 
 def tables(report: Report) -> list[Table]:
@@ -140,6 +174,7 @@ def tables(report: Report) -> list[Table]:
             frozenset({3, 4}),
         ),
         _shares("Users", "USER", report.users),
+        _shares("Bill by queue", "QUEUE", report.by_queue),
         Table(
             _first("Queues", len(report.queues), _MOST_QUEUES),
             ("QUEUE", "QUOTA", "USED", "BORROWED", "UNMET", "WAIT P50", "WAIT P95", "WAITING"),
@@ -248,7 +283,7 @@ def _shares(title: str, name: str, shares: tuple[Share, ...]) -> Table:
         (one.name, str(one.jobs), *_amount_cells(one.amounts)) for one in shares[:_MOST_SHARES]
     ]
     title = _first(title, len(shares), _MOST_SHARES)
-    return Table(title, (name, "JOBS", *_AMOUNTS), tuple(shown), frozenset(range(1, 10)))
+    return Table(title, (name, "JOBS", *_AMOUNTS), tuple(shown), _RIGHT)
 
 
 def _first(title: str, there: int, most: int) -> str:
@@ -339,8 +374,8 @@ def as_csv(report: Report) -> str:
                 *(one.namespace, one.name, one.kind, one.queue, one.team, one.user, one.gpus),
                 *(one.model, one.capacity_type, one.outcome),
                 "" if one.wait_seconds is None else one.wait_seconds,
-                *(f"{part:.2f}" for part in (amounts.allocated, amounts.busy, amounts.idle)),
-                *(f"{p:.2f}" for p in (amounts.unmeasured, amounts.starting, amounts.lost)),
+                *(exact(part) for part in (amounts.allocated, amounts.busy, amounts.idle)),
+                *(exact(p) for p in (amounts.unmeasured, amounts.starting, amounts.lost)),
                 *(f"{part / 100:.2f}" for part in (amounts.cost_cents, amounts.wasted_cents)),
                 "; ".join(one.advice),
             )

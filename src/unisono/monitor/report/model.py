@@ -1,7 +1,7 @@
 """A report as data: what every format shows.
 
-Amounts are rounded once: GPU-hours to hundredths, money to cents, each total as the sum of its
-rounded parts.
+GPU-hours are exact; formats for readers round them where they print them. Money is in whole cents
+that add up: the cents of jobs are those of teams, users and queues, and of the headline.
 """
 
 from __future__ import annotations
@@ -151,6 +151,15 @@ class Headline(msgspec.Struct, rename="camel"):
         return self.amounts.cost_cents + self.overhead_cents
 
 
+class Reconciliation(msgspec.Struct, rename="camel"):
+    """Whether all figures say the same; what does not, in words."""
+
+    is_reconciled: bool
+    differences: tuple[str, ...]
+    gpu_hours: float  # by the pods' own times, added up apart from everything else
+    off_node: float  # GPU-hours of pods while their node was not there; in no figure
+
+
 class Report(msgspec.Struct, rename="camel"):
     """All of it."""
 
@@ -158,8 +167,10 @@ class Report(msgspec.Struct, rename="camel"):
     until: int
     headline: Headline
     before: Headline  # the same length of time before
+    reconciliation: Reconciliation
     teams: tuple[Share, ...]
     users: tuple[Share, ...]
+    by_queue: tuple[Share, ...]  # what jobs of a queue used, as of teams and users
     queues: tuple[Queue, ...]
     capacity: tuple[Capacity, ...]
     down: tuple[Down, ...]

@@ -6,15 +6,16 @@ opencost    as OpenCost answers questions about allocation: one entry for each j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from unisono.monitor.report.formats import Line, aligned, day
 from unisono.monitor.report.model import Job, Report
+from unisono.monitor.report.rounding import carried
 
 # As sreport bins jobs, by how many GPUs they have: below each, and the last without an end.
 _SIZES = (2, 8, 16, 64)
@@ -39,35 +40,60 @@ _TRES = "gres/gpu"
 
 
 def _utilization(report: Report, cluster: str) -> _Made:
-    states = {"Allocated": 0, "Down": 0, "PlannedDown": 0, "Idle": 0, "Planned": 0}
-    for one in report.capacity:
-        states["Allocated"] += _minutes(one.allocated)
-        states["Down"] += _minutes(one.down)
-        states["Idle"] += _minutes(one.free)
-        states["Planned"] += _minutes(one.held)
-    columns = ("Cluster", "TRES Name", *states, "Reported")
-    values = (*(str(one) for one in states.values()), str(sum(states.values())))
-    return "Cluster Utilization", columns, [(cluster, _TRES, *values)]
+    of = report.capacity
+    columns = ("Cluster", "TRES Name", "Allocated", "Down", "PlannedDown", "Idle", "Planned")
+    states = (
+        *(sum(one.allocated for one in of), sum(one.down for one in of), 0.0),
+        *(sum(one.free for one in of), sum(one.held for one in of)),
+    )
+    minutes = _minutes(states)
+    values = (*map(str, minutes), str(sum(minutes)))
+    return "Cluster Utilization", (*columns, "Reported"), [(cluster, _TRES, *values)]
+
+
+class _Account(NamedTuple):
+    """What a team used: minutes by user, and by size of jobs; both add up to the same."""
+
+    name: str
+    by_user: dict[str, int]
+    by_size: list[int]
+
+    @property
+    def minutes(self) -> int:
+        return sum(self.by_user.values())
+
+
+def _accounts(report: Report) -> list[_Account]:
+    """Return the accounts; minutes are made of sums, not of jobs that are rounded one by one."""
+    found: list[_Account] = []
+    for name, jobs in sorted(_grouped(report.jobs, lambda one: one.team).items()):
+        users: dict[str, float] = {}
+        sizes = [0.0] * (1 + len(_SIZES))
+        for one in jobs:
+            users[one.user] = users.get(one.user, 0.0) + one.amounts.allocated
+            sizes[sum(one.gpus >= bound for bound in _SIZES)] += one.amounts.allocated
+        ordered = sorted(users)
+        minutes = _minutes(users[user] for user in ordered)
+        by_user = dict(zip(ordered, minutes, strict=True))
+        found.append(_Account(name, by_user, _minutes(sizes)))
+    return found
 
 
 def _by_user(report: Report, cluster: str) -> _Made:
     """An account, then its users; an account is the sum of them."""
     columns = ("Cluster", "Account", "Login", "Proper Name", "TRES Name", "Used")
     lines: list[Line] = []
-    for account, of_account in sorted(_grouped(report.jobs, lambda one: one.team).items()):
-        users = _used(of_account, lambda one: one.user)
-        total = sum(users.values())
-        lines.append((cluster, account, "", "", _TRES, str(total)))
-        lines.extend((cluster, account, user, user, _TRES, str(users[user])) for user in users)
+    for one in _accounts(report):
+        lines.append((cluster, one.name, "", "", _TRES, str(one.minutes)))
+        for user, used in one.by_user.items():
+            lines.append((cluster, one.name, user, user, _TRES, str(used)))
     return "Cluster/Account/User Utilization", columns, lines
 
 
 def _top(report: Report, cluster: str) -> _Made:
     columns = ("Cluster", "Login", "Proper Name", "Account", "TRES Name", "Used")
     found = [
-        (used, user, account)
-        for account, of_account in _grouped(report.jobs, lambda one: one.team).items()
-        for user, used in _used(of_account, lambda one: one.user).items()
+        (used, user, one.name) for one in _accounts(report) for user, used in one.by_user.items()
     ]
     found.sort(key=lambda one: (-one[0], one[1], one[2]))
     lines: list[Line] = [
@@ -80,14 +106,12 @@ def _sizes(report: Report, cluster: str) -> _Made:
     bounds = (0, *_SIZES)
     names = [f"{low}-{high - 1} GPUs" for low, high in pairwise(bounds)]
     columns = ("Cluster", "Account", *names, f">= {_SIZES[-1]} GPUs", "% of cluster")
-    whole = sum(_minutes(one.amounts.allocated) for one in report.jobs)
+    accounts = _accounts(report)
+    whole = sum(one.minutes for one in accounts)
     lines: list[Line] = []
-    for account, of_account in sorted(_grouped(report.jobs, lambda one: one.team).items()):
-        bins = [0] * len(bounds)
-        for one in of_account:
-            bins[sum(one.gpus >= bound for bound in _SIZES)] += _minutes(one.amounts.allocated)
-        part = f"{sum(bins) / whole:.2%}" if whole else "0.00%"
-        lines.append((cluster, account, *(str(one) for one in bins), part))
+    for one in accounts:
+        part = f"{one.minutes / whole:.2%}" if whole else "0.00%"
+        lines.append((cluster, one.name, *map(str, one.by_size), part))
     return "Job Sizes", columns, lines
 
 
@@ -107,15 +131,9 @@ def _grouped(jobs: Iterable[Job], key: Callable[[Job], str]) -> dict[str, list[J
     return found
 
 
-def _used(jobs: Iterable[Job], key: Callable[[Job], str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in jobs:
-        found[key(one)] = found.get(key(one), 0) + _minutes(one.amounts.allocated)
-    return dict(sorted(found.items()))
-
-
-def _minutes(gpu_hours: float) -> int:
-    return round(gpu_hours * 60)
+def _minutes(gpu_hours: Iterable[float]) -> list[int]:
+    """Return whole minutes whose sum is the rounded sum."""
+    return carried((round(hours * 3600) for hours in gpu_hours), 60)
 
 
 # ---- OpenCost ------------------------------------------------------------------------------------
@@ -124,33 +142,39 @@ def _minutes(gpu_hours: float) -> int:
 def opencost(report: Report) -> str:
     """Write it as JSON; what was not allocated is `__idle__`, as there."""
     window = {"start": _time(report.since), "end": _time(report.until)}
-    entries = {
-        f"{one.namespace}/{one.kind}/{one.name}/{one.model}": _entry(
-            name=one.name,
-            properties={
-                "namespace": one.namespace,
-                "controllerKind": one.kind.lower(),
-                "controller": one.name,
-                "labels": {"queue": one.queue, "team": one.team, "user": one.user},
-            },
-            window=window,
-            hours=one.amounts.allocated,
-            cents=one.amounts.cost_cents,
-            efficiency=one.amounts.efficiency,
-        )
-        for one in report.jobs
-    }
+    # One job may have been submitted more than once, or run on machines of several sorts.
+    jobs = _grouped(report.jobs, lambda one: f"{one.namespace}/{one.kind}/{one.name}/{one.model}")
+    entries = {key: _job_entry(of_key, window) for key, of_key in jobs.items()}
     idle = sum(one.held + one.free + one.down for one in report.capacity)
     entries["__idle__"] = _entry(
         name="__idle__",
         properties={},
         window=window,
-        hours=round(idle, 2),
+        hours=idle,
         cents=report.headline.overhead_cents,
         efficiency=0.0,
     )
     encoded = msgspec.json.encode({"code": 200, "data": [entries]})
     return msgspec.json.format(encoded, indent=1).decode() + "\n"
+
+
+def _job_entry(jobs: Sequence[Job], window: dict[str, str]) -> dict[str, Any]:
+    one = jobs[0]
+    busy = sum(job.amounts.busy for job in jobs)
+    measured = busy + sum(job.amounts.idle for job in jobs)
+    return _entry(
+        name=one.name,
+        properties={
+            "namespace": one.namespace,
+            "controllerKind": one.kind.lower(),
+            "controller": one.name,
+            "labels": {"queue": one.queue, "team": one.team, "user": one.user},
+        },
+        window=window,
+        hours=sum(job.amounts.allocated for job in jobs),
+        cents=sum(job.amounts.cost_cents for job in jobs),
+        efficiency=busy / measured if measured else None,
+    )
 
 
 def _entry(
