@@ -244,7 +244,13 @@ class OrphanedWorkloads:
             changes = released(workload, now)
             conditions = changes["conditions"]
         finished = with_condition(
-            conditions, "Finished", "True", OWNER_NOT_FOUND, kueue_messages.OWNER_NOT_FOUND, now=now
+            conditions,
+            "Finished",
+            "True",
+            OWNER_NOT_FOUND,
+            kueue_messages.OWNER_NOT_FOUND,
+            now=now,
+            generation=workload["metadata"].get("generation"),
         )
         ref = Ref.to(workload)
         workload = yield Patch(ref, {"status": {**changes, "conditions": finished}}, "status")
@@ -282,7 +288,13 @@ def _replace(workload: Json, by: Json, now: float) -> Steps:
     """End a Workload whose slice has taken over what it held."""
     message = kueue_messages.replaced(by)
     conditions = with_condition(
-        workload["status"].get("conditions"), "Finished", "True", REPLACED, message, now=now
+        workload["status"].get("conditions"),
+        "Finished",
+        "True",
+        REPLACED,
+        message,
+        now=now,
+        generation=workload["metadata"].get("generation"),
     )
     ref = Ref.to(workload)
     workload = yield Patch(ref, {"status": {"conditions": conditions}}, "status")

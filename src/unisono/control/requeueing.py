@@ -4,9 +4,10 @@
     the ClusterQueue was stopped        neither it nor the LocalQueue is
     the LocalQueue was stopped          …
     the workload was deactivated        it is active again
-    a check failed, pods came late      at once; `requeueAt` keeps the time, if there is one
+    a check failed, pods came late      its `requeueAt` has come, if it has one
 
-A workload that was preempted, or lost a node, is never on hold.
+A workload that was preempted, or lost a node, is never on hold. A `requeueAt` in the past is taken
+off; how often there was one stays, until the workload is deactivated.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from unisono.control import names
-from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.actions import Again, Json, Patch, Ref, Steps
 from unisono.control.admission.kueue_messages import REQUEUED
-from unisono.control.conditions import with_condition
+from unisono.control.conditions import seconds, with_condition
 from unisono.control.controller import own_key
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE
 from unisono.control.view import View
@@ -40,10 +41,10 @@ class Requeueing:
     watches: Sequence[Kind] = (names.WORKLOAD, names.LOCAL_QUEUE, names.CLUSTER_QUEUE)
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A workload on hold, or the queues that it may be on hold for."""
+        """A workload on hold or in a backoff, or the queues that it may be on hold for."""
         match kind:
             case names.WORKLOAD:
-                if _is_on_hold(Workload(obj)):
+                if (obj.get("status") or {}).get("requeueState") or _is_on_hold(Workload(obj)):
                     yield own_key(obj)
             case names.LOCAL_QUEUE:
                 key = own_key(obj)
@@ -54,23 +55,55 @@ class Requeueing:
                     yield from self.touched(names.LOCAL_QUEUE, lq, view)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Take a workload off hold if its reason is over."""
+        """Take a workload off hold if its reason is over, and out of a backoff that has ended."""
         obj = view.get(names.WORKLOAD, key.name, key.namespace)
         if obj is None:
             return
         workload = Workload(obj)
-        if workload.metadata.deletion_timestamp or not _is_on_hold(workload):
+        if workload.metadata.deletion_timestamp or workload.is_finished:
             return
-        reason = _over(workload, view)
-        if not reason or workload.status.admission is not None or workload.is_finished:
+        requeues, is_on_hold = obj["status"].get("requeueState") or {}, _is_on_hold(workload)
+        if not workload.spec.active:
+            if requeues:  # its failures are forgiven
+                yield Patch(Ref.to(obj), {"status": {"requeueState": None}}, "status")
             return
-        conditions = with_condition(
-            obj["status"]["conditions"], "Requeued", "True", reason, REQUEUED[reason], now=now
-        )
-        changes: Json = {"conditions": conditions}
-        if reason == _REACTIVATED:
-            changes["requeueState"] = None  # its failures are forgiven
-        yield Patch(Ref.to(obj), {"status": changes}, "status")
+        if workload.status.admission is not None:
+            return  # its backoff may begin once its quota is given back
+        due = _backoff_end(requeues)
+        if due is not None and not is_on_hold:
+            due += _GRACE_S
+        if due is not None and now < due:
+            yield Again(due)
+            return
+        changes: Json = {} if due is None else {"requeueState": without_backoff(requeues)}
+        reason = _over(workload, view) if is_on_hold else ""
+        if reason:
+            changes["conditions"] = with_condition(
+                obj["status"]["conditions"],
+                "Requeued",
+                "True",
+                reason,
+                REQUEUED[reason],
+                now=now,
+                generation=obj["metadata"].get("generation"),
+            )
+        if changes:
+            yield Patch(Ref.to(obj), {"status": changes}, "status")
+
+
+def without_backoff(requeues: Json) -> Json | None:
+    """Return the change of a `requeueState` whose time has come: its count stays."""
+    return {"requeueAt": None} if requeues.get("count") else None
+
+
+# A workload that only its time holds may be admitted at that time. Its admission clears the time,
+# too, so this leaves that the first word.
+_GRACE_S = 0.2
+
+
+def _backoff_end(requeues: Json) -> float | None:
+    at = requeues.get("requeueAt")
+    return seconds(at) if at else None
 
 
 _REACTIVATED = "Reactivated"

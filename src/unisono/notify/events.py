@@ -47,7 +47,7 @@ _CANCELLED = "Job is CANCELLED"
 # Of the preemptor, behind its name: they are for programs.
 _IDENTITIES = re.compile(r" \(UID: [^)]*\)")
 # Evictions after which a workload that is not active any more was given up by the system.
-_GIVEN_UP = ("PodsReadyTimeout", "AdmissionCheck")
+_GIVEN_UP = ("DeactivatedDueToRequeuingLimitExceeded", "DeactivatedDueToAdmissionCheck")
 
 Told = Mapping[str, str]
 

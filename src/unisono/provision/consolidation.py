@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
+from unisono.control.admission.evictions import evicted_for
 from unisono.control.admission.placement import COMMITTED, hosts_of, placement_of
-from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.conditions import find, is_true, seconds, timestamp
 from unisono.control.health.progress import progress_of
 from unisono.control.nodes import node_name as node_of_host
 from unisono.control.view import View
@@ -220,8 +221,6 @@ def _carry_out(workload: Json, move: Move, view: View, now: float) -> Steps:
             yield Patch(Ref.to(node), {"spec": {"taints": taints}})
     count = len(move.claims)
     text = f"moves to nodes that are free: {count} machines for ${move.saved:.2f}/h are not needed"
-    conditions = with_condition(
-        workload["status"]["conditions"], "Evicted", "True", EVICTED, text, now=now
-    )
-    yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
+    changes = {"status": evicted_for(workload, EVICTED, text, now=now)}
+    yield Patch(Ref.to(workload), changes, "status")
     yield Note(Ref.to(workload), EVICTED, text)

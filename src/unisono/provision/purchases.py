@@ -17,6 +17,7 @@ from typing import Literal
 from unisono.control import names
 from unisono.control.actions import Again, Create, Json, Note, Patch, Ref, Steps, Together
 from unisono.control.admission.checks import admitted, open_checks
+from unisono.control.admission.evictions import evicted_for
 from unisono.control.admission.placement import hosts_of, places, without_placement
 from unisono.control.admission.purchases import (
     BY_HOLDER,
@@ -28,7 +29,6 @@ from unisono.control.admission.purchases import (
     purchase_of,
     with_phase,
 )
-from unisono.control.admission.record import with_eviction
 from unisono.control.conditions import find, is_true, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.nodes import is_ready
@@ -211,7 +211,7 @@ class Purchases:
             now=now,
         )
         if not is_true(conditions, "Admitted") and not open_checks(workload, view):
-            conditions = admitted(conditions, status["admission"]["clusterQueue"], now)
+            conditions = admitted(workload, conditions, now)
         changes: Json = {"conditions": conditions}
         moved = _renamed(status["admission"], claims, view)
         if moved is not None:
@@ -401,8 +401,6 @@ def evict_opportunistic(job: Json, gang: Json, now: float) -> Steps:
     if is_true(status["conditions"], "Evicted"):
         return
     text = f"the machines of {gang['metadata']['name']} are there, and it needs its nodes"
-    conditions = with_condition(status["conditions"], "Evicted", "True", _REASON, text, now=now)
-    counted = with_eviction(status, _REASON)
-    existing = {"status": {"conditions": conditions, "schedulingStats": counted}}
-    yield Patch(Ref.to(job), existing, "status")
+    changes = {"status": evicted_for(job, _REASON, text, now=now)}
+    yield Patch(Ref.to(job), changes, "status")
     yield Note(Ref.to(job), "EvictedDueToNodesNeeded", text)

@@ -7,7 +7,8 @@
       CapacityRevoked                       Rejected
 
 A workload that loses its quota gives its request up. Attempts are counted in the check's
-`retryCount`, so that a crash forgets nothing. Spec provisioning §5.13.
+`retryCount`, by the eviction that follows each, so that a crash forgets nothing. Spec provisioning
+§5.13.
 """
 
 from __future__ import annotations
@@ -190,7 +191,9 @@ class ProvisioningRequests:
 def _count(workload: Json, states: list[Json], after: Json, now: float) -> Steps:
     """Write down an attempt that failed when the workload had lost its quota already."""
     is_over = after["state"] == "Rejected"
-    pending = [{**one, "state": "Pending"} if one is after else one for one in states]
+    attempts = (after.get("retryCount") or 0) + 1  # no eviction will count this one
+    counted = {**after, "state": "Pending", "retryCount": attempts}
+    pending = [counted if one is after else one for one in states]
     status: Json = {"admissionChecks": pending}
     if not is_over:
         at = timestamp(now + after["requeueAfterSeconds"])
@@ -266,10 +269,9 @@ def _failure(request: Json) -> str | None:
 def _failed(state: Json, config: RequestConfig, attempt: int, text: str, now: float) -> Json:
     """Return what a check says after an attempt that failed."""
     retry = config.retry_strategy
-    counted = {**state, "retryCount": attempt}
     if attempt > retry.backoff_limit_count:
-        return _with_state(counted, "Rejected", text, now)
-    made = _with_state(counted, "Retry", f"Retrying after failure: {text}", now)
+        return _with_state(state, "Rejected", text, now)
+    made = _with_state(state, "Retry", f"Retrying after failure: {text}", now)
     return {**made, "requeueAfterSeconds": retry.pause(attempt)}
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from unisono.control.admission.record import evicted, with_eviction
+from unisono.control.admission.evictions import with_eviction
+from unisono.control.admission.record import evicted
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Eviction
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from unisono.control import names
 from unisono.control.actions import Json, Note, Patch, Ref, Steps
 from unisono.control.admission import kueue_messages
+from unisono.control.admission.evictions import checks_after
 from unisono.control.admission.placement import (
     PLANNED,
     PODS_CREATED_SECONDS,
@@ -85,17 +86,6 @@ def waits_for_nodes(workload: Json, view: View) -> bool:
     )
 
 
-def after_eviction(workload: Json, now: float) -> Json:
-    """Return what an eviction leaves of checks: how often each was tried, and the longest pause."""
-    states = states_of(workload)
-    kept = [_after_eviction(one, now) for one in states]
-    changes: Json = {"admissionChecks": [one for one in kept if "retryCount" in one] or None}
-    pause = max((one.get("requeueAfterSeconds") or 0 for one in states), default=0)
-    if pause and any(one["state"] == "Retry" for one in states):
-        changes["requeueState"] = {"requeueAt": timestamp(now + pause)}
-    return changes
-
-
 @dataclass(frozen=True, slots=True)
 class Additions:
     """What checks add to the pods of a set."""
@@ -119,26 +109,16 @@ def additions(workload: Json, pod_set: str) -> Additions:
     return made
 
 
-def _after_eviction(state: Json, now: float) -> Json:
-    made = _pending(state["name"], now, retries=int(state.get("retryCount") or 0))
-    return {**made, "message": kueue_messages.reset_check(state["state"])}
-
-
-def _pending(name: str, now: float, *, retries: int = 0) -> Json:
-    made: Json = {
-        "name": name,
-        "state": "Pending",
-        "message": "",
-        "lastTransitionTime": timestamp(now),
-    }
-    return {**made, "retryCount": retries} if retries else made
+def _pending(name: str, now: float) -> Json:
+    return {"name": name, "state": "Pending", "message": "", "lastTransitionTime": timestamp(now)}
 
 
 def _is_to_be_reset(workload: Json) -> bool:
     """Say whether a check still wants an eviction that is over; else it would never queue again.
 
-    Where we give the quota back, that resets the checks; a foreign owner's controller does not. It
-    may also leave `admission` there: the condition says whether quota is held.
+    An eviction resets them, but a check may answer after it, when the quota is given back. A
+    foreign owner's controller may leave `admission` there; the condition says whether quota is
+    held.
     """
     conditions = (workload.get("status") or {}).get("conditions")
     return (
@@ -171,7 +151,9 @@ class AdmissionChecks:
             return
         conditions = (workload.get("status") or {}).get("conditions")
         if _is_to_be_reset(workload):
-            yield Patch(Ref.to(workload), {"status": after_eviction(workload, now)}, "status")
+            yield Patch(
+                Ref.to(workload), {"status": checks_after(workload["status"], now)}, "status"
+            )
             return
         if not is_holding(workload) or is_true(conditions, "Finished"):
             return
@@ -194,14 +176,15 @@ class AdmissionChecks:
 def admit(workload: Json, now: float) -> Steps:
     """Write that every check is Ready; the timeout of its pods starts here."""
     queue = workload["status"]["admission"]["clusterQueue"]
-    conditions = admitted(workload["status"]["conditions"], queue, now)
+    conditions = admitted(workload, workload["status"]["conditions"], now)
     yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
     note = f"Admitted by ClusterQueue {queue}, all admission checks are ready"
     yield Note(Ref.to(workload), "Admitted", note)
 
 
-def admitted(conditions: list[Json], queue: str, now: float) -> list[Json]:
+def admitted(workload: Json, conditions: list[Json], now: float) -> list[Json]:
     """Return the conditions of a workload that may start now."""
+    generation = workload["metadata"].get("generation")
     conditions = with_condition(
         conditions,
         "Admitted",
@@ -209,9 +192,16 @@ def admitted(conditions: list[Json], queue: str, now: float) -> list[Json]:
         "Admitted",
         kueue_messages.ADMITTED,
         now=now,
+        generation=generation,
     )
     conditions = with_condition(
-        conditions, "PodsReady", "False", "WaitForStart", kueue_messages.NOT_READY, now=now
+        conditions,
+        "PodsReady",
+        "False",
+        "WaitForStart",
+        kueue_messages.NOT_READY,
+        now=now,
+        generation=generation,
     )
     phase, about = placement_of(conditions)
     if not phase:

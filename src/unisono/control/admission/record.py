@@ -11,6 +11,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.admission import kueue_messages, purchases
 from unisono.control.admission.counts import written_count
+from unisono.control.admission.evictions import deactivated, evicted_for
 from unisono.control.admission.kueue_messages import Preemptor
 from unisono.control.admission.placement import (
     COMMITTED,
@@ -76,6 +77,7 @@ def admitted(
                 "QuotaReserved",
                 message,
                 now=now,
+                generation=generation,
             )
     if admit.purchase is not None:
         conditions = purchases.bought(conditions, admit.purchase, now)
@@ -93,7 +95,13 @@ def admitted(
         )
         if minds_readiness or _has_ready_pods_one_day(workload, conditions):
             conditions = with_condition(
-                conditions, "PodsReady", "False", "WaitForStart", kueue_messages.NOT_READY, now=now
+                conditions,
+                "PodsReady",
+                "False",
+                "WaitForStart",
+                kueue_messages.NOT_READY,
+                now=now,
+                generation=generation,
             )
     if any(one.nodes for one in admit.admission.pod_sets):
         conditions = with_placement(
@@ -120,8 +128,14 @@ def admitted(
             "conditions": conditions,
             # What its admission says of that counts now.
             **({"resourceRequests": None} if status.get("resourceRequests") else {}),
+            # Its backoff is over; how often it had one still counts.
+            **({"requeueState": {"requeueAt": None}} if _has_backoff(status) else {}),
         }
     }
+
+
+def _has_backoff(status: Json) -> bool:
+    return bool((status.get("requeueState") or {}).get("requeueAt"))
 
 
 def _has_ready_pods_one_day(workload: Json, conditions: Sequence[Json]) -> bool:
@@ -270,54 +284,32 @@ def evicted(
     now: float,
 ) -> Json:
     """Return the status patch that evicts a workload; `path` leads to its ClusterQueue."""
-    status = workload.get("status") or {}
-    conditions = list(status.get("conditions") or ())
     if by is not None:
-        message = kueue_messages.preempted(eviction, by, path)
-        conditions = with_condition(
-            conditions, "Preempted", "True", eviction.reason, message, now=now
-        )
-        own = kueue_messages.preempted_by(eviction.reason, by)
-        conditions = with_condition(
-            conditions, names.EVICTION, "True", eviction.reason, own, now=now
-        )
-        reason = "Preempted"
+        message, reason = kueue_messages.preempted(eviction, by, path), "Preempted"
     else:
-        reason = str(eviction.reason)
-        message = kueue_messages.stopped(workload, reason, stop)
-    conditions = with_condition(conditions, "Evicted", "True", reason, message, now=now)
-    patch: Json = {
-        "status": {
-            "conditions": conditions,
-            "schedulingStats": with_eviction(status, reason, _cause(reason, status)),
-        }
-    }
-    if stop is not None and stop.requeue_at is not None:
-        count = ((status.get("requeueState") or {}).get("count") or 0) + 1
+        message, reason = kueue_messages.stopped(workload, eviction.reason, stop), eviction.reason
+    is_final = stop is not None and stop.deactivate
+    status = evicted_for(workload, deactivated(reason) if is_final else reason, message, now=now)
+    if by is not None:
+        own = kueue_messages.preempted_by(eviction.reason, by)
+        for kind, text in (("Preempted", message), (names.EVICTION, own)):
+            status["conditions"] = with_condition(
+                status["conditions"],
+                kind,
+                "True",
+                eviction.reason,
+                text,
+                now=now,
+                generation=workload["metadata"].get("generation"),
+            )
+    requeues = (workload.get("status") or {}).get("requeueState") or {}
+    if is_final:
+        if requeues:
+            status["requeueState"] = None
+    elif stop is not None and stop.requeue_at is not None:
         at = timestamp(stop.requeue_at / 1000)
-        patch["status"]["requeueState"] = {"count": count, "requeueAt": at}
-    return patch
-
-
-def with_eviction(status: Json, reason: str, cause: str = "") -> Json:
-    """Return the history of a workload with one eviction more; `cause` is what led to it."""
-    old = (status.get("schedulingStats") or {}).get("evictions") or []
-    counts = {(one["reason"], one.get("underlyingCause", "")): one["count"] for one in old}
-    counts[reason, cause] = counts.get((reason, cause), 0) + 1
-    return {
-        "evictions": [
-            {"reason": name, "underlyingCause": because, "count": count}
-            for (name, because), count in counts.items()
-        ]
-    }
-
-
-def _cause(reason: str, status: Json) -> str:
-    """Return what Kueue names as the cause: pods that never were ready, or are not any more."""
-    if reason != "PodsReadyTimeout":
-        return ""
-    ready = find(status.get("conditions"), "PodsReady") or {}
-    return "WaitForRecovery" if ready.get("reason") == "WaitForRecovery" else "WaitForStart"
+        status["requeueState"] = {"count": (requeues.get("count") or 0) + 1, "requeueAt": at}
+    return {"status": status}
 
 
 # ---- queues and flavors without an object --------------------------------------------------------

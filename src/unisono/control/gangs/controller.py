@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
 from unisono.control.admission import kueue_messages
+from unisono.control.admission.evictions import evicted_for
 from unisono.control.admission.placement import (
     COMMITTED,
     COMMITTING,
@@ -36,8 +37,7 @@ from unisono.control.admission.placement import (
     read_devices,
 )
 from unisono.control.admission.purchases import nodes_to_come
-from unisono.control.admission.record import with_eviction
-from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.conditions import find, is_true, seconds, timestamp
 from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.repair import (
     BIND_SECONDS,
@@ -371,13 +371,9 @@ def _rolled_back(workload: Json, why: str, now: float) -> Json:
     status = workload["status"]
     count = ((status.get("requeueState") or {}).get("count") or 0) + 1
     wait = min(_FIRST_RETRY_SECONDS << min(count - 1, 20), _LONGEST_RETRY_SECONDS)
-    conditions = with_condition(
-        status.get("conditions"), "Evicted", "True", "NodeFailures", why, now=now
-    )
     return {
         "status": {
-            "conditions": conditions,
-            "schedulingStats": with_eviction(status, "NodeFailures"),
+            **evicted_for(workload, "NodeFailures", why, now=now),
             "requeueState": {"count": count, "requeueAt": timestamp(now + wait)},
         }
     }

@@ -12,13 +12,15 @@ it may be interrupted anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Read, Ref, Steps, and_again
 from unisono.control.admission import kueue_messages
-from unisono.control.admission.checks import additions, after_eviction
+from unisono.control.admission.checks import additions
 from unisono.control.admission.counts import whole_counts
 from unisono.control.admission.elastic import pods_to_keep
+from unisono.control.admission.evictions import checks_after
 from unisono.control.admission.placement import COMMITTED, placement_of, without_placement
 from unisono.control.admission.record import granted_ms
 from unisono.control.conditions import find, is_true, seconds, with_condition
@@ -291,7 +293,13 @@ class JobController:
             recovered = ready is not None and ready["reason"] == "WaitForRecovery"
             reason = "Recovered" if recovered else "Started"
             ready_now = with_condition(
-                conditions, "PodsReady", "True", reason, kueue_messages.READY, now=now
+                conditions,
+                "PodsReady",
+                "True",
+                reason,
+                kueue_messages.READY,
+                now=now,
+                generation=workload["metadata"].get("generation"),
             )
             status["conditions"] = with_commitment(workload, ready_now, view, now)
         elif adapter.scales and is_growing(workload, adapter.pod_sets(job, view)):
@@ -301,7 +309,13 @@ class JobController:
             if was_ready:
                 reason, message = "WaitForRecovery", kueue_messages.WAITING_FOR_RECOVERY
             status["conditions"] = with_condition(
-                conditions, "PodsReady", "False", reason, message, now=now
+                conditions,
+                "PodsReady",
+                "False",
+                reason,
+                message,
+                now=now,
+                generation=workload["metadata"].get("generation"),
             )
         counts = {name: pods for name, pods in adapter.reclaimable(job, view).items() if pods > 0}
         done = [{"name": name, "count": pods} for name, pods in counts.items()]
@@ -390,22 +404,21 @@ def released(workload: Json, now: float) -> Json:
     past = status.get("accumulatedPastExecutionTimeSeconds") or 0
     if admitted is not None and admitted["status"] == "True":
         past += max(0, int(now - seconds(admitted["lastTransitionTime"])))
-    conditions = with_condition(
-        conditions, "QuotaReserved", "False", "PendingEvaluation", message, now=now
+    is_free = reason in _REQUEUED_AT_ONCE
+    written: tuple[tuple[str, Literal["True", "False"], str, str], ...] = (
+        ("QuotaReserved", "False", "PendingEvaluation", message),
+        ("Admitted", "False", "NoReservation", kueue_messages.NO_RESERVATION),
+        ("Requeued", "True" if is_free else "False", reason, message),
     )
-    conditions = with_condition(
-        conditions, "Admitted", "False", "NoReservation", kueue_messages.NO_RESERVATION, now=now
-    )
-    is_free = reason in _REQUEUED_AT_ONCE or bool(
-        (status.get("requeueState") or {}).get("requeueAt")
-    )
-    conditions = with_condition(
-        conditions, "Requeued", "True" if is_free else "False", reason, message, now=now
-    )
+    generation = workload["metadata"].get("generation")
+    for kind, state, why, text in written:
+        conditions = with_condition(
+            conditions, kind, state, why, text, now=now, generation=generation
+        )
     conditions = [one for one in conditions if one["type"] not in _OF_A_RUN]
     return {
         "admission": None,
-        **after_eviction(workload, now),
+        **checks_after(status, now),  # what was said since it was evicted
         "conditions": without_placement(conditions, now),
         "reclaimablePods": None,
         "unhealthyNodes": None,
@@ -496,7 +509,13 @@ def _finish(workload: Json, end: End, now: float) -> Steps:
     if not is_true(_conditions(workload), "Finished"):
         reason = "Succeeded" if end.succeeded else "Failed"
         conditions = with_condition(
-            _conditions(workload), "Finished", "True", reason, end.message, now=now
+            _conditions(workload),
+            "Finished",
+            "True",
+            reason,
+            end.message,
+            now=now,
+            generation=workload["metadata"].get("generation"),
         )
         workload = yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
     yield from remove_finalizer(workload)

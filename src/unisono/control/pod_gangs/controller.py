@@ -372,7 +372,10 @@ def _finish(workload: Json, succeeded: bool, now: float) -> Steps:
     conditions = (workload.get("status") or {}).get("conditions")
     reason = "Succeeded" if succeeded else "Failed"
     message = "Pods succeeded" if succeeded else "Pods failed"
-    done = with_condition(conditions, "Finished", "True", reason, message, now=now)
+    generation = workload["metadata"].get("generation")
+    done = with_condition(
+        conditions, "Finished", "True", reason, message, now=now, generation=generation
+    )
     workload = yield Patch(Ref.to(workload), {"status": {"conditions": done}}, "status")
     yield from _remove_finalizer(workload)
 
@@ -416,6 +419,7 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
             "Started" if are_ready else waits,
             kueue_messages.READY if are_ready else message,
             now=now,
+            generation=workload["metadata"].get("generation"),
         )
         changes["conditions"] = with_commitment(workload, changed, view, now)
     reclaimable = [{"name": place, "count": count} for place, count in sorted(done.items())]

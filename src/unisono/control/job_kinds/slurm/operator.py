@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.admission.record import with_eviction
-from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.admission.evictions import evicted_for
+from unisono.control.conditions import find, is_true, seconds, timestamp
 from unisono.control.controller import own_key, owner_key
 from unisono.control.job_kinds import slurm
 from unisono.control.job_kinds.slurm import array_tasks as tasks
@@ -238,10 +238,7 @@ def _requeue(job: Json, workload: Json | None, stop: str, now: float) -> Steps:
     if workload is not None and _may_make_pods(job, workload):
         status = workload["status"]
         if not is_true(status.get("conditions"), "Evicted"):
-            conditions = with_condition(
-                status.get("conditions"), "Evicted", "True", REQUEUED, "Requeued", now=now
-            )
-            changes = {"conditions": conditions, "schedulingStats": with_eviction(status, REQUEUED)}
+            changes = evicted_for(workload, REQUEUED, "Requeued", now=now)
             yield Patch(Ref.to(workload), {"status": changes}, "status")
     changed: Json = {"spec": {"stop": None}}
     if stop.startswith("requeuehold"):
