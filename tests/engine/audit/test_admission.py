@@ -149,7 +149,7 @@ def test_block_admission_waits_for_pods() -> None:
     breaks("pods-not-ready", *admits(world))
     passes(*admits(snapshot(queue("q"), waiting=(JOB,), admitted_workloads=(starting,))))
     leaving = msgspec.structs.replace(starting, evicting=True)
-    passes(*admits(msgspec.structs.replace(world, admitted_workloads=(leaving,))))
+    breaks("pods-not-ready", *admits(msgspec.structs.replace(world, admitted_workloads=(leaving,))))
 
 
 def test_block_admission_lets_one_start_at_a_time() -> None:

@@ -155,7 +155,7 @@ def _check_pods_ready(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     unready = [
         admitted.workload.key
         for admitted in index.admitted_workloads.values()
-        if admitted.may_start and not admitted.ready and not admitted.evicting
+        if admitted.may_start and not admitted.ready
     ]
     for admit in plan.admissions:
         if unready:

@@ -241,9 +241,13 @@ class EvictionTriggers:
             self.suspects.pop(running.admitted.workload.key, None)
 
     def note_readiness(self, running: Running) -> bool:
-        """Keep track of pods that are waited for; say whether admission may go on."""
+        """Keep track of pods that are waited for; say whether admission may go on.
+
+        A workload that is told to leave has its quota and its pods still, so it counts, as in
+        Kueue, until it has left.
+        """
         admitted = running.admitted
-        if not admitted.ready and not admitted.evicting:
+        if not admitted.ready:
             self.not_ready[admitted.workload.key] = None
             return False
         return self.no_longer_unready(admitted.workload.key)
