@@ -98,6 +98,79 @@ def test_kueue_s_sentence_stands_in_its_own_condition() -> None:
     story(tell)
 
 
+def test_a_preemptor_says_what_it_lacks_until_its_victims_have_left() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*preemptible(4))
+        for name in ("low-1", "low-2"):
+            low = workload(name, cpu="2")
+            low["metadata"]["ownerReferences"] = [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "name": "default",
+                    "uid": world.get(names.NAMESPACE, "default", "")["metadata"]["uid"],
+                    "controller": True,
+                }
+            ]
+            await world.create(low)
+        await world.settle()
+        high = workload("high", cpu="3")
+        high["spec"]["priority"] = 9
+        await world.create(high)
+        await world.settle()
+        reserved = find(status(world, "high")["conditions"], "QuotaReserved")
+        assert reserved is not None
+        assert reserved["reason"] == "WaitingForPreemptedWorkloads"
+        assert reserved["message"] == (
+            "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor "
+            "f, 3 more needed. Pending the preemption of 2 workload(s)"
+        )
+
+    story(tell)
+
+
+def test_a_preemptor_has_one_event_for_all_that_leave() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*preemptible(4))
+        for number in range(4):
+            await world.create(workload(f"low-{number}", cpu="1"))
+        await world.settle()
+        high = workload("high", cpu="4")
+        high["spec"]["priority"] = 9
+        await world.create(high)
+        await world.settle()
+        told = [one.message for one in world.notes if one.reason == "PreemptedWorkload"]
+        [message] = told
+        assert message.startswith("Preempted workload default/low-")
+        assert message.endswith(" in ClusterQueue cq, and 3 more")
+        evicted = {one.about.name for one in world.notes if one.reason == "EvictedDueToPreempted"}
+        assert evicted == {f"low-{number}" for number in range(4)}
+
+    story(tell)
+
+
+def test_conditions_of_kueue_say_which_generation_they_are_about() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*preemptible(2))
+        await world.create(workload("low", cpu="2"))
+        await world.settle()
+        high = workload("high", cpu="2")
+        high["spec"]["priority"] = 9
+        await world.create(high)
+        await world.settle()
+        left = {one["type"]: one for one in status(world, "low")["conditions"]}
+        for kind in ("QuotaReserved", "Admitted", "Evicted", "Preempted", "Requeued"):
+            assert left[kind].get("observedGeneration") == 1, kind
+        await world.client.delete(names.WORKLOAD, "high", "default")
+        await world.settle()
+        again = {one["type"]: one for one in status(world, "low")["conditions"]}
+        assert again["Preempted"]["status"] == "False"
+        for kind in ("QuotaReserved", "Admitted", "Evicted", "Preempted", "Requeued"):
+            assert again[kind].get("observedGeneration") == 1, kind
+
+    story(tell)
+
+
 def test_a_preemption_has_kueue_s_events() -> None:
     async def tell(world: World) -> None:
         await world.create(*preemptible(2))

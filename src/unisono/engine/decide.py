@@ -197,7 +197,8 @@ class Decisions:
                 return _skip(nominee, overlapping=True)
             return self._preempt(second)
         self._book_claim(nominee, second.assignment.as_charges())
-        return _wait(nominee, "sticky", (waiting_for_victims(leaving),))
+        waits_for = waiting_for_victims(leaving, facts_of(nominee), of_another=True)
+        return _wait(nominee, "sticky", (waits_for,))
 
     def _preempt(self, nominee: Nominee) -> Wait:
         """Name the victims and claim what they leave; the preemptor itself starts in a later cycle.
@@ -232,7 +233,7 @@ class Decisions:
             workload=nominee.key, admission=admission, victims=victims, buys=nominee.buys
         )
         self.preemptions.append(made)
-        return _wait(nominee, "sticky", (waiting_for_victims(victims),))
+        return _wait(nominee, "sticky", (waiting_for_victims(victims, facts_of(nominee)),))
 
     def _await(self, nominee: Nominee) -> Wait:
         """Keep the place that terminating pods are about to leave."""

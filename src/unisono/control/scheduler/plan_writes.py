@@ -14,6 +14,7 @@ from unisono.control import names
 from unisono.control.actions import Bind, Json, Note, Patch, Ref
 from unisono.control.admission import record
 from unisono.control.admission.elastic import shrink_request
+from unisono.control.admission.evictions import deactivated
 from unisono.control.admission.kueue_messages import (
     GATE_CLEARED,
     RELEASED,
@@ -31,7 +32,16 @@ from unisono.control.scheduler.writes_in_flight import Basis
 from unisono.control.view import View
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
-from unisono.engine.model.plan import Admit, DueEviction, Eviction, Plan, Shrink, evictions, shrinks
+from unisono.engine.model.plan import (
+    Admit,
+    DueEviction,
+    Eviction,
+    Plan,
+    Preempt,
+    Shrink,
+    evictions,
+    shrinks,
+)
 from unisono.engine.model.workload import PodSetAssignment, Workload
 from unisono.engine.quota.flavors import flavors_of_empty_sets
 from unisono.engine.state.cluster import ClusterState
@@ -42,10 +52,6 @@ MOST_PLANS = 8
 # With so many admissions no further plan joins them: an API server stores some hundred a second,
 # and a workload of higher priority that arrives meanwhile waits for the last of them.
 MOST_ADMISSIONS = 32
-
-
-# Why a workload is deactivated, in Kueue's events, where that is not the reason of the eviction.
-_CAUSES: Mapping[str, str] = {"PodsReadyTimeout": "RequeuingLimitExceeded"}
 
 
 class Decided(NamedTuple):
@@ -113,6 +119,8 @@ class PlanWriter:
                 yield Note(Ref.to(workload), "QuotaReserved", message)
         for eviction in evictions(made):
             yield from self._eviction_events(eviction, made, state, view)
+        for preemption in made.preemptions:
+            yield from _preemptor_event(preemption, state, view)
         for smaller in shrinks(made):
             workload = _workload(view, smaller.workload)
             if workload is not None:
@@ -132,8 +140,8 @@ class PlanWriter:
         if eviction.by is None:
             stop = _due_of(eviction, made)
             reason = str(eviction.reason)
-            if stop is not None and stop.deactivate and not reason.startswith("Deactivated"):
-                reason = f"DeactivatedDueTo{_CAUSES.get(reason, reason)}"
+            if stop is not None and stop.deactivate:
+                reason = deactivated(reason)
             message = stopped(workload, str(eviction.reason), stop)
             yield Note(ref, f"EvictedDueTo{reason}", message, "Warning")
             return
@@ -142,14 +150,6 @@ class PlanWriter:
         message = preempted(eviction, by, _path(queue, state))
         yield Note(ref, "EvictedDueToPreempted", message)
         yield Note(ref, "Preempted", preempted_by(eviction.reason, by), "Warning")
-        preemptor = _workload(view, eviction.by)
-        if preemptor is not None:
-            metadata = workload["metadata"]
-            event = (
-                f"Preempted workload {metadata['namespace']}/{metadata['name']} "
-                f"(UID: {metadata.get('uid', '')}) in ClusterQueue {queue}"
-            )
-            yield Note(Ref.to(preemptor), "PreemptedWorkload", event)
 
     def _admission(
         self,
@@ -215,6 +215,29 @@ class PlanWriter:
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:
         """Return a workload without a write in doubt."""
         return _workload(view, key) if key not in self._translator.in_doubt else None
+
+
+def _preemptor_event(preemption: Preempt, state: ClusterState, view: View) -> Iterator[Note]:
+    """Yield one event about a preemptor, however many workloads leave for it.
+
+    Kueue writes one for each, but events with the same reason about the same object are one event
+    there, with the message of the first.
+    """
+    preemptor = _workload(view, preemption.workload)
+    evicted = (
+        one.workload for one in preemption.victims if one.keeps is None and not one.already_evicting
+    )
+    found = [(key, victim) for key in evicted if (victim := _workload(view, key)) is not None]
+    if preemptor is None or not found:
+        return
+    key, first = found[0]
+    message = (
+        f"Preempted workload {key} (UID: {first['metadata'].get('uid', '')}) "
+        f"in ClusterQueue {_queue_of(key, state)}"
+    )
+    if len(found) > 1:
+        message += f", and {len(found) - 1} more"
+    yield Note(Ref.to(preemptor), "PreemptedWorkload", message)
 
 
 def _flavors_of_empty_sets(

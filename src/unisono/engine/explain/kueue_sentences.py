@@ -6,7 +6,7 @@ have no sentence here; then our own stands in the condition QuotaReserved, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from unisono.engine.explain.formatting import format_amount
 from unisono.engine.model import explanation as facts
@@ -27,10 +27,22 @@ def kueue_message(explanation: Explanation) -> str:
     main = explanation.blockers[0]
     if str(getattr(main, "queue", None) or "").startswith(_VOLCANO):
         return ""
-    if not isinstance(main, _ASSIGNING):
-        return _message(main)
+    if isinstance(main, facts.WaitingForVictims) and not main.of_another:
+        return _preempting(main)
+    return _assigning(explanation.blockers) if isinstance(main, _ASSIGNING) else _message(main)
+
+
+def _preempting(fact: facts.WaitingForVictims) -> str:
+    if fact.shrinking:
+        return ""
+    pending = f"Pending the preemption of {len(fact.victims)} workload(s)"
+    lacks = _assigning(fact.lacks)
+    return f"{lacks}. {pending}" if lacks else pending
+
+
+def _assigning(blockers: Iterable[Blocker]) -> str:
     of_sets: dict[str, dict[str, None]] = {}
-    for fact in explanation.blockers:
+    for fact in blockers:
         if isinstance(fact, _ASSIGNING):
             of_sets.setdefault(fact.pod_set, {}).update(dict.fromkeys(_reasons(fact)))
     return "; ".join(
@@ -79,8 +91,11 @@ def _amount(amount: int, resource: ResourceName) -> str:
 
 def _message(fact: Blocker) -> str:
     match fact:
-        case facts.WaitingForVictims(shrinking=()):
-            return f"Pending the preemption of {len(fact.victims)} workload(s)"
+        case facts.WaitingForVictims(of_another=True):
+            return (
+                "Workload has overlapping preemption targets with another workload, but will fit "
+                "after these preemptions complete"
+            )
         case facts.ClaimedThisCycle(overlapping_victims=True):
             return "Workload has overlapping preemption targets with another workload"
         case facts.ClaimedThisCycle():

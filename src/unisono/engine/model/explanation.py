@@ -118,6 +118,9 @@ class WaitingForVictims(_Fact, frozen=True, kw_only=True):
 
     victims: tuple[WorkloadKey, ...]
     shrinking: tuple[WorkloadKey, ...] = ()  # victims that keep some of their pods
+    # What it lacks while they hold it, and the flavors that it could not use.
+    lacks: tuple[QuotaExhausted | ExceedsMaximum | ResourceNotCovered | FlavorMismatch, ...] = ()
+    of_another: bool = False  # they leave for another preemptor, and that is enough for both
 
 
 class WaitingForPods(_Fact, frozen=True, kw_only=True):

@@ -6,10 +6,17 @@ Flavor assignment asks whether preemption could help (`simulate`); nomination as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from unisono.engine.model.explanation import WaitingForVictims
+from unisono.engine.model.explanation import (
+    Blocker,
+    ExceedsMaximum,
+    FlavorMismatch,
+    QuotaExhausted,
+    ResourceNotCovered,
+    WaitingForVictims,
+)
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Victim
 from unisono.engine.model.policy import Policy
@@ -157,9 +164,19 @@ def _same(one: Admission, other: Admission | None) -> bool:
     )
 
 
-def waiting_for_victims(victims: tuple[Victim, ...]) -> WaitingForVictims:
-    """Name the victims that a preemptor waits for: some leave, others give up pods."""
+def waiting_for_victims(
+    victims: tuple[Victim, ...], lacks: Iterable[Blocker] = (), *, of_another: bool = False
+) -> WaitingForVictims:
+    """Name the victims that a preemptor waits for: some leave, others give up pods.
+
+    `lacks` are the facts of its nomination, of which those about quota and flavors are kept.
+    """
     return WaitingForVictims(
         victims=tuple(victim.workload for victim in victims if victim.keeps is None),
         shrinking=tuple(victim.workload for victim in victims if victim.keeps is not None),
+        lacks=tuple(one for one in lacks if isinstance(one, _OF_FLAVORS)),
+        of_another=of_another,
     )
+
+
+_OF_FLAVORS = (QuotaExhausted, ExceedsMaximum, ResourceNotCovered, FlavorMismatch)
