@@ -155,7 +155,10 @@ class ClusterCache:
             self._read_node(key[1], new)
         elif kind == CLUSTER_QUEUE:
             queue = None if new is None else queue_record(views.ClusterQueue(new))
+            before = self.queues.get(key[1])
             self._put_queue(self.queues, key[1], queue)
+            if before is not None and (queue is None or queue.cohort != before.cohort):
+                self._has_left(before.cohort)
             view = views.ClusterQueue(new or {})
             amounts = tuple(quota_amounts(view.spec.resource_groups))
             _put(self.quotas, ("queue", key[1]), None if new is None else amounts)
@@ -169,11 +172,16 @@ class ClusterCache:
             self._tell_queue_gone(*key, new)
         elif kind == COHORT:
             parent = None if new is None else views.Cohort(new).spec.parent_name
+            old_parent = self.cohorts.get(key[1], "")
             self._put_queue(self.cohorts, key[1], parent)
             cohort = views.Cohort(new or {})
-            (self.gone_cohorts.add if new is None else self.gone_cohorts.discard)(key[1])
+            self.gone_cohorts.discard(key[1])
+            if new is None and self._is_named(key[1]):
+                self.gone_cohorts.add(key[1])
             for listener in self.on_cohort_gone if new is None else ():
                 listener(key[1])
+            if old_parent != parent:
+                self._has_left(old_parent)
             amounts = tuple(quota_amounts(cohort.spec.resource_groups))
             _put(self.quotas, ("cohort", key[1]), None if new is None else amounts)
             _put(self.cohort_shares, key[1], None if new is None else weighted_share(cohort))
@@ -188,6 +196,21 @@ class ClusterCache:
         if new is None:
             for listener in self.on_queue_gone:
                 listener(namespace, name)
+
+    def _is_named(self, cohort: str) -> bool:
+        """Say whether a cohort is there, or a queue or another cohort is in it."""
+        return (
+            cohort in self.cohorts
+            or any(one.cohort == cohort for one in self.queues.values())
+            or cohort in self.cohorts.values()
+        )
+
+    def _has_left(self, cohort: str) -> None:
+        """Tell of a cohort that nothing names any more."""
+        if cohort and not self._is_named(cohort):
+            self.gone_cohorts.discard(cohort)
+            for listener in self.on_cohort_gone:
+                listener(cohort)
 
     def _put_queue(self, into: dict[K, V], key: K, value: V | None) -> None:
         if into.get(key) != value:

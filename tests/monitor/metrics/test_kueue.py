@@ -364,3 +364,61 @@ def test_a_cohort_of_the_same_name_begins_at_zero(metrics: MetricsRegistry) -> N
     metrics.cache.refresh()
     fill(metrics.cache, COHORT, (cohort(),))
     assert value(metrics, name, cohort="low") == []
+
+
+def test_a_cohort_lends_no_more_of_its_whole_subtree_than_its_limit(
+    metrics: MetricsRegistry,
+) -> None:
+    gpu = {"flavor": "f", "resource": "nvidia.com/gpu"}
+    limited = cohort()
+    quota = limited["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    quota["lendingLimit"] = "1"
+    fill(metrics.cache, COHORT, (limited,))
+    assert value(metrics, "cohort_subtree_quota", cohort="low", **gpu) == [5]
+    assert value(metrics, "cohort_subtree_quota", cohort="top", **gpu) == [1]
+
+
+def test_a_parent_that_no_cohort_names_for_a_while_begins_at_zero(
+    metrics: MetricsRegistry,
+) -> None:
+    tell(metrics, *ended("one"))
+    moved = cohort()
+    moved["spec"]["parentName"] = "other"
+    metrics.cache.observe(COHORT, cohort(), moved)
+    metrics.cache.refresh()
+    metrics.cache.observe(COHORT, moved, cohort())
+    name = "cohort_subtree_admitted_workloads_total"
+    assert value(metrics, name, cohort="top") == []
+    assert value(metrics, name, cohort="low") == [2]
+
+
+def test_names_of_deleted_cohorts_are_not_kept_for_ever(metrics: MetricsRegistry) -> None:
+    metrics.cache.observe(COHORT, cohort(), None)
+    metrics.cache.refresh()
+    assert metrics.cache.gone_cohorts == {"low"}
+    metrics.cache.observe(CLUSTER_QUEUE, cluster_queue(), None)
+    metrics.cache.refresh()
+    assert metrics.cache.gone_cohorts == set()
+
+
+def test_a_queue_that_takes_its_cohort_along_ends_that_count(metrics: MetricsRegistry) -> None:
+    alone = cluster_queue()
+    alone["spec"]["cohortName"] = "implicit"
+    fill(metrics.cache, CLUSTER_QUEUE, (alone,))
+    tell(metrics, *ended("one"))
+    name = "cohort_subtree_admitted_workloads_total"
+    assert value(metrics, name, cohort="implicit") == [2]
+    metrics.cache.observe(CLUSTER_QUEUE, alone, None)
+    metrics.cache.refresh()
+    again = {**alone, "metadata": {"name": "cq", "uid": "u-other"}}
+    metrics.cache.observe(CLUSTER_QUEUE, None, again)
+    assert value(metrics, name, cohort="implicit") == []
+
+
+def test_a_deleted_cohort_does_not_count_active_workloads(metrics: MetricsRegistry) -> None:
+    tell(metrics, *ended("one")[:-1])
+    name = "cohort_subtree_admitted_active_workloads"
+    before = value(metrics, name, cohort="low")
+    assert before
+    metrics.cache.observe(COHORT, cohort(), None)
+    assert value(metrics, name, cohort="low") == []

@@ -590,7 +590,6 @@ class KueueMetrics:
     def _cohorts(self) -> Iterator[Family]:
         cache, names = self._cache, sorted(self._cohort_names())
         admitted = dict.fromkeys(names, 0)
-        quota: dict[tuple[str, str, str], float] = {}
         reserved: dict[tuple[str, str, str], float] = {}
         for one in cache.workloads.values():
             if one.admitted and not one.finished:
@@ -601,15 +600,9 @@ class KueueMetrics:
             for used in cache.statuses["", queue].reservation:
                 for cohort in above:
                     _add(reserved, (cohort, used.flavor, used.resource), used.amount)
-            for amounts in cache.quotas.get(("queue", queue), ()):
-                self._lend(quota, amounts, above)
-        for cohort in names:
-            above = self._from(cohort)
-            for amounts in cache.quotas.get(("cohort", cohort), ()):
-                _add(quota, (cohort, amounts.flavor, amounts.resource), amounts.nominal)
-                self._lend(quota, amounts, above[1:])
+        quota = self._subtree_quota(names)
 
-        def is_there(key: tuple[str, str, str]) -> bool:
+        def is_there(key: Values) -> bool:
             return key[0] not in cache.gone_cohorts
 
         labels = ("cohort", "flavor", "resource")
@@ -635,7 +628,7 @@ class KueueMetrics:
             "cohort_subtree_admitted_active_workloads",
             ("cohort",),
             "Admitted workloads below a cohort.",
-            [((one,), count) for one, count in admitted.items()],
+            [((one,), count) for one, count in admitted.items() if is_there((one,))],
         )
         yield self._gauge(
             "cohort_weighted_share",
@@ -671,16 +664,36 @@ class KueueMetrics:
             ],
         )
 
-    def _lend(
-        self,
-        quota: dict[tuple[str, str, str], float],
-        amounts: QuotaAmounts,
-        above: Iterable[str],
-    ) -> None:
-        """Add to each cohort what is lent up to it: all, or the lending limit."""
-        lent = amounts.nominal if amounts.lending is None else min(amounts.nominal, amounts.lending)
-        for cohort in above:
-            _add(quota, (cohort, amounts.flavor, amounts.resource), lent)
+    def _subtree_quota(self, names: Iterable[str]) -> dict[tuple[str, str, str], float]:
+        """Return the quota of each cohort: its own, and what its queues and cohorts lend it.
+
+        A lending limit bounds all that a cohort has, not only its own.
+        """
+        cache = self._cache
+        quota: dict[str, dict[tuple[str, str], float]] = {name: {} for name in names}
+
+        def add(cohort: str, key: tuple[str, str], amount: float) -> None:
+            quota[cohort][key] = quota[cohort].get(key, 0.0) + amount
+
+        for queue, record in cache.queues.items():
+            for one in cache.quotas.get(("queue", queue), ()) if record.cohort else ():
+                lent = one.nominal if one.lending is None else min(one.nominal, one.lending)
+                add(record.cohort, (one.flavor, one.resource), lent)
+        # From the leaves up. A circle of cohorts has no top, and each lends once.
+        for cohort in sorted(quota, key=lambda name: -len(self._from(name))):
+            limits: dict[tuple[str, str], float] = {}
+            for one in cache.quotas.get(("cohort", cohort), ()):
+                add(cohort, (one.flavor, one.resource), one.nominal)
+                if one.lending is not None:
+                    limits[one.flavor, one.resource] = one.lending
+            parent = cache.cohorts.get(cohort, "")
+            for key, amount in [*quota[cohort].items()] if parent else ():
+                add(parent, key, min(amount, limits.get(key, amount)))
+        return {
+            (cohort, *key): amount
+            for cohort, amounts in quota.items()
+            for key, amount in amounts.items()
+        }
 
 
 _HOLDING = ("reserving", "admitted")
