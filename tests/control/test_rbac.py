@@ -100,7 +100,7 @@ def test_no_part_has_stars_or_secrets_or_what_only_people_write(part: str) -> No
     some = rights(part)
     assert not [one for one in some if "*" in (one.group, one.resource, *one.verbs)]
     assert not [one for one in some if one.resource.partition("/")[0] == "secrets"]
-    people = ("policies", "topologies", "workloadpriorityclasses", "priorityclasses", "hypernodes")
+    people = ("policies", "workloadpriorityclasses", "priorityclasses", "hypernodes")
     beyond = [one for one in some if one.resource in people and one.verbs != READ]
     assert not beyond
     roles = [one for one in some if one.group == "rbac.authorization.k8s.io"]

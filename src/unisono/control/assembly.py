@@ -65,11 +65,13 @@ from unisono.control.pod_gangs.membership import (
 from unisono.control.pod_gangs.status import PodGroupStatus
 from unisono.control.queue_status.cluster_queue import (
     BY_REFERENCE,
+    BY_TOPOLOGY,
     ClusterQueueStatus,
     FairShares,
     InUseFinalizers,
     PendingOrder,
     referred_to,
+    topology_of,
 )
 from unisono.control.queue_status.local_queue import (
     BY_CLUSTER_QUEUE,
@@ -189,6 +191,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     volcano.JOB: {BY_QUEUE: queue_of_job},
     volcano.POD_GROUP: {BY_QUEUE: queue_of_group},
     names.CLUSTER_QUEUE: {BY_REFERENCE: referred_to},
+    names.FLAVOR: {BY_TOPOLOGY: topology_of},
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
     names.WORKLOAD: {
         BY_JOB: job_uids,

@@ -92,7 +92,11 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         "cluster-queues": {names.CLUSTER_QUEUE: "status"},
         "local-queues": {names.LOCAL_QUEUE: "status"},
         "fair-shares": {names.CLUSTER_QUEUE: "status", names.COHORT: "status"},
-        "in-use": {names.CLUSTER_QUEUE: "patch", names.FLAVOR: "patch"},
+        "in-use": {
+            names.CLUSTER_QUEUE: "patch",
+            names.FLAVOR: "patch",
+            names.TOPOLOGY: "patch",
+        },
         "pending-order": {names.CLUSTER_QUEUE: "status"},
         "recent-use": {names.LOCAL_QUEUE: "status"},
         "usage-ledger": {names.CONFIG_MAP: "create patch"},

@@ -193,19 +193,38 @@ def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:
 
 # ---- in use --------------------------------------------------------------------------------------
 #
-# Queues and flavors in use are kept by a finalizer, as Kueue has it. A ClusterQueue gets it with
-# the first workload that holds its quota, a ResourceFlavor with the first ClusterQueue that lists
-# it. Once deleted they admit nothing more, and are gone with the last user.
+# Queues, flavors and topologies in use are kept by a finalizer, as in Kueue. A ClusterQueue gets
+# it with the first workload that holds its quota, a ResourceFlavor with the first ClusterQueue that
+# lists it, a Topology with the first ResourceFlavor that names it. Once deleted they admit nothing
+# more, and are gone with the last user.
 
-# Both kinds have no namespace; it distinguishes their keys.
-_QUEUE, _FLAVOR = "queue", "flavor"
+# These kinds have no namespace; it distinguishes their keys.
+_QUEUE, _FLAVOR, _TOPOLOGY = "queue", "flavor", "topology"
+_KINDS: Mapping[str, Kind] = {
+    _QUEUE: names.CLUSTER_QUEUE,
+    _FLAVOR: names.FLAVOR,
+    _TOPOLOGY: names.TOPOLOGY,
+}
+# The index of flavors by the topology that they name.
+BY_TOPOLOGY = "topology"
+
+
+def topology_of(flavor: Json) -> Iterable[str]:
+    """Index flavors by their topology."""
+    name = (flavor.get("spec") or {}).get("topologyName")
+    return (name,) if name else ()
 
 
 class InUseFinalizers:
     """Keeps the finalizers."""
 
     name = "in-use"
-    watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.FLAVOR, names.WORKLOAD)
+    watches: Sequence[Kind] = (
+        names.CLUSTER_QUEUE,
+        names.FLAVOR,
+        names.TOPOLOGY,
+        names.WORKLOAD,
+    )
     reads: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally) -> None:
@@ -213,9 +232,13 @@ class InUseFinalizers:
         self._tally = tally
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A queue or a flavor that may be another's, or the queue of a workload."""
-        if kind == names.FLAVOR:
+        """What may be in use, what it uses itself, or the queue of a workload."""
+        if kind == names.TOPOLOGY:
+            yield Key(_TOPOLOGY, obj["metadata"]["name"])
+        elif kind == names.FLAVOR:
             yield Key(_FLAVOR, obj["metadata"]["name"])
+            for name in topology_of(obj):
+                yield Key(_TOPOLOGY, name)
         elif kind == names.CLUSTER_QUEUE:
             yield Key(_QUEUE, obj["metadata"]["name"])
             for reference in referred_to(obj):
@@ -229,16 +252,11 @@ class InUseFinalizers:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Set the finalizer on what is used; take it off what is to go and is used no more."""
-        is_queue = key.namespace == _QUEUE
-        found = view.get(names.CLUSTER_QUEUE if is_queue else names.FLAVOR, key.name)
+        found = view.get(_KINDS[key.namespace], key.name)
         if found is None:
             return
         finalizers = found["metadata"].get("finalizers") or []
-        is_used = (
-            self._tally.of_queue(key.name).reserving > 0
-            if is_queue
-            else bool(view.by(names.CLUSTER_QUEUE, BY_REFERENCE, f"{_FLAVOR}/{key.name}"))
-        )
+        is_used = self._is_used(key, view)
         is_going = "deletionTimestamp" in found["metadata"]
         if is_used and not is_going and names.RESOURCE_IN_USE not in finalizers:
             yield Patch(
@@ -247,6 +265,16 @@ class InUseFinalizers:
         elif is_going and not is_used and names.RESOURCE_IN_USE in finalizers:
             left = [one for one in finalizers if one != names.RESOURCE_IN_USE]
             yield Patch(Ref.to(found), {"metadata": {"finalizers": left}})
+
+    def _is_used(self, key: Key, view: View) -> bool:
+        match key.namespace:
+            case "queue":
+                return self._tally.of_queue(key.name).reserving > 0
+            case "flavor":
+                users = view.by(names.CLUSTER_QUEUE, BY_REFERENCE, f"{_FLAVOR}/{key.name}")
+                return bool(users)
+            case _:
+                return bool(view.by(names.FLAVOR, BY_TOPOLOGY, key.name))
 
 
 # ---- the order of pending workloads --------------------------------------------------------------
