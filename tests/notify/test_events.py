@@ -80,7 +80,8 @@ def test_it_ends_well_or_badly(reason: str, message: str, event: str) -> None:
 
 
 def test_what_the_system_gave_up_has_failed() -> None:
-    evicted = condition("Evicted", 30, reason="PodsReadyTimeout", message="too often")
+    reason = "DeactivatedDueToRequeuingLimitExceeded"
+    evicted = condition("Evicted", 30, reason=reason, message="too often")
     assert told(workload(evicted, active=False)) == [("fail", at(30))]
     assert told(workload(evicted, active=True)) == []
 
