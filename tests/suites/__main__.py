@@ -49,17 +49,22 @@ def main() -> int:
 
 
 def _summary(found: list[Spec], server: str) -> None:
-    left_out = Counter(one.why for one in found if one.state == "out of scope")
-    for why, count in left_out.most_common():
-        print(f"out of scope: {count:>3}  {why}")
+    for state in ("strict", "out of scope"):
+        reasons = Counter(one.why for one in found if one.state == state)
+        for why, count in reasons.most_common():
+            print(f"{state}: {count:>3}  {why}")
     print(
-        f"\n{'package':<24}{'run':>5}{'passed':>8}{'failed':>8}{'out of scope':>14}   on {server}"
+        f"\n{'package':<24}{'run':>5}{'passed':>8}{'strict':>8}{'failed':>8}{'out of scope':>14}"
+        f"   on {server}"
     )
     rows = [*dict.fromkeys(one.package for one in found)]
     for name in [*rows, "all"]:
         states = Counter(one.state for one in found if name in (one.package, "all"))
-        passed, failed = states["passed"], states["failed"]
-        print(f"{name:<24}{passed + failed:>5}{passed:>8}{failed:>8}{states['out of scope']:>14}")
+        passed, strict, failed = states["passed"], states["strict"], states["failed"]
+        print(
+            f"{name:<24}{passed + strict + failed:>5}{passed:>8}{strict:>8}{failed:>8}"
+            f"{states['out of scope']:>14}"
+        )
 
 
 if __name__ == "__main__":

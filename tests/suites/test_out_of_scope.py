@@ -9,9 +9,10 @@ from tests.suites.kueue.cluster import SERVERS
 from tests.suites.kueue.run import reasons
 
 
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("server", SERVERS)
-def test_every_entry_names_a_package_and_says_why(server: str) -> None:
-    found = reasons(server)
+def test_every_entry_names_a_package_and_says_why(server: str, strict: bool) -> None:
+    found = reasons(server, strict=strict)
     assert set(found) <= set(PACKAGES)
     for specs in found.values():
         for name, reason in specs.items():

@@ -33,6 +33,11 @@ PACKAGES = {
     "quotacheckstrategy": f"{_SINGLE}/scheduler/quotacheckstrategy",
 }
 _SUITE = "sigs.k8s.io/kueue/test/suite"
+# What reads the registry of a spec's own process, by the name that it has in the specs.
+_OF_ITS_PROCESS = {
+    "k8s.io/component-base/metrics/testutil": "testutil",
+    "sigs.k8s.io/kueue/pkg/util/testing/metrics": "testingmetrics",
+}
 _OURS = {
     "test/suite/suite.go": "suite.go",
     "test/suite/values/values.go": "values.go",
@@ -160,10 +165,12 @@ def _changes(source: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
             _our_values,
         ),
     )
-    values = '"k8s.io/component-base/metrics/testutil"'
     for path in sorted((source / _SINGLE).glob("**/*_test.go")):
-        if values in path.read_text():
-            yield str(path.relative_to(source)), _our_values
+        text = path.read_text()
+        if any(f'"{one}"' in text for one in _OF_ITS_PROCESS):
+            yield str(path.relative_to(source)), _both(_our_values, _going_on)
+        elif _going_on(text) != text:
+            yield str(path.relative_to(source)), _going_on
 
 
 def _both(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
@@ -188,6 +195,17 @@ def _quoted(line: str) -> str:
     return line.replace("\\", r"\\")
 
 
+def _going_on(text: str) -> str:
+    """Have all specs of an ordered suite run, also behind one that fails."""
+    return re.sub(
+        r"(\bginkgo\.Describe\(.*\bginkgo\.Ordered\b)(?!, ginkgo\.ContinueOnFailure)",
+        r"\1, ginkgo.ContinueOnFailure",
+        text,
+    )
+
+
 def _our_values(text: str) -> str:
     """Have values of metrics read from our pages instead of the program's own registry."""
-    return text.replace('"k8s.io/component-base/metrics/testutil"', f'testutil "{_SUITE}/values"')
+    for one, name in _OF_ITS_PROCESS.items():
+        text = re.sub(rf'(\n\t)(\w+ )?"{re.escape(one)}"', rf'\1{name} "{_SUITE}/values"', text)
+    return text

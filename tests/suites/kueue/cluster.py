@@ -60,9 +60,10 @@ class Cluster(Protocol):
 class Embedded:
     """`unisono up`."""
 
-    def __init__(self, directory: Path, nodes: str = "0") -> None:
+    def __init__(self, directory: Path, nodes: str = "0", *, strict: bool = False) -> None:
         """Keep everything below a directory; `nodes` are those of `unisono up --nodes`."""
         self._directory = directory
+        self._strict = strict
         self._nodes = nodes
         self._process: subprocess.Popen[bytes] | None = None
         self._policy = ""
@@ -74,12 +75,12 @@ class Embedded:
         self._count += 1
         # A metrics port has two neighbours.
         self._port, self._metrics = free_ports(1)[0], free_ports(1)[0]
-        self._run(_DEFAULT)
+        self._run(_policy({}, strict=self._strict))
         return str(self._data / "kubeconfig")
 
     def start(self, configuration: dict[str, Any]) -> None:
         """Start again if the configuration is another."""
-        policy = _policy(configuration)
+        policy = _policy(configuration, strict=self._strict)
         if policy != self._policy:
             self._run(policy)
 
@@ -130,9 +131,10 @@ class Embedded:
 class Real:
     """A real API server, and `unisono controller`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, strict: bool = False) -> None:
         """Keep everything below a directory."""
         self._directory = directory
+        self._strict = strict
         self._stack = contextlib.ExitStack()
         self._replica: Replica | None = None
         self._count = 0
@@ -154,7 +156,7 @@ class Real:
         """Start a replica."""
         self.stop()
         file = self._directory / "policy.yaml"
-        file.write_text(_policy(configuration))
+        file.write_text(_policy(configuration, strict=self._strict))
         (self._port,) = free_ports(1)
         log = self._directory / "controller.log"
         flags = ("--policy", str(file), "--listen", f"127.0.0.1:{self._port}")
@@ -179,22 +181,26 @@ class Real:
         self._stack = contextlib.ExitStack()
 
 
-SERVERS: dict[str, Callable[[Path], Cluster]] = {"up": Embedded, "real": Real}
+SERVERS: dict[str, type[Embedded] | type[Real]] = {"up": Embedded, "real": Real}
 _SWITCHES = ("fairSharing", "admissionFairSharing")
 _HEAD = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+_STRICT = {
+    "apiVersion": "unisono.dev/v1alpha1",
+    "kind": "Policy",
+    "metadata": {"name": "strict"},
+    "compat": {"strict": True},
+}
 
 
-def _policy(configuration: dict[str, Any]) -> str:
+def _policy(configuration: dict[str, Any], *, strict: bool) -> str:
     # A section that is there switches something on, even if it is empty; most are just Go's zeros.
     given = {
         key: value
         for key, value in configuration.items()
         if value not in (None, {}, []) or (key in _SWITCHES and value is not None)
     }
-    return json.dumps({**given, **_HEAD}, indent=1)
-
-
-_DEFAULT = _policy({})
+    documents = [{**given, **_HEAD}, *([_STRICT] if strict else ())]
+    return "\n---\n".join(json.dumps(one, indent=1) for one in documents)
 
 
 def _read(url: str) -> str:
@@ -219,10 +225,13 @@ def _tethered(*arguments: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def served(server: str) -> Iterator[str]:
-    """Answer what specs ask for while the block lasts; yield the address."""
+def served(server: str, *, strict: bool = False) -> Iterator[str]:
+    """Answer what specs ask for while the block lasts; yield the address.
+
+    `strict` switches off what we do otherwise than Kueue on purpose.
+    """
     with tempfile.TemporaryDirectory(prefix="unisono-suite-") as folder:
-        cluster: Cluster = SERVERS[server](Path(folder))
+        cluster: Cluster = SERVERS[server](Path(folder), strict=strict)
 
         class Answers(http.server.BaseHTTPRequestHandler):
             """One question each."""

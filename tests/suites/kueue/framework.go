@@ -162,7 +162,7 @@ func inOlderWords(workload *kueue.Workload) {
 				condition.Reason = "Pending"
 			}
 		case "WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed",
-			"WaitingForPreemptedWorkloads", "PendingEvaluation":
+			"WaitingForPreemptedWorkloads", "PendingEvaluation", "Unschedulable":
 			condition.Reason = "Pending"
 		}
 	}

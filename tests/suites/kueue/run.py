@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -27,15 +28,18 @@ class Spec:
 
     package: str
     name: str
-    state: str  # passed, failed, out of scope
+    state: str  # passed, failed, out of scope, strict (passed with compat.strict)
     why: str = ""
 
 
-def reasons(server: str) -> dict[str, dict[str, str]]:
-    """Return why some specs are not run, by package and by a part of their names."""
+def reasons(server: str, *, strict: bool = False) -> dict[str, dict[str, str]]:
+    """Return why some specs are not run, by package and by a part of their names.
+
+    With `strict`, those that are run with `compat.strict`, and why not without.
+    """
     found: dict[str, dict[str, str]] = {}
     for entry in yaml.safe_load(_DATA.read_text()):
-        if entry.get("server") in (None, server):
+        if entry.get("server") in (None, server) and entry.get("strict", False) is strict:
             for spec in entry["specs"]:
                 package, _, name = spec.partition(": ")
                 found.setdefault(package, {})[name] = entry["reason"]
@@ -47,28 +51,55 @@ def run(
 ) -> Iterator[Spec]:
     """Build and run packages; yield what came of each spec."""
     for name in names:
-        built = programs([name])
+        program = programs([name])[name]
         left_out = reasons(server).get(name, {})
-        with served(server) as address, tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.json"
-            flags = [f"-ginkgo.json-report={report}", "-ginkgo.no-color", "-ginkgo.timeout=55m"]
-            flags += [f"-ginkgo.skip={re.escape(one)}" for one in left_out]
-            flags += [f"-ginkgo.focus={focus}"] if focus else []
-            log = (keeps or Path(folder)) / f"{name}-{server}.log"
-            with log.open("wb") as out:
-                subprocess.run(
-                    [str(built[name]), "-test.timeout=0", *flags],
-                    cwd=built[name].parent / "source" / PACKAGES[name],
-                    env={**os.environ, "UNISONO_SUITE": address},
-                    stdout=out,
-                    stderr=out,
-                    timeout=_SECONDS,
-                    check=False,
-                )
-            if not report.exists():
-                yield Spec(name, "(the whole package)", "failed", log.read_text()[-2000:])
-                continue
-            yield from _read(name, json.loads(report.read_text()), left_out)
+        differs = reasons(server, strict=True).get(name, {})
+        skipped = [f"-ginkgo.skip={re.escape(one)}" for one in (*left_out, *differs)]
+        focused = [f"-ginkgo.focus={focus}"] if focus else []
+        yield from _run(name, program, server, (*skipped, *focused), left_out, keeps)
+        chosen = [one for one in differs if not focus or re.search(focus, one)]
+        for one in _run_strict(name, program, server, chosen, keeps):
+            is_as_said = one.state == "passed"
+            why = next((why for part, why in differs.items() if part in one.name), one.why)
+            yield dataclasses.replace(one, state="strict", why=why) if is_as_said else one
+
+
+def _run_strict(
+    name: str, program: Path, server: str, parts: Sequence[str], keeps: Path | None
+) -> Iterator[Spec]:
+    if parts:
+        flags = [f"-ginkgo.focus={re.escape(one)}" for one in parts]
+        yield from _run(name, program, server, flags, {}, keeps, strict=True)
+
+
+def _run(
+    name: str,
+    program: Path,
+    server: str,
+    more: Sequence[str],
+    left_out: dict[str, str],
+    keeps: Path | None,
+    *,
+    strict: bool = False,
+) -> Iterator[Spec]:
+    with served(server, strict=strict) as address, tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        flags = [f"-ginkgo.json-report={report}", "-ginkgo.no-color", "-ginkgo.timeout=55m"]
+        log = (keeps or Path(folder)) / f"{name}-{server}{'-strict' if strict else ''}.log"
+        with log.open("wb") as out:
+            subprocess.run(
+                [str(program), "-test.timeout=0", *flags, *more],
+                cwd=program.parent / "source" / PACKAGES[name],
+                env={**os.environ, "UNISONO_SUITE": address},
+                stdout=out,
+                stderr=out,
+                timeout=_SECONDS,
+                check=False,
+            )
+        if not report.exists():
+            yield Spec(name, "(the whole package)", "failed", log.read_text()[-2000:])
+            return
+        yield from _read(name, json.loads(report.read_text()), left_out)
 
 
 def _read(package: str, reports: list[Any], left_out: dict[str, str]) -> Iterator[Spec]:

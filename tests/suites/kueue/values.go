@@ -41,12 +41,27 @@ func GetHistogramMetricCount(observer prometheus.Observer) (uint64, error) {
 	return found.GetHistogram().GetSampleCount(), nil
 }
 
-func find(metric prometheus.Metric) (*dto.Metric, error) {
-	name := named.FindStringSubmatch(metric.Desc().String())[1]
-	wanted := dto.Metric{}
-	if err := metric.Write(&wanted); err != nil {
-		return nil, err
+// CollectFilteredGaugeVec returns the values of the series of a gauge that have these labels.
+func CollectFilteredGaugeVec(vector prometheus.Collector, labels map[string]string) ([]float64, error) {
+	descriptions := make(chan *prometheus.Desc, 1)
+	vector.Describe(descriptions)
+	series, err := seriesOf((<-descriptions).String())
+	wanted := []*dto.LabelPair{}
+	for name, value := range labels {
+		wanted = append(wanted, &dto.LabelPair{Name: &name, Value: &value})
 	}
+	found := []float64{}
+	for _, one := range series {
+		if covers(one.Label, wanted) {
+			found = append(found, one.GetGauge().GetValue())
+		}
+	}
+	return found, err
+}
+
+// seriesOf returns the series of the metric of a description, none if it has none yet.
+func seriesOf(description string) ([]*dto.Metric, error) {
+	name := named.FindStringSubmatch(description)[1]
 	page, err := suite.Ask("metrics", nil)
 	if err != nil {
 		return nil, err
@@ -60,10 +75,22 @@ func find(metric prometheus.Metric) (*dto.Metric, error) {
 	if family == nil && !strings.Contains(page, "# TYPE "+name+" ") {
 		return nil, fmt.Errorf("no metric %s", name)
 	}
-	if family == nil { // without any series yet
+	if family == nil {
 		return nil, nil
 	}
-	for _, one := range family.Metric {
+	return family.Metric, nil
+}
+
+func find(metric prometheus.Metric) (*dto.Metric, error) {
+	wanted := dto.Metric{}
+	if err := metric.Write(&wanted); err != nil {
+		return nil, err
+	}
+	series, err := seriesOf(metric.Desc().String())
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range series {
 		if covers(one.Label, wanted.Label) {
 			return one, nil
 		}
