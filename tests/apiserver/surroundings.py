@@ -24,6 +24,7 @@ class Around:
     warnings: list[str] = field(default_factory=list)
     user: User = field(default_factory=lambda: User(name="ada"))
     now: float = NOW
+    shape_key: bytes = b""
     remembered: dict[str, Any] = field(default_factory=dict)
 
     def add(self, key: str, obj: Json) -> Json:
@@ -43,6 +44,10 @@ class Around:
         for (kind, where, _), obj in self.stored.items():
             if kind == key and namespace in ("", where):
                 yield obj
+
+    def stamp(self, key: str) -> int:
+        """Return a number that is another one after a change of a kind's objects."""
+        return hash(repr([*self.every(key)]))
 
     def warn(self, text: str) -> None:
         """Remember a warning."""

@@ -44,6 +44,7 @@ class Request:
     user: User
     warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
     has_no_duplicates: bool = False  # known already: no key of the body stands twice
+    most_values: int | None = None  # known already: the body has no more fields and items
     origin: Origin = Origin.CLIENT
 
     def flag(self, name: str) -> bool:

@@ -22,6 +22,10 @@ from unisono.apiserver.request import User
 class Context(Protocol):
     """What a strategy may look at besides the object itself."""
 
+    # A digest of what counts of the object that is being written: its spec, labels, annotations.
+    # Set by the rules of its kind, for whatever else asks; empty if they need none.
+    shape_key: bytes
+
     @property
     def now(self) -> float:
         """The time in seconds since 1970."""
@@ -40,6 +44,9 @@ class Context(Protocol):
 
         With `saying`, an object without this text in its JSON may be left out: it need not be read.
         """
+
+    def stamp(self, key: str) -> int:
+        """Return a number that is another one after every change of a kind's objects."""
 
     @property
     def remembered(self) -> MutableMapping[str, Any]:

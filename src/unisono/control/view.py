@@ -153,7 +153,7 @@ class View:
 
     def is_any(self, kind: Kind) -> bool:
         """Say whether there is any object of a kind."""
-        return len(self._stores[kind].objects) > 0
+        return bool(self._stores[kind].objects.objects)
 
     def kinds(self) -> Iterable[Kind]:
         """Return the watched kinds."""
@@ -358,6 +358,8 @@ class Packing:
 
     def index(self, of: Callable[[Json], Iterable[str]]) -> Callable[[Packed], Iterable[str]]:
         """Return an index over packed objects."""
+        if self._judge is None:
+            return lambda packed: of(self.unpack(packed))
         return lambda packed: () if self.problem(packed)[0] else of(self.unpack(packed))
 
 

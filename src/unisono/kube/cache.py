@@ -89,6 +89,8 @@ class Store(Generic[T]):
         """Make an empty store; an index names the values under which an object is found."""
         self._form = form
         self._objects: dict[Key, T] = {}
+        # The same, to be read where a call would cost more than the answer.
+        self.objects: Mapping[Key, T] = self._objects
         self._assumed: dict[Key, _Assumed] = {}
         self._ended: dict[str, None] = {}  # uids of objects that are gone for good
         self._indexers = dict(indexes or {})

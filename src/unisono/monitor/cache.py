@@ -124,7 +124,7 @@ class ClusterCache:
         some = new if new is not None else old
         if of_kind is None or some is None:
             return
-        uid = views.Object(some).uid
+        uid = views.Object(some).metadata.uid
         if kind == WORKLOAD and uid in of_kind and _is_taken_back(of_kind[uid][1], new):
             self.refresh()  # what it had until now is in no later version
             of_kind = self._heard[kind]

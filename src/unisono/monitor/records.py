@@ -13,6 +13,8 @@ from functools import lru_cache
 from sys import intern
 from typing import Any, NamedTuple
 
+import msgspec
+
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds import views
@@ -73,9 +75,8 @@ class NodeRecord:
     broken: tuple[tuple[str, str], ...]  # devices by index, `*` if unknown, and what is wrong
 
 
-@dataclass(frozen=True, slots=True)
-class PodRecord:
-    """A pod."""
+class PodRecord(msgspec.Struct, frozen=True, gc=False):
+    """A pod; a struct, since one is made for every change of every pod."""
 
     namespace: str
     name: str
@@ -515,7 +516,10 @@ def _asked(pod_sets: Iterable[views.PodSet], admission: views.Admission | None) 
 def _containers(containers: Iterable[views.Container]) -> Iterator[tuple[str, int]]:
     for one in containers:
         resources = one.resources
-        gpus = sum(_gpus_of({**resources.limits, **resources.requests}).values())
+        gpus = 0
+        for name, amount in {**resources.limits, **resources.requests}.items():
+            if is_gpu(name):
+                gpus += bounded(name, _units(amount))
         if gpus:
             yield one.name, gpus
 

@@ -478,3 +478,29 @@ def test_the_last_pod_of_a_group_that_can_never_start_is_warned_of() -> None:
     [text] = told(pod_of_group("c", 4, 3), context, "/pods")
     assert text.startswith("can never be admitted as the queues are now: pod set ")
     assert "needs 12 nvidia.com/gpu" in text
+
+
+def test_what_is_known_of_a_shape_ends_with_what_it_depends_on() -> None:
+    context = with_nodes()
+    context.shape_key = b"the same shape"
+    assert told(job(), context) == []
+    limits = [{"type": "Container", "max": {"nvidia.com/gpu": "0"}}]
+    context.add("/limitranges", named("small", "team", apiVersion="v1", kind="LimitRange"))
+    context.stored["/limitranges", "team", "small"]["spec"] = {"limits": limits}
+    assert told(job(), context) != []
+
+
+def test_devices_of_a_class_that_came_later() -> None:
+    obj = job()
+    container = obj["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"example.com/fpga": "1"}}
+    context = cluster()
+    context.shape_key = b"the same shape"
+    assert not any("DeviceClass" in one for one in told(obj, context))
+    made = named("fpga", apiVersion="resource.k8s.io/v1", kind="DeviceClass")
+    context.add("resource.k8s.io/deviceclasses", made | {"spec": {}})
+    assert not any("DeviceClass" in one for one in told(obj, context))
+    context.stored["resource.k8s.io/deviceclasses", "", "fpga"]["spec"] = {
+        "extendedResourceName": "example.com/fpga"
+    }
+    assert any("DeviceClass fpga" in one for one in told(obj, context))

@@ -41,7 +41,7 @@ from unisono.apiserver.builtin.typed_validation import known_kind
 from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.objects import Json, at, items, labels_of
 from unisono.apiserver.strategy import Context
-from unisono.kinds.core.device_claims import device_claims
+from unisono.kinds.core.device_claims import device_claims, may_claim_devices
 from unisono.kinds.core.pod_groups import GROUP_NAME, TOTAL_COUNT
 from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.decode import decode
@@ -72,6 +72,7 @@ CLUSTER_RUNTIMES = "trainer.kubeflow.org/clustertrainingruntimes"
 RUNTIMES = "trainer.kubeflow.org/trainingruntimes"
 COHORTS = "kueue.x-k8s.io/cohorts"
 FLAVORS = "kueue.x-k8s.io/resourceflavors"
+DEVICE_CLASSES = "resource.k8s.io/deviceclasses"
 PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
 T = TypeVar("T")
 
@@ -82,7 +83,9 @@ _CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
 
 def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
     """Yield warnings about a new object."""
-    for path, reason in wrong_with_annotations(at(obj, "metadata", "annotations")).items():
+    metadata = at(obj, "metadata")
+    annotations = at(metadata, "annotations")
+    for path, reason in wrong_with_annotations(annotations).items() if annotations else ():
         yield f"{path}: {reason}"
     if served.key == LOCAL_QUEUES:
         yield from _about_local_queue(obj, context)
@@ -93,16 +96,15 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
     elif served.key == "apps/daemonsets":
         yield from _about_daemon_set(obj)
     elif served.key == PODS or job_kind(served) is not None:
-        yield from _about_notifications(obj, context)
-        yield from _about_words(obj)
+        yield from _about_notifications(annotations, context)
+        yield from _about_words(metadata)
         claims = [*_about_devices(obj, context)]
         yield from claims
         yield from _about_job(served, obj, context, can_run=not claims)
 
 
-def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
+def _about_notifications(given: Json, context: Context) -> Iterator[str]:
     """Warn about words that mean nothing, and about addresses that get no mail."""
-    given = at(obj, "metadata", "annotations")
     if NOTIFY not in given and NOTIFY_TO not in given:
         return
     yield from (f"{path}: {reason}" for path, reason in wrong_with_notifying(given))
@@ -116,10 +118,10 @@ def _about_notifications(obj: Json, context: Context) -> Iterator[str]:
 # ---- words of Kueue's ----------------------------------------------------------------------------
 
 
-def _about_words(obj: Json) -> Iterator[str]:
+def _about_words(metadata: Json) -> Iterator[str]:
     """Warn about annotations and labels that Kueue knows, and that mean nothing here."""
     for part in ("annotations", "labels"):
-        for key in at(obj, "metadata", part):
+        for key in metadata.get(part) or ():
             if key in NO_EFFECT:
                 yield f"metadata.{part}[{key}]: has no effect here: {NO_EFFECT[key]}"
 
@@ -132,12 +134,25 @@ _MOST_DEEP = 12  # levels down to a pod template; RayJobs, the deepest, have sev
 
 def _about_devices(obj: Json, context: Context) -> Iterator[str]:
     """Warn about pods that ask for devices in a way that keeps them waiting."""
-    if managed_owner(obj, context) is not None:
+    kept = _remembered(context).without_devices
+    shape = context.shape_key, context.stamp(DEVICE_CLASSES)
+    if shape in kept:
+        return
+    named = {at(one, "spec").get("extendedResourceName") for one in context.every(DEVICE_CLASSES)}
+    # Hardly a pod asks for any: only those that may are decoded.
+    asking = [
+        (path, raw)
+        for path, raw in _pod_specs(obj.get("spec"), "spec", _MOST_DEEP)
+        if may_claim_devices(raw, named)
+    ]
+    if not asking and context.shape_key:
+        _keep(kept, shape, None)
+    if not asking or managed_owner(obj, context) is not None:
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
     notes = Notes(file="", document=0)
     around = StoredContext(namespace, notes, context, NO_RULES, left_out=())
-    for path, raw in _pod_specs(obj.get("spec"), "spec", _MOST_DEEP):
+    for path, raw in asking:
         spec, _ = decode(PodSpec, raw, ignore_unknown=True)
         for claimed in device_claims(spec, around) if spec is not None else ():
             yield f"{path}.{claimed.path}: {claimed.message}; it waits"
@@ -213,8 +228,9 @@ def _about_runtime(obj: Json, context: Context) -> Iterator[str]:
 
 
 def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) -> Iterator[str]:
-    queue = labels_of(obj).get(QUEUE_LABEL, "")
-    namespace = str(at(obj, "metadata").get("namespace") or "")
+    metadata = at(obj, "metadata")
+    queue = at(metadata, "labels").get(QUEUE_LABEL, "")
+    namespace = str(metadata.get("namespace") or "")
     if not queue and served.key == TRAIN_JOBS:
         yield from _about_runtime(obj, context)  # with a queue, its requests cannot be told without
     if not queue and served.key == VOLCANO_JOBS:
@@ -222,10 +238,15 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
     if managed_owner(obj, context) is not None:
         return
     labels = namespace_labels(namespace, context)
+    kind_of_job = _kind(served) if can_run else None
     if not queue:
-        yield from _about_no_queue(served, obj, labels, context)
-        if can_run:
-            yield from _about_unqueued(served, obj, context)
+        is_owned = bool(items(metadata, "ownerReferences"))
+        yield from _about_no_queue(served, obj, labels, context, is_owned=is_owned)
+        if kind_of_job is not None and not is_owned:
+            asked = _asked_together(kind_of_job, obj, namespace, context)
+            _, pod_sets, wrong = _wanted(kind_of_job, obj, asked, namespace, context)
+            if not wrong:
+                yield from _about_nodes(pod_sets, None, context)
         return
     if not is_managed(read_settings(context), labels):
         yield f"{QUEUE_LABEL_PATH}: namespace {namespace} is not managed; it runs without a queue"
@@ -254,8 +275,7 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
     selector = at(cluster_queue, "spec").get("namespaceSelector")
     if isinstance(selector, dict) and selector and not is_selected(selector, labels):
         yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
-    kind_of_job = _kind(served)
-    if kind_of_job is not None and can_run:
+    if kind_of_job is not None:
         yield from _about_size(kind_of_job, obj, local_queue, cluster_queue, context)
 
 
@@ -264,33 +284,20 @@ def _kind(served: Served) -> Kind | None:
     return KNOWN.kinds.get(("v1", "Pod")) if served.key == PODS else job_kind(served)
 
 
-def _about_unqueued(served: Served, obj: Json, context: Context) -> Iterator[str]:
-    """Warn about a job without a queue, or a pod, that no node could hold."""
-    kind = _kind(served)
-    if kind is None or items(at(obj, "metadata"), "ownerReferences"):
-        return
-    namespace = str(at(obj, "metadata").get("namespace") or "")
-    asked = _asked_together(kind, obj, namespace, context)
-    _, pod_sets, wrong = _wanted(kind, asked, namespace, context)
-    if not wrong:
-        yield from _about_nodes(pod_sets, None, context)
-
-
 def _about_no_queue(
-    served: Served, obj: Json, labels: Mapping[str, str], context: Context
+    served: Served, obj: Json, labels: Mapping[str, str], context: Context, *, is_owned: bool
 ) -> Iterator[str]:
     """Warn about a job outside of quota, where there is quota."""
+    if served.key == VOLCANO_JOBS:
+        return  # it names a queue of its own kind
+    if served.key == PODS and (is_owned or not _asks_for_quota(obj, context)):
+        return
     settings = read_settings(context)
     namespace = str(at(obj, "metadata").get("namespace") or "")
-    is_others = served.key == PODS and (
-        items(at(obj, "metadata"), "ownerReferences") or not _asks_for_quota(obj, context)
-    )
     if (
-        is_others
-        or served.key == VOLCANO_JOBS  # which names one of its own kind
-        or not is_managed(settings, labels)
+        not is_managed(settings, labels)
         or default_queue(namespace, context)
-        or not any(True for _ in context.every(CLUSTER_QUEUES))
+        or not _is_any(CLUSTER_QUEUES, context)
     ):
         return
     if settings.manages_unqueued and (served.key != PODS or is_alone_and_ours(obj)):
@@ -304,18 +311,22 @@ def _about_no_queue(
 
 def _asks_for_quota(pod: Json, context: Context) -> bool:
     """Say whether a pod asks for anything that some queue has quota for."""
-    asked = {
-        resource
-        for container in items(at(pod, "spec"), "containers")
-        for part in ("requests", "limits")
-        for resource in at(container, "resources", part)
-    }
-    return any(
-        resource in asked
-        for queue in context.every(CLUSTER_QUEUES)
-        for group in items(at(dict(queue), "spec"), "resourceGroups")
-        for resource in group.get("coveredResources") or ()
-    )
+    asked: set[str] = set()
+    for container in items(at(pod, "spec"), "containers"):
+        resources = at(container, "resources")
+        asked.update(at(resources, "requests"), at(resources, "limits"))
+    for queue in context.every(CLUSTER_QUEUES):
+        for group in items(at(queue, "spec"), "resourceGroups"):
+            if not asked.isdisjoint(group.get("coveredResources") or ()):
+                return True
+    return False
+
+
+def _is_any(key: str, context: Context) -> bool:
+    """Say whether there is an object of a kind."""
+    for _ in context.every(key):
+        return True
+    return False
 
 
 def _about_volcano_queue(obj: Json, namespace: str, context: Context) -> Iterator[str]:
@@ -337,7 +348,7 @@ def _about_size(
 ) -> Iterator[str]:
     namespace = str(at(obj, "metadata").get("namespace"))
     asked = _asked_together(kind, obj, namespace, context)
-    wanted, pod_sets, wrong = _wanted(kind, asked, namespace, context)
+    wanted, pod_sets, wrong = _wanted(kind, obj, asked, namespace, context)
     yield from wrong
     if wrong:
         return
@@ -364,7 +375,6 @@ def _about_size(
 
 
 _Wanted = tuple[Mapping[str, int], tuple[Any, ...], tuple[str, ...]]
-_WANTED: VerdictCache[_Wanted] = VerdictCache()
 
 
 # Pods of a group come one after the other; those of larger groups are looked at one by one.
@@ -397,13 +407,17 @@ def _asked_together(
 
 
 def _wanted(
-    kind: Kind, asked: Sequence[Mapping[str, Any]], namespace: str, context: Context
+    kind: Kind, obj: Json, asked: Sequence[Mapping[str, Any]], namespace: str, context: Context
 ) -> _Wanted:
-    """Return what all pods ask for together, the pod sets, and why there is no answer, if so."""
-    beside = [*_rendered_from(kind, context, namespace), *context.every(POLICIES)]
-    shapes = [shape_of(dict(one)) for one in asked]
-    key = _WANTED.key(kind.api_version, kind.kind, *shapes, beside)
-    known = _WANTED.get(key)
+    """Return what all pods ask for together, the pod sets, and why there is no answer, if so.
+
+    What is asked together is mostly the new object alone.
+    """
+    kept = _remembered(context).wanted
+    shape = context.shape_key if len(asked) == 1 and asked[0] is obj else b""
+    shape = shape or VerdictCache.key(*(shape_of(dict(one)) for one in asked))
+    key = (kind.api_version, kind.kind, namespace, shape, *map(context.stamp, _beside(kind)))
+    known = kept.get(key)
     if known is not None:
         return known
     manifests = []
@@ -421,7 +435,7 @@ def _wanted(
         *(f"can never run as written: {fault}" for fault in notes.faults),
     )
     if not wrong:
-        _WANTED.keep(key, (total_requests(pod_sets), pod_sets, ()))
+        _keep(kept, key, (total_requests(pod_sets), pod_sets, ()))
     return total_requests(pod_sets), pod_sets, wrong
 
 
@@ -470,13 +484,24 @@ def _named(context: Context, key: str, namespace: str, name: str) -> Iterator[Ma
         yield found
 
 
+# What besides itself decides what a job asks for.
+_LIMIT_RANGES = "/limitranges"
+_RUNTIME_CLASSES = "node.k8s.io/runtimeclasses"
+_BESIDE = (_LIMIT_RANGES, _RUNTIME_CLASSES, POLICIES)
+_BESIDE_TRAIN_JOBS = (*_BESIDE, CLUSTER_RUNTIMES, RUNTIMES)
+
+
+def _beside(kind: Kind) -> tuple[str, ...]:
+    return _BESIDE_TRAIN_JOBS if kind.group == "trainer.kubeflow.org" else _BESIDE
+
+
 def _rendered_from(kind: Kind, context: Context, namespace: str) -> Iterator[Mapping[str, Any]]:
-    """Yield what besides itself decides what a job asks for."""
-    yield from context.every("/limitranges", namespace)
-    yield from context.every("node.k8s.io/runtimeclasses")
+    """Yield the objects that the engine needs besides the queues to know what a job asks for."""
+    yield from context.every(_LIMIT_RANGES, namespace)
+    yield from context.every(_RUNTIME_CLASSES)
     if kind.group == "trainer.kubeflow.org":
-        yield from context.every("trainer.kubeflow.org/clustertrainingruntimes")
-        yield from context.every("trainer.kubeflow.org/trainingruntimes", namespace)
+        yield from context.every(CLUSTER_RUNTIMES)
+        yield from context.every(RUNTIMES, namespace)
 
 
 def _instant(now: float) -> Any:
@@ -537,7 +562,7 @@ def _about_nodes(
     pod_sets: Sequence[Any], spec: Mapping[str, Any] | None, context: Context
 ) -> Iterator[str]:
     """Warn if even empty nodes could not hold a job; `spec` is that of its ClusterQueue."""
-    if any(True for _ in context.every(NODE_POOLS)):
+    if _is_any(NODE_POOLS, context):
         return  # machines may be bought
     for pod_set in pod_sets:
         groups = _flavors_of(pod_set, spec, context) if spec is not None else []
@@ -560,10 +585,14 @@ def _flavors_of(pod_set: Any, spec: Mapping[str, Any], context: Context) -> list
 
 
 @dataclass(slots=True)
-class _RememberedRoom:
-    """What was found about room for pods, by what they ask for."""
+class _Remembered:
+    """What was found about jobs of one shape."""
 
-    # Empty: there is room; and until when that is believed.
+    # What they ask for, by their shape and the versions of what decides it besides.
+    wanted: OrderedDict[Hashable, _Wanted] = field(default_factory=OrderedDict)
+    # Of which it is known that they claim no devices, with the version of the classes.
+    without_devices: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
+    # About room, by what pods ask for. Empty: there is some; and until when that is believed.
     found: OrderedDict[Hashable, tuple[float, str]] = field(default_factory=OrderedDict)
     # Where they found room last: these nodes are looked at first.
     used: OrderedDict[Hashable, list[str]] = field(default_factory=OrderedDict)
@@ -571,21 +600,22 @@ class _RememberedRoom:
 
 def _never(pod_set: Any, groups: Sequence[Sequence[FlavorNodes]], context: Context) -> str:
     """Return why no nodes could hold a pod set; empty if they could."""
-    known_rooms: _RememberedRoom = context.remembered.setdefault("room for pods", _RememberedRoom())
+    remembered = _remembered(context)
     key = (pod_set, tuple(map(tuple, groups)))
-    until, known = known_rooms.found.get(key, (0.0, ""))
-    if context.now < until <= context.now + _BELIEVED_SECONDS:
+    until, known = remembered.found.get(key, (0.0, ""))
+    now = context.now
+    if now < until <= now + _BELIEVED_SECONDS:
         return known
-    found = _tried(known_rooms, key, Room(pod_set, groups), Room(pod_set, groups), context)
-    _keep(known_rooms.found, key, (context.now + _BELIEVED_SECONDS, found))
+    found = _tried(remembered, key, Room(pod_set, groups), Room(pod_set, groups), context)
+    _keep(remembered.found, key, (now + _BELIEVED_SECONDS, found))
     return found
 
 
 def _tried(
-    known_rooms: _RememberedRoom, key: Hashable, again: Room, room: Room, context: Context
+    remembered: _Remembered, key: Hashable, again: Room, room: Room, context: Context
 ) -> str:
     """Look at the nodes that were used last, then at all until there is room."""
-    for name in known_rooms.used.get(key, ()):
+    for name in remembered.used.get(key, ()):
         stored = context.find("/nodes", "", name)
         node = healthy_node(stored) if stored is not None else None
         if node is not None:
@@ -602,9 +632,16 @@ def _tried(
         if room.add(node):
             used.append(str(node.name))
         if room.is_enough:
-            _keep(known_rooms.used, key, used)
+            _keep(remembered.used, key, used)
             return ""
     return room.refusal() if any_node else ""  # else the cluster is only being set up
+
+
+def _remembered(context: Context) -> _Remembered:
+    found: _Remembered | None = context.remembered.get("submitted jobs")
+    if found is None:
+        found = context.remembered["submitted jobs"] = _Remembered()
+    return found
 
 
 def _keep(kept: OrderedDict[Hashable, T], key: Hashable, value: T) -> None:

@@ -95,7 +95,7 @@ class JobStrategy(Strategy):
                 return
         spec = at(obj, "spec")
         yield from _check_selector(spec, str(at(obj, "metadata").get("uid") or ""))
-        key = _SOUND.key(*shape_of(obj))
+        key = context.shape_key = _SOUND.key(*shape_of(obj))
         if _SOUND.get(key):
             labels = at(spec, "template", "metadata").get("labels")
             yield from check_labels(labels, "spec.template.metadata.labels")
@@ -109,16 +109,20 @@ class JobStrategy(Strategy):
 def shape_of(obj: Json) -> tuple[Json, Json, Json]:
     """Return what jobs of one shape have in common: all but their identity."""
     spec = at(obj, "spec")
+    annotations = at(obj, "metadata", "annotations")
+    if LAST_APPLIED in annotations:
+        annotations = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    if "template" not in spec:
+        return spec, {}, annotations  # a pod, or a job of another kind
     template = at(spec, "template")
     metadata = at(template, "metadata")
-    annotations = at(obj, "metadata", "annotations")
     return (
         {key: value for key, value in spec.items() if key not in ("selector", "template")},
         {
             **{key: value for key, value in template.items() if key != "metadata"},
             "metadata": {key: value for key, value in metadata.items() if key != "labels"},
         },
-        {key: value for key, value in annotations.items() if key != LAST_APPLIED},
+        annotations,
     )
 
 

@@ -56,8 +56,9 @@ class ServerContext:
     letters: Callable[[int], str]  # a random ending for generated names
     # Refuses a role that gives away more than its author has: user, kind, object, old state.
     check_object: Callable[[User, str, Mapping[str, Any], Mapping[str, Any] | None], None]
-    # Decoded objects of kinds that have few (classes, policies), by kind and what they say.
-    few: dict[tuple[str, bytes], tuple[int, Sequence[Mapping[str, Any]]]] = field(
+    # Decoded objects of kinds that have few (classes, policies), by kind and what they say; of a
+    # kind with more, None.
+    few: dict[tuple[str, bytes], tuple[int, Sequence[Mapping[str, Any]] | None]] = field(
         default_factory=dict
     )
     known: DecodedCache = field(default_factory=DecodedCache)
@@ -78,11 +79,15 @@ class RequestContext:
 
     server: ServerContext
     request: Request
+    shape_key: bytes = b""
+    _now: float = 0.0
 
     @property
     def now(self) -> float:
-        """The time in seconds since 1970."""
-        return self.server.clock()
+        """The time in seconds since 1970: one time for all that one write notes."""
+        if not self._now:
+            self._now = self.server.clock()
+        return self._now
 
     @property
     def user(self) -> User:
@@ -96,23 +101,38 @@ class RequestContext:
 
     def every(
         self, key: str, namespace: str = "", *, saying: bytes = b""
-    ) -> Iterator[Mapping[str, Any]]:
-        """Yield the stored objects of a kind, of one namespace or of all."""
-        if not namespace and self.server.store.count(key) <= _FEW:
-            yield from self._few(key, saying)
-            return
-        for record in self.server.store.newest_of(key):
-            if (not namespace or record.namespace == namespace) and saying in record.data:
+    ) -> Iterable[Mapping[str, Any]]:
+        """Return the stored objects of a kind, of one namespace or of all."""
+        # What is looked for in a namespace is another text each time: not worth keeping.
+        found = self._few(key, saying) if not (namespace and saying) else None
+        if found is None:
+            return self._many(key, namespace, saying)
+        if not found or not namespace:
+            return found
+        return [one for one in found if one["metadata"].get("namespace") == namespace]
+
+    def _few(self, key: str, saying: bytes) -> Sequence[Mapping[str, Any]] | None:
+        """Return the objects of a kind that has few, kept for as long as they are so; or None."""
+        store, kept = self.server.store, self.server.few
+        now = store.stamp(key)
+        stamp, found = kept.get((key, saying), (None, None))
+        if stamp != now:
+            few = store.count(key) <= _FEW
+            found = [one.load() for one in self._records(key, saying)] if few else None
+            kept[key, saying] = (now, found)
+        return found
+
+    def _many(self, key: str, namespace: str, saying: bytes) -> Iterator[Mapping[str, Any]]:
+        for record in self._records(key, saying):
+            if not namespace or record.namespace == namespace:
                 yield record.load()
 
-    def _few(self, key: str, saying: bytes) -> Iterable[Mapping[str, Any]]:
-        """Return the objects of a kind that has few; they are kept for as long as they are so."""
-        store, kept = self.server.store, self.server.few
-        stamp, found = kept.get((key, saying), (None, ()))
-        if stamp != store.stamp(key):
-            found = [one.load() for one in store.newest_of(key) if saying in one.data]
-            kept[key, saying] = (store.stamp(key), found)
-        return found
+    def _records(self, key: str, saying: bytes) -> Iterator[Record]:
+        return (one for one in self.server.store.newest_of(key) if saying in one.data)
+
+    def stamp(self, key: str) -> int:
+        """Return a number that is another one after every change of a kind's objects."""
+        return self.server.store.stamp(key)
 
     @property
     def remembered(self) -> dict[str, Any]:

@@ -61,6 +61,7 @@ from unisono.apiserver.rest.context import RequestContext, ServerContext, WriteO
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.spec_cache import CachedSpec, SpecCache
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored, translator, unowned
+from unisono.apiserver.schema.body_checks import MAX_DEPTH
 from unisono.apiserver.storage.record import Key, Record
 from unisono.apiserver.storage.store import TooLarge
 from unisono.apiserver.strategy import Strategy
@@ -150,6 +151,7 @@ class Writer:
             write = self._new(request, route, obj, options)
             for step in self._creation(write):
                 await asyncio.to_thread(step)
+            self._check_namespace(obj, route)  # it may have gone meanwhile
             record, data = self._finish_create(write)
         else:
             record, data = self.stage_create(request, route, obj, options)
@@ -178,8 +180,11 @@ class Writer:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion") not in (None, "", "0"):
             raise bad_request("resourceVersion should not be set on objects to be created")
-        for kept in (*_KEPT, *(() if options.is_applied else ("managedFields",))):
-            metadata.pop(kept, None)
+        if not options.is_applied:
+            metadata.pop("managedFields", None)
+        for kept in _KEPT:
+            if kept in metadata:
+                del metadata[kept]
         specs = self._direct_specs if write.is_direct else self._specs
         if not options.is_applied:
             write.spec_key, write.distinct_field = specs.key_without_distinct_field(resource, obj)
@@ -214,7 +219,6 @@ class Writer:
         """Check a new object against what is stored now, and stage it."""
         resource, obj = write.resource, write.obj
         self._validate(write)
-        self._check_namespace(obj, write.route)
         metadata = obj["metadata"]
         where = (resource.key, metadata.get("namespace", ""), metadata["name"])
         existing = self._server.store.newest(where)
@@ -532,8 +536,9 @@ class Writer:
         Refuses what has too many values or entries, unless the object had as many before.
         """
         request.warnings.extend(admission.normalise(resource.served, obj))
-        unknown = resource.checker.prune(obj)
-        refuse_large(resource.key, obj, old)
+        sent = request.most_values if old is None else None
+        unknown = resource.checker.prune(obj, is_shallow=sent is not None and sent < MAX_DEPTH)
+        refuse_large(resource.key, obj, old, sent)
         if crowded := [*check_counts(obj, old)]:
             name = str(obj["metadata"].get("name", ""))
             raise invalid(resource.served.kind, name, crowded, group=resource.served.group)

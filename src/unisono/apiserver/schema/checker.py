@@ -43,9 +43,13 @@ class Checker:
         """Take the kind's schema; `typed` is true for Kubernetes' own kinds."""
         self._node = node_of(shape, typed=typed, is_whole=True)
 
-    def prune(self, obj: Json) -> list[str]:
-        """Remove unknown fields and return their paths; raise a 400 for absurdly deep objects."""
-        refuse_deep(obj)
+    def prune(self, obj: Json, *, is_shallow: bool = False) -> list[str]:
+        """Remove unknown fields and return their paths; raise a 400 for absurdly deep objects.
+
+        `is_shallow` says that the object is known not to be one.
+        """
+        if not is_shallow:
+            refuse_deep(obj)
         prune = self._node.compiled(_compile_prune)
         return [] if prune is None else prune(obj) or []
 

@@ -103,12 +103,11 @@ class History:
     at once, which costs next to nothing.
     """
 
-    __slots__ = ("_changes", "complete_after", "near", "size", "watchers")
+    __slots__ = ("_changes", "complete_after", "near", "watchers")
 
     def __init__(self, complete_after: int) -> None:
         """Begin with nothing known about versions up to `complete_after`."""
         self.complete_after = complete_after  # changes after this version are all here
-        self.size = 0  # bytes of the objects held
         self._changes: list[Change] = []
         self.watchers = WatchNotifier()
         self.near: dict[Wake, None] = {}
@@ -119,14 +118,12 @@ class History:
     def append(self, change: Change) -> None:
         """Take the newest change."""
         self._changes.append(change)
-        self.size += len(change.record.data)
 
     def forget(self, up_to: int) -> None:
         """Drop the past up to and including a version."""
         keep = bisect_right(self._changes, up_to, key=_RV)
         if keep:
             self.complete_after = self._changes[keep - 1].rv
-            self.size -= sum(len(change.record.data) for change in self._changes[:keep])
             del self._changes[:keep]
 
     def after(self, rv: int, most_bytes: int | None = None) -> list[Change]:

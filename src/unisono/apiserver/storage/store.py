@@ -76,8 +76,9 @@ class Store:
         self._pending: list[Change] = []
         self._batch: Waiters | None = None  # for what is pending
         self._writing: Waiters | None = None  # for what the thread has in hand
-        # The past in order: the version and the bytes of each change.
+        # The past in order: the version and the bytes of each change, and all bytes together.
         self._versions, self._sizes = array("q"), array("q")
+        self._past_bytes = 0
         self._trim_to = 0
         self._unsettled = 0  # bytes
         self._fold_timer: asyncio.TimerHandle | None = None
@@ -177,7 +178,10 @@ class Store:
     def newest(self, key: Key) -> Record | None:
         """Return an object as the next writer has to see it."""
         staged = self._overlay.get(key)
-        return staged[1] if staged is not None else self.get(key)
+        if staged is not None:
+            return staged[1]
+        kind = self._kinds.get(key[0])
+        return kind.get(key[1:]) if kind else None
 
     def newest_of(self, kind: str) -> Iterator[Record]:
         """Yield the objects of a kind as the next writer has to see them, in no certain order."""
@@ -320,21 +324,23 @@ class Store:
         return touched.values()
 
     def _add_to_past(self, change: Change) -> None:
+        size = len(change.record.data)
         self._versions.append(change.rv)
-        self._sizes.append(len(change.record.data))
+        self._sizes.append(size)
+        self._past_bytes += size
 
     def _forget(self) -> None:
         """Keep the past within its bounds, over all kinds together."""
-        size = sum(history.size for history in self._histories.values())
-        if len(self._versions) <= MAX_HISTORY_CHANGES and size <= MAX_HISTORY_BYTES:
+        count, size = len(self._versions), self._past_bytes
+        if count <= MAX_HISTORY_CHANGES and size <= MAX_HISTORY_BYTES:
             return
         # Drop a tenth more than needed, so that this is rare.
-        count = len(self._versions)
         limit, room = MAX_HISTORY_CHANGES * 9 // 10, MAX_HISTORY_BYTES * 9 // 10
         cut = 0
         while cut < count and (count - cut > limit or size > room):
             size -= self._sizes[cut]
             cut += 1
+        self._past_bytes = size
         self._trim_to = self._versions[cut - 1]
         del self._versions[:cut], self._sizes[:cut]
         for history in self._histories.values():

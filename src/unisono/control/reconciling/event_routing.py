@@ -100,6 +100,8 @@ class EventRouter:
         for one in self._subscriptions.get(kind, ()):
             if not is_readable and not one.wants_unreadable:
                 continue
+            if one.idle_without is not None and not view.is_any(one.idle_without):
+                continue
             try:
                 _add_touched(one, kind, difference, view, compared, tasks)
             except Exception as error:
@@ -132,9 +134,7 @@ def _add_touched(
     tasks: dict[Task, None],
 ) -> None:
     """Add the keys of one controller that a change concerns."""
-    controller, touched, reads, routes_by_name, idle_without, _ = one
-    if idle_without is not None and not view.is_any(idle_without):
-        return
+    controller, touched, reads, routes_by_name, _, _ = one
     if reads is not None and _is_the_same(reads, difference, compared):
         return
     old, new = difference.old, difference.new

@@ -14,13 +14,14 @@ say of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import ClassVar
 
 from unisono.kinds.core.schema import Container, PodSpec
 from unisono.kinds.decode import Problem, Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.registry import Context
+from unisono.kinds.views import Raw
 
 BY_CLASS = "deviceclass.resource.kubernetes.io/"
 NOT_SUPPORTED = "dynamic resource allocation is not supported yet"
@@ -42,6 +43,34 @@ class DeviceClass(Schema, frozen=True, kw_only=True):
     kind: str = "DeviceClass"
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+def may_claim_devices(spec: Raw, named: Set[object]) -> bool:
+    """Say whether an unread pod spec could ask for devices, so that most need not be decoded.
+
+    `named` has the extendedResourceName of every class.
+
+    >>> limits = {"cpu": 1, "nvidia.com/gpu": 1}
+    >>> pod = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+    >>> may_claim_devices(pod, set()), may_claim_devices(pod, {"nvidia.com/gpu"})
+    (False, True)
+    """
+    if "resourceClaims" in spec:
+        return True
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field)
+        for container in containers if type(containers) is list else ():
+            if type(container) is not dict:
+                continue
+            resources = container.get("resources")
+            if type(resources) is not dict:
+                continue
+            for part in ("limits", "requests"):
+                amounts = resources.get(part)
+                for resource in amounts if type(amounts) is dict else ():
+                    if resource in named or resource.startswith(BY_CLASS):
+                        return True
+    return False
 
 
 def device_claims(spec: PodSpec, context: Context) -> Iterator[Problem]:

@@ -121,6 +121,12 @@ class Served:
     selectable: tuple[str, ...] = ()  # field selectors beyond name and namespace, ".spec.x"
     schema: Mapping[str, Any] = field(default_factory=dict)
     shape: Shape
+    # Under which objects of all versions of the kind are stored; asked many times for each write.
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Join the key."""
+        object.__setattr__(self, "key", f"{self.group}/{self.plural}")
 
     @property
     def api_version(self) -> str:
@@ -136,11 +142,6 @@ class Served:
     def is_computed(self) -> bool:
         """Whether no object of the kind is ever stored."""
         return self.group in AGGREGATED
-
-    @property
-    def key(self) -> str:
-        """Under which objects of all versions of the kind are stored."""
-        return f"{self.group}/{self.plural}"
 
 
 def read_served(kind: Mapping[str, Any], group: str) -> Iterator[Served]:

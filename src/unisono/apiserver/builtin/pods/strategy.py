@@ -66,6 +66,7 @@ class PodStrategy(Strategy):
                 return
         metadata = at(obj, "metadata")
         key = _SOUND.key(obj.get("spec"), metadata.get("labels"), metadata.get("annotations"))
+        context.shape_key = key
         if _SOUND.get(key):
             return
         causes = list(_check_new(obj))
