@@ -11,6 +11,7 @@ from unisono.control.view import View
 from unisono.kinds.policy.settings import Settings
 from unisono.kube.form import Json
 from unisono.runner.logs import Logs
+from unisono.runner.simulated.agents import pod_usage
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 
 
@@ -20,7 +21,7 @@ def simulated_world(
     """Return a world with the real controllers and simulated pods."""
 
     def assemble(view: View, settings: Settings) -> Assembly:
-        assembly = embedded(view, settings)
+        assembly = embedded(view, settings, usage=pod_usage)
         kubelet = SimulatedKubelet(simulation or Simulation(), logs=logs)
         return Assembly(assembly.scheduler, (*assembly.controllers, kubelet))
 

@@ -10,6 +10,7 @@ from unisono.control.actions import Json
 from unisono.control.admission import checks, purchases
 from unisono.control.admission.elastic import BY_REPLACED, replaced_by
 from unisono.control.apps.adoption import ORPHANS, Adoption, orphaned
+from unisono.control.apps.autoscaler import Autoscalers, PodUsage, no_usage
 from unisono.control.apps.daemon_sets import DaemonSets
 from unisono.control.apps.deployments import Deployments
 from unisono.control.apps.replica_sets import KINDS as REPLICA_SET_KINDS
@@ -227,12 +228,13 @@ def embedded(
     offerings: OfferingsSource | None = None,
     report: Report = not_reported,
     keep_refusal: KeepRefusal = not_kept,
+    usage: PodUsage = no_usage,
 ) -> Assembly:
     """Return the controllers of an embedded cluster: we schedule everything and run every kind.
 
     Without `needs_nodes` quota alone decides until the first node joins. `epoch` counts the leaders
     so far, this one included; `decides` may also record decisions. `report` and `keep_refusal` are
-    the scheduler's (`scheduler/loop.py`).
+    the scheduler's (`scheduler/loop.py`). `usage` knows what pods use, for autoscalers.
     """
     return _assembled(
         view,
@@ -245,6 +247,7 @@ def embedded(
         offerings=offerings,
         report=report,
         keep_refusal=keep_refusal,
+        usage=usage,
     )
 
 
@@ -299,6 +302,7 @@ def _assembled(
     keep_refusal: KeepRefusal,
     ledger: Key = LEDGER,
     api_checks_classes: bool = False,
+    usage: PodUsage = no_usage,
 ) -> Assembly:
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
@@ -360,7 +364,7 @@ def _assembled(
             OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
             *((JobOperator(), OrphanedPods(), ReadinessTaints()) if is_alone else ()),
-            *(_of_kubernetes() if is_alone else ()),
+            *(_of_kubernetes(usage) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),
             PodGangs(view, settings, queues, groups),
             *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),
@@ -379,7 +383,7 @@ def _assembled(
     )
 
 
-def _of_kubernetes() -> Sequence[Controller]:
+def _of_kubernetes(usage: PodUsage) -> Sequence[Controller]:
     """Return what a real cluster's own controller manager does: schedules, and pods that stay."""
     return (
         *map(CronJobs, CRON_KINDS),
@@ -388,4 +392,5 @@ def _of_kubernetes() -> Sequence[Controller]:
         StatefulSets(),
         DaemonSets(),
         Adoption(),
+        Autoscalers(usage),
     )

@@ -33,7 +33,6 @@ _STORED_ONLY: Mapping[str, str] = {
     "kueue.x-k8s.io/multikueueconfigs": _NO_MULTI_KUEUE,
     "/podtemplates": _NO_EFFECT,
     "/resourcequotas": "is stored, but not enforced here; give queues a quota instead",
-    "autoscaling/horizontalpodautoscalers": "is stored, but nothing is scaled by it here",
     "networking.k8s.io/ingresses": _NO_EFFECT,
     "networking.k8s.io/ingressclasses": _NO_EFFECT,
     "networking.k8s.io/networkpolicies": _NO_EFFECT,

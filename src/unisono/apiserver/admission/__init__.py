@@ -3,6 +3,7 @@
 Other spellings of fields are read as the usual ones, and a job's submitter is noted. Then:
 
     suspend                what a queue has to admit first is created suspended, or with a gate
+    serving                what keeps pods running hands its queue on to its pods
     priority_class_rules   a priority class that its author may not use is refused
     submit_warnings        a job that will probably not start as its author expects gets a warning;
                            kinds that are stored and never acted on get one, too
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unisono.apiserver.admission import priority_class_rules, submit_warnings, suspend
+from unisono.apiserver.admission import priority_class_rules, serving, submit_warnings, suspend
 from unisono.apiserver.admission.suspend import PODS, controlling_owner, job_kind
 from unisono.apiserver.objects import Json, annotations_of, at, child, items
 from unisono.apiserver.request import MASTERS
@@ -46,6 +47,7 @@ def mutate(served: Served, obj: Json, old: Json | None, context: Context) -> Non
     else:
         suspend.refuse_changes(served, obj, old)
         suspend.keep_held(served, obj, old, context)
+    serving.carry_queue(served, obj, old, context)
 
 
 def advise(served: Served, obj: Json, context: Context) -> Iterable[str]:
@@ -137,13 +139,19 @@ def _cover(group: Json) -> None:
 _SUBMITTER = "unisono.dev/submitter"
 
 _ALSO = (PODS, "kueue.x-k8s.io/workloads")
-# What makes jobs at its times, in the name of its author.
-_TIMED = ("batch/cronjobs", "batch.volcano.sh/cronjobs", "ray.io/raycronjobs")
+# What makes jobs at its times, or keeps pods running, in the name of its author.
+_MAKERS = (
+    "batch/cronjobs",
+    "batch.volcano.sh/cronjobs",
+    "ray.io/raycronjobs",
+    "apps/daemonsets",
+    *serving.SETS,
+)
 
 
 def _record_submitter(served: Served, obj: Json, old: Json | None, context: Context) -> None:
     """Set the submitter of a job, or put it back if an update says otherwise."""
-    if job_kind(served) is None and served.key not in (*_ALSO, *_TIMED):
+    if job_kind(served) is None and served.key not in (*_ALSO, *_MAKERS):
         return
     if old is not None:
         name = annotations_of(old).get(_SUBMITTER, "")
@@ -151,7 +159,7 @@ def _record_submitter(served: Served, obj: Json, old: Json | None, context: Cont
             return
     else:
         is_controller = MASTERS in context.user.groups
-        owner = controlling_owner(obj, context, (*_ALSO, *_TIMED)) if is_controller else None
+        owner = controlling_owner(obj, context, (*_ALSO, *_MAKERS)) if is_controller else None
         above = annotations_of(owner).get(_SUBMITTER, "") if owner is not None else ""
         name = above or context.user.name
     annotations = child(child(obj, "metadata"), "annotations")

@@ -97,7 +97,7 @@ class LimitRangeStrategy(Strategy):
 
 
 class AutoscalerStrategy(Strategy):
-    """A HorizontalPodAutoscaler; it is stored, and nothing is scaled."""
+    """A HorizontalPodAutoscaler (`control.apps.autoscaler`)."""
 
     has_generation = False
 

@@ -24,6 +24,8 @@ DAEMON_SET = Kind("apps/v1", "DaemonSet")
 CONTROLLER_REVISION = Kind("apps/v1", "ControllerRevision")
 REPLICATION_CONTROLLER = Kind("v1", "ReplicationController")
 
+AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler")
+
 KINDS = (
     DEPLOYMENT,
     REPLICA_SET,
@@ -31,4 +33,5 @@ KINDS = (
     DAEMON_SET,
     CONTROLLER_REVISION,
     REPLICATION_CONTROLLER,
+    AUTOSCALER,
 )

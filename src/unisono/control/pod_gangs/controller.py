@@ -88,8 +88,10 @@ class PodGangs:
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         if kind == names.POD:
-            found = gang_of(obj) if not is_made_by_job(obj) else None
-            if found is None and is_bare_and_ours(obj):
+            found = gang_of(obj)
+            if found is not None and is_made_by_job(obj, view):
+                found = None
+            elif found is None and is_bare_and_ours(obj):
                 found = alone(obj)
             if found is not None:
                 yield Key(namespace, found.text)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.job_kinds import volcano
+from unisono.control.view import View
 from unisono.kinds.core.pod_groups import COSCHEDULING_LABEL, GROUP_NAME, VOLCANO_ANNOTATIONS
 from unisono.kube.mapping import Kind
 
@@ -123,11 +124,17 @@ def is_solo(pod: Json) -> bool:
     return (pod["metadata"].get("annotations") or {}).get(SOLO) == "true"
 
 
-def is_made_by_job(pod: Json) -> bool:
-    """Say whether a pod was made for a workload: the controller of its job cares for its gang."""
+def is_made_by_job(pod: Json, view: View) -> bool:
+    """Say whether a pod was made for a workload: the controller of its job cares for its gang.
+
+    A Deployment's pods have an owner, too, and are told their Workload; that one stands for pods.
+    """
     metadata = pod["metadata"]
-    is_told = names.WORKLOAD_ANNOTATION in (metadata.get("annotations") or {})
-    return is_told and any(one.get("controller") for one in metadata.get("ownerReferences") or ())
+    name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
+    if not name or not any(one.get("controller") for one in metadata.get("ownerReferences") or ()):
+        return False
+    workload = view.peek(names.WORKLOAD, str(name), metadata["namespace"])
+    return workload is None or GANG not in (workload["metadata"].get("annotations") or {})
 
 
 def gangs_of(pod: Json) -> Iterable[str]:

@@ -58,8 +58,8 @@ class PodGroupStatus:
         if kind == self._kind:
             yield own_key(obj)
             return
-        gang = gang_of(obj) if not is_made_by_job(obj) else None
-        if gang is not None and gang.kind == self._kind:
+        gang = gang_of(obj)
+        if gang is not None and gang.kind == self._kind and not is_made_by_job(obj, view):
             yield Key(obj["metadata"]["namespace"], gang.name)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:

@@ -102,6 +102,7 @@ class Driver:
         `report` is called when a controller fails on a change; without it that is raised.
         """
         self.controllers: Mapping[str, Controller] = {one.name: one for one in controllers}
+        assert len(self.controllers) == len(controllers), "two controllers have the same name"
         self._router = EventRouter(controllers, report)
         self._view = view
         self._client = client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -266,6 +267,16 @@ class Usage:
             }
 
 
+def pod_usage(pod: Json, now: float) -> dict[str, dict[str, int]] | None:
+    """Return what the containers of a running pod use, in thousandths, by name and resource."""
+    if (pod.get("status") or {}).get("phase") != "Running":
+        return None
+    return {
+        name: {"cpu": milli, "memory": size * 1000}
+        for name, milli, size in _containers_usage(pod, now)
+    }
+
+
 def _containers_usage(pod: Json, now: float) -> Iterator[tuple[str, int, int]]:
     """Yield the millicores and bytes that each running container uses."""
     beside = set(sidecars(pod))
@@ -276,7 +287,23 @@ def _containers_usage(pod: Json, now: float) -> Iterator[tuple[str, int, int]]:
         share = _share(f"{pod['metadata']['uid']}/{spec['name']}", now)
         milli = Quantity.from_raw(asked.get("cpu", 0)).milli * share // 1000
         size = Quantity.from_raw(asked.get("memory", 0)).units * share // 1000
+        if spec["name"] not in beside:
+            said = _said_usage(pod)
+            milli = said.get("cpu", milli)
+            size = said.get("memory", size)
         yield spec["name"], max(milli, _LEAST_MILLI), max(size, _LEAST_BYTES)
+
+
+def _said_usage(pod: Json) -> dict[str, int]:
+    """Return what a pod's annotations say that each container uses; what cannot be read is left."""
+    annotations = pod["metadata"].get("annotations") or {}
+    found = {}
+    for resource in ("cpu", "memory"):
+        text = annotations.get(f"unisono.dev/{resource}-usage")
+        if text is not None:
+            with contextlib.suppress(ValueError):
+                found[resource] = max(0, Quantity.from_raw(text).amount(resource))
+    return found
 
 
 def _share(container: str, now: float) -> int:

@@ -35,7 +35,7 @@ from unisono.provision.offerings import OfferingsReader
 from unisono.runner.addresses import Addresses
 from unisono.runner.logs import LogFolder
 from unisono.runner.run_mode import RunMode
-from unisono.runner.simulated.agents import GpuFaults, TrainingProgress, Usage
+from unisono.runner.simulated.agents import GpuFaults, TrainingProgress, Usage, pod_usage
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runtime.clock import RealClock
 from unisono.runtime.embedded.in_process import InProcess
@@ -118,6 +118,7 @@ async def controlling(
         offerings=reader,
         report=lambda where, error: _report_crash(Task(where, CYCLE), error),
         keep_refusal=Refusals(refusals),
+        usage=pod_usage,
     )
     machines = provisioning.simulated(
         settings, reader, assembly.scheduler.can_replace, speed=pods.speed
