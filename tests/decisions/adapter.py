@@ -9,7 +9,8 @@ recorded one right.
 What is compared is what others see: nodes, flavors, counts, victims with their reasons, times,
 purchases, and the facts why something waits, under their public tags. Sentences are not: of a field
 marked with `~`, which holds free text, only the words with a digit or a sign in them count. Neither
-is the bookkeeping that makes the next cycle cheap.
+is the bookkeeping that makes the next cycle cheap, nor a field marked with `-`: it is newer than
+the cases, decides nothing, and has tests of its own.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     facts.GangDoesNotFit: "pod_set pods pods_placeable level best_domain cluster_holds nodes "
     "resource wanted_of_node best_node_has largest_node_has refusals labels slice_level "
     "tried_preemption",
-    facts.WaitingForVictims: "victims shrinking",
+    facts.WaitingForVictims: "victims shrinking -lacks -of_another",
     facts.WaitingForPods: "pods until",
     facts.PreemptionBackoff: "until preemptions",
     facts.ClaimedThisCycle: "queue overlapping_victims",
@@ -680,8 +681,10 @@ def _field_table(kind: type[msgspec.Struct], words: str) -> list[tuple[str, str,
     usual = {one.name: one for one in msgspec.structs.fields(kind)}
     table: list[tuple[str, str, Any, bool]] = []
     for pair in words.split():
-        field, _, word = pair.removeprefix("~").partition(":")
+        field, _, word = pair.removeprefix("~").removeprefix("-").partition(":")
         one = usual.pop(field)
+        if pair.startswith("-"):
+            continue
         default = one.default if one.default is not msgspec.NODEFAULT else _NO_DEFAULT
         table.append((field, word or field, default, pair.startswith("~")))
     assert not usual, f"{kind.__name__} has fields without a recorded word: {', '.join(usual)}"
