@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -142,3 +143,22 @@ def test_a_prometheus_that_knows_no_gpus_gives_an_empty_sample() -> None:
     history = GpuHistory()
     history.take(prometheus_sample(FakePrometheus(), ["n1"], 1000))
     assert history.is_empty
+
+
+def test_half_an_hour_of_many_devices_is_small() -> None:
+    count = 800
+    devices = tuple((f"n{number // 8}", number % 8) for number in range(count))
+    values = np.full((4, count), 190_000.0, dtype=np.float32)
+    memory = np.full(count, 192_000.0, dtype=np.float32)
+    history = GpuHistory()
+    tracemalloc.start()
+    history.take(Sample(0.0, devices, values, memory, {}))
+    first = tracemalloc.get_traced_memory()[0]
+    for number in range(1, POINTS):
+        history.take(Sample(number * STEP_SECONDS, devices, values, memory, {}))
+    whole = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert first < 200 * count, "one point"
+    assert whole < 1_300 * count, "120 points of four measures, two bytes each"
+    used = history.series(devices[:1], POINTS)["used"][0]
+    assert used == pytest.approx(190_000, rel=1e-3)

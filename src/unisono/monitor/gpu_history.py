@@ -1,13 +1,18 @@
 """What GPUs did lately: utilisation, memory, temperature and power of each, for half an hour.
 
-Columns over devices and points of time, so that eight thousand devices take fifteen megabytes. A
-point is taken every quarter of a minute: from the simulated devices of an embedded cluster, or from
-a Prometheus that scrapes dcgm-exporter (`prometheus_sample`). What was not measured is NaN.
+One small column over all devices for each point of time, so that eight thousand devices take eight
+megabytes once half an hour is over, and next to nothing before. A point is taken every quarter of a
+minute: from the simulated devices of an embedded cluster, or from a Prometheus that scrapes
+dcgm-exporter (`prometheus_sample`). What was not measured is NaN.
+
+The past is kept in half precision, a two-thousandth of a value: half a watt of a thousand. The
+newest point is kept as it was measured.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,12 +26,16 @@ from unisono.monitor.ledger.utilization import Asks, Series
 
 PodName = tuple[str, str]  # namespace, name
 Columns = NDArray[np.float32]
+_Past = NDArray[np.float16]
 
 STEP_SECONDS = 15.0
 POINTS = 120  # half an hour
 # A device that was not measured for so long is shown without a value.
 _STALE_SECONDS = 90.0
 _BUSY, _USED, _CELSIUS, _WATTS = range(4)
+# Half precision ends here; a GPU may have more MiB, so its memory is kept in 16 of them.
+_MOST_KEPT = 65_504.0
+_UNITS: Columns = np.array([1, 16, 1, 1], dtype=np.float32)
 
 
 class Sample(NamedTuple):
@@ -59,29 +68,32 @@ class GpuHistory:
         self.pods: Mapping[Device, PodName] = {}
         self._rows: dict[Device, int] = {}
         self._devices: tuple[Device, ...] = ()
-        self._times = np.full(POINTS, np.nan)
-        self._values: Columns = np.full((4, 0, POINTS), np.nan, dtype=np.float32)
+        self._times: deque[float] = deque(maxlen=POINTS)
+        self._past: deque[_Past] = deque(maxlen=POINTS)  # one for each time
+        self._now: Columns = np.zeros((4, 0), dtype=np.float32)
         self._memory: Columns = np.zeros(0, dtype=np.float32)
 
     def take(self, sample: Sample) -> None:
         """Add a point; devices that are gone are forgotten."""
         if sample.devices != self._devices:
             self._follow(sample.devices)
-        # New columns instead of moved ones: a page that is being made keeps the old ones.
-        self._values = np.concatenate([self._values[:, :, 1:], sample.values[:, :, None]], axis=2)
-        self._times = np.append(self._times[1:], sample.at)
+        # Anything may stand in a Prometheus.
+        small = np.clip(sample.values / _UNITS[:, None], -_MOST_KEPT, _MOST_KEPT)
+        self._past.append(small.astype(np.float16))
+        self._times.append(sample.at)
+        self._now = sample.values
         self._memory = sample.memory_mib
         self.pods = sample.pods
         self.at = sample.at
         self.version += 1
 
     def _follow(self, devices: tuple[Device, ...]) -> None:
-        values = np.full((4, len(devices), POINTS), np.nan, dtype=np.float32)
         pairs = [(at, self._rows[one]) for at, one in enumerate(devices) if one in self._rows]
-        if pairs:
-            here, there = np.array(pairs).T
-            values[:, here] = self._values[:, there]
-        self._values = values
+        here, there = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        for number, before in enumerate(self._past):
+            column = np.full((4, len(devices)), np.nan, dtype=np.float16)
+            column[:, here] = before[:, there]
+            self._past[number] = column
         self._devices = devices
         self._rows = {one: at for at, one in enumerate(devices)}
 
@@ -104,7 +116,7 @@ class GpuHistory:
         row = self._rows.get(device)
         if row is None:
             return None
-        busy, used, celsius, watts = (_known(self._values[at, row, -1]) for at in range(4))
+        busy, used, celsius, watts = (_known(self._now[at, row]) for at in range(4))
         return Reading(busy, used, _known(self._memory[row]), celsius, watts)
 
     def together(self, devices: Iterable[Device]) -> Together | None:
@@ -112,7 +124,7 @@ class GpuHistory:
         rows = [self._rows[one] for one in devices if one in self._rows]
         if not rows:
             return None
-        now = self._values[:, rows, -1]
+        now = self._now[:, rows]
         if bool(np.isnan(now).all()):
             return None
         return Together(
@@ -133,7 +145,7 @@ class GpuHistory:
         rows = [self._rows[one] for one in devices if one in self._rows]
         if not rows:
             return {}
-        of = self._values[:, rows]
+        of = self._lately(rows)
         whole = (
             ("busy", _mean(of[_BUSY], axis=0)),
             ("used", _sum(of[_USED], axis=0)),
@@ -142,7 +154,7 @@ class GpuHistory:
         )
         # By time, because a Prometheus is asked less often while no page is open.
         width = POINTS * STEP_SECONDS / points
-        ago = np.floor((self.at - self._times) / width)
+        ago = np.floor((self.at - np.array(self._times)) / width)
         bins = [ago == number for number in reversed(range(points))]
         return {
             name: [_rounded(_mean(column[one])) if one.any() else None for one in bins]
@@ -152,12 +164,17 @@ class GpuHistory:
     def busiest(self, devices: Iterable[Device], seconds: float) -> float | None:
         """Return how busy devices together were at most lately; None without so much history."""
         rows = [self._rows[one] for one in devices if one in self._rows]
-        recent = self._times >= self.at - seconds
+        recent = [one for one in self._times if one >= self.at - seconds]
         # Some points may be late or lost; most of that time has to be known.
-        if not rows or not recent.any() or self._times[recent][0] > self.at - 0.8 * seconds:
+        if not rows or not recent or recent[0] > self.at - 0.8 * seconds:
             return None
-        values = self._values[_BUSY, rows][:, recent]
+        values = self._lately(rows, len(recent))[_BUSY]
         return None if bool(np.isnan(values).any()) else float(values.mean(axis=0).max())
+
+    def _lately(self, rows: Sequence[int], most: int = POINTS) -> Columns:
+        """Return the newest points of some devices: by measure, device and time."""
+        columns = [column[:, rows] for column in list(self._past)[-most:]]
+        return np.stack(columns, axis=2).astype(np.float32) * _UNITS[:, None, None]
 
 
 class Together(NamedTuple):
