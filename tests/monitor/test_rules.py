@@ -21,8 +21,10 @@ from unisono.monitor.rules.alerts import ALERTS
 from unisono.monitor.rules.files import (
     RECORDINGS,
     alertmanager,
+    counters,
     prometheus_rule,
     rule_file,
+    rule_tests,
     scrape_config,
 )
 
@@ -96,11 +98,50 @@ def test_an_expression_is_promql(rule: Any) -> None:
 
 def test_the_alerts_of_the_guides_keep_name_threshold_time_and_severity() -> None:
     found = {one.name: (one.expression, one.lasting, one.severity) for one in ALERTS[:3]}
-    assert found["GPUHighTemperature"] == ("DCGM_FI_DEV_GPU_TEMP > 85", "5m", "warning")
-    assert found["GPUUnderutilized"] == ("DCGM_FI_DEV_GPU_UTIL < 20", "30m", "info")
-    exhausted = found["GPUMemoryExhausted"]
-    assert exhausted[0].startswith("DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_TOTAL > 0.95 or ")
-    assert exhausted[1:] == ("5m", "critical")
+    device = "max by (kubernetes_node, gpu, UUID)"
+    hot, full, idle = (
+        found[name] for name in ("GPUHighTemperature", "GPUMemoryExhausted", "GPUUnderutilized")
+    )
+    assert hot == (f"{device} (DCGM_FI_DEV_GPU_TEMP) > 85", "5m", "warning")
+    assert idle == (f"{device} (DCGM_FI_DEV_GPU_UTIL) < 20", "30m", "info")
+    guides = f"{device} (DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_TOTAL) > 0.95 or "
+    assert full[0].startswith(guides)
+    assert full[1:] == ("5m", "critical")
+
+
+def test_every_alert_has_six_unit_tests_of_promtool() -> None:
+    names = [one["name"] for one in yaml.safe_load(rule_tests())["tests"]]
+    kinds = ("fires", "quiet", "resolves", "first", "churn", "restart")
+    assert names == [f"{one.name}: {kind}" for one in ALERTS for kind in kinds]
+
+
+@pytest.mark.parametrize("alert", [one for one in ALERTS if "DCGM_" in one.expression])
+def test_an_alert_about_a_device_is_grouped_by_it(alert: Any) -> None:
+    """A label of a pod would end it with the pod; the others are about pods, nodes or targets."""
+    about_others = ("GPUAllocatedIdle", "GPUClockBelowGang", "GPUMetricsUnattributed")
+    nodes = ("GPUExporterDown", "GPUMetricsMissing")
+    if alert.name not in (*about_others, *nodes):
+        assert "(kubernetes_node, gpu, UUID" in alert.expression
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("unisono_gang_wait_time_seconds", "part"), ("unisono_cycle_duration_seconds", "phase")],
+)
+def test_no_rule_adds_up_parts_and_their_whole(name: str, label: str) -> None:
+    expressions = [one.expression for one in RECORDINGS] + [one.expression for one in ALERTS]
+    found = [one for text in expressions for one in re.findall(rf"{name}\w*(?:{{[^}}]*}})?", text)]
+    assert found
+    assert all(f'{label}="' in one for one in found)
+
+
+def test_the_counters_file_has_all_that_rules_and_dashboards_look_at() -> None:
+    there = {line.split(",")[0] for line in counters().splitlines() if line[:1] != "#"}
+    assert all(len(line.split(",")) == 3 for line in counters().splitlines() if line[:1] != "#")
+    boards = [one for board in dashboards().values() for one in expressions(board)]
+    rules = [*(one.expression for one in RECORDINGS), *(one.expression for one in ALERTS)]
+    used = {name for one in (*boards, *rules) for name in re.findall(r"DCGM_\w+", one)}
+    assert used <= there
 
 
 def test_every_alert_is_explained() -> None:

@@ -191,6 +191,13 @@ def test_rules_are_checked_and_unit_tested(tmp_path: Path) -> None:
     promtool("test", "rules", "alerts.yaml", folder=tmp_path)
 
 
+def test_six_unit_tests_of_every_alert_pass(tmp_path: Path) -> None:
+    needs_prometheus()
+    into = str(tmp_path)
+    unisono("monitor", "scrape-config", "--out", into, folder=tmp_path)
+    promtool("test", "rules", "unisono-rule-tests.yaml", folder=tmp_path)
+
+
 def test_the_routing_is_one_that_alertmanager_takes(tmp_path: Path) -> None:
     if shutil.which("amtool") is None:
         pytest.skip("amtool is not installed (Debian: prometheus-alertmanager)")

@@ -10,14 +10,16 @@ from unisono.cli.help_format import HelpFormat
 from unisono.engine.model.errors import InvalidManifest
 from unisono.runtime.instance import Instance, default_directory
 
-_WHAT = ("rules", "scrape-config", "alertmanager", "dashboards")
+_WHAT = ("rules", "rule-tests", "scrape-config", "alertmanager", "counters", "dashboards")
 
 _EXAMPLES = """\
 examples:
   unisono monitor rules > unisono-rules.yaml
   unisono monitor rules --operator --namespace monitoring | kubectl apply -f -
+  unisono monitor rule-tests > rule-tests.yaml && promtool test rules rule-tests.yaml
   unisono monitor scrape-config --out prometheus/
   unisono monitor alertmanager --webhook http://127.0.0.1:9999/
+  unisono monitor counters > counters.csv && dcgm-exporter --collectors counters.csv
   unisono monitor dashboards --out dashboards/
   prometheus --config.file=prometheus/prometheus.yml
 
@@ -29,7 +31,8 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
         description="Print what Prometheus, Alertmanager and Grafana need to watch a cluster: "
-        "rules, a configuration that scrapes, an example of routing, dashboards.",
+        "rules and their unit tests, a configuration that scrapes, an example of routing, the"
+        " counters that a dcgm-exporter should export, dashboards.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormat,
         allow_abbrev=False,
@@ -99,6 +102,13 @@ def _files(arguments: argparse.Namespace) -> Mapping[str, str]:
             return {"prometheusrule.yaml": made}
         case "rules":
             return {"unisono-rules.yaml": rules.rule_file(runbooks)}
+        case "rule-tests":
+            return {"unisono-rule-tests.yaml": rules.rule_tests()}
+        case "counters" if arguments.operator:
+            made = rules.counters_config_map(arguments.namespace)
+            return {"dcgm-counters.yaml": made}
+        case "counters":
+            return {"counters.csv": rules.counters()}
         case "alertmanager":
             return {"alertmanager.yml": rules.alertmanager(arguments.webhook)}
         case "dashboards" if arguments.operator:
@@ -122,6 +132,7 @@ def _scraping(arguments: argparse.Namespace, runbooks: str) -> Mapping[str, str]
     return {
         "prometheus.yml": rules.scrape_config(metrics=[metrics], gpus=[gpus], rules=name),
         name: rules.rule_file(runbooks),
+        "unisono-rule-tests.yaml": rules.rule_tests(name),
     }
 
 

@@ -30,6 +30,8 @@ _PANELS: Mapping[str, tuple[str, int]] = {
     "GPUThermalThrottling": ("reliability", 6),
     "GPULost": ("reliability", 5),
     "GPUExporterDown": ("fleet", 2),
+    "GPUMetricsMissing": ("fleet", 2),
+    "QuarantineLimitReached": ("reliability", 5),
     "GPUMetricsUnattributed": ("fleet", 5),
     "GangWaitingTooLong": ("gangs", 2),
     "GangPartiallyRunning": ("workload", 2),

@@ -314,12 +314,12 @@ class Frame:
     def _counts(self, found: list[Fault], labels: list[str]) -> Iterator[str]:
         """Yield the exporter's own counts over the last minutes: only of what happened."""
         window = f'window_size_in_ms="{_WINDOW_MS}"'
-        name = "DCGM_EXP_XID_ERRORS_COUNT"
+        name = _XIDS
         yield _head(name, "gauge", "Count of XID errors within the window.")
         for label, fault in zip(labels, found, strict=True):
             if fault.xid and self.now - fault.at < _WINDOW_MS / 1000:
                 yield f'{name}{{{label},{window},xid="{fault.xid}"}} 1\n'
-        name = "DCGM_EXP_CLOCK_EVENTS_COUNT"
+        name = _CLOCK_EVENTS
         yield _head(name, "gauge", "Count of clock events within the window.")
         for label, throttles in zip(labels, self.devices.throttles.tolist(), strict=True):
             if throttles:
@@ -356,6 +356,27 @@ _INJECTED: tuple[tuple[str, str, str, bool, Callable[[Fault], int]], ...] = (
         False,
         lambda fault: fault.ecc,
     ),
+)
+
+
+_XIDS = "DCGM_EXP_XID_ERRORS_COUNT"
+_CLOCK_EVENTS = "DCGM_EXP_CLOCK_EVENTS_COUNT"
+
+
+class Counter(NamedTuple):
+    """A line of the exporter's list of what to export; commas end a column there."""
+
+    name: str
+    type: str
+    help: str
+    is_default: bool
+
+
+COUNTERS: tuple[Counter, ...] = (
+    *(Counter(one.name, one.type, one.help, one.is_default) for one in FIELDS),
+    *(Counter(name, kind, text, is_default) for name, kind, text, is_default, _ in _INJECTED),
+    Counter(_XIDS, "gauge", "Count of XID errors within the window.", is_default=False),
+    Counter(_CLOCK_EVENTS, "gauge", "Count of clock events within the window.", is_default=False),
 )
 
 

@@ -8,14 +8,34 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from unisono.monitor.gpu_faults import CRITICAL_XIDS
+from unisono.monitor.rules.devices import (
+    BY_DEVICE,
+    CRITICAL_NOW,
+    CRITICAL_XID_PATTERN,
+    ECC_NOW,
+    POD_INFO,
+    REMAP_FAILED_NOW,
+    by_device,
+    increase,
+)
 
 Severity = Literal["info", "warning", "critical"]
 
 _DEVICE = "{{ $labels.kubernetes_node }} GPU {{ $labels.gpu }}"
-_POD = "{{ with $labels.pod }}; pod {{ $labels.namespace }}/{{ . }}{{ end }}"
 _GANG = "{{ $labels.namespace }}/{{ $labels.workload }}"
-_BY_DEVICE = "sum by (kubernetes_node, gpu, UUID, namespace, pod)"
+# A fault is the device's, whichever pods come and go: the one that has it now is looked up for the text.
+_POD = (
+    '{{ range query (printf "unisono:gpu_pod:info{UUID=%q,gpu=%q,kubernetes_node=%q}"'
+    " $labels.UUID $labels.gpu $labels.kubernetes_node) }}; pod {{ .Labels.namespace }}/"
+    "{{ .Labels.pod }}{{ with .Labels.user }} of {{ . }}{{ end }}{{ end }}"
+)
+_CLOSED = (
+    '{{ with query (printf "unisono_node_quarantined{node=%q}" $labels.kubernetes_node) }}'
+    "{{ if eq (. | first | value) 1.0 }}The node is in quarantine and gets no new pods"
+    "{{ else }}The node is NOT in quarantine, as too many are: it still gets pods{{ end }}"
+    "{{ else }}See in `unisono nodes` whether the node still gets pods{{ end }}"
+)
+_COUNT = '{{ $value | printf "%.0f" }}'
 _THERMAL = 'clock_event=~"hw_thermal|sw_thermal|hw_slowdown|hw_power_brake"'
 
 
@@ -39,7 +59,30 @@ def _gpus(kind: str) -> str:
     return f'unisono_queue_gpus{{kind="{kind}"}}'
 
 
-_XIDS = " or ".join(f"(DCGM_FI_DEV_XID_ERRORS == {xid})" for xid in CRITICAL_XIDS)
+# The last error of a device, where its exporter does not count them; it stands until the driver is
+# reset, so it is told for an hour.
+_LAST_XID = (
+    "(unisono:gpu_xid:last > 0 unless unisono:gpu_xid:last == unisono:gpu_xid:last offset 1h)"
+)
+_COUNTED_XIDS = f'DCGM_EXP_XID_ERRORS_COUNT{{xid!~"0|{CRITICAL_XID_PATTERN}"}}'
+_THROTTLED = (
+    f"{by_device(f'DCGM_EXP_CLOCK_EVENTS_COUNT{{{_THERMAL}}}')} > 0"
+    " or rate(unisono:gpu_thermal_violation:ns[5m]) / 1e9 > 0.1"
+)
+# Without either metric: where a GPU begins to slow down.
+_HOT = (
+    f"({by_device('DCGM_FI_DEV_GPU_TEMP')} >= 87"
+    f" unless on ({BY_DEVICE}) unisono:gpu_thermal_violation:ns"
+    f" unless on () DCGM_EXP_CLOCK_EVENTS_COUNT)"
+)
+_DCGM_UP = 'up{job=~".*dcgm.*|unisono-gpu"}'
+_NODE_GPUS = 'max by (node) (kube_node_status_allocatable{resource="nvidia_com_gpu"})'
+_SEEN_GPUS = (
+    "label_replace(count by (kubernetes_node) (group by (kubernetes_node, gpu, UUID)"
+    ' (DCGM_FI_DEV_GPU_TEMP)), "node", "$1", "kubernetes_node", "(.+)")'
+)
+# Where no node's metrics bear its name, nothing can be said of any.
+_IS_NAMED = f"count({_NODE_GPUS} and on (node) {_SEEN_GPUS}) > 0"
 
 # A step that fails is tried again within seconds, and every workload is examined within a cycle.
 BEHIND_SECONDS = 60
@@ -49,7 +92,7 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUHighTemperature",
         "gpu-alerts",
-        "DCGM_FI_DEV_GPU_TEMP > 85",
+        f"{by_device('DCGM_FI_DEV_GPU_TEMP')} > 85",
         "5m",
         "warning",
         "GPU temperature > 85°C",
@@ -59,7 +102,8 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUMemoryExhausted",
         "gpu-alerts",
-        "DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_TOTAL > 0.95 or unisono:gpu_memory_used:ratio > 0.95",
+        f"{by_device('DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_TOTAL')} > 0.95"
+        f" or {by_device('unisono:gpu_memory_used:ratio')} > 0.95",
         "5m",
         "critical",
         "GPU memory almost full",
@@ -69,7 +113,7 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUUnderutilized",
         "gpu-alerts",
-        "DCGM_FI_DEV_GPU_UTIL < 20",
+        f"{by_device('DCGM_FI_DEV_GPU_UTIL')} < 20",
         "30m",
         "info",
         "GPU underutilized - consider right-sizing",
@@ -80,7 +124,7 @@ ALERTS: tuple[Alert, ...] = (
         "GPUAllocatedIdle",
         "gpu-health",
         'unisono:gpu_busy:ratio{pod!=""} * on (namespace, pod)'
-        " group_left (workload, queue, user) unisono_pod_info < 0.05",
+        f" group_left (workload, queue, user) {POD_INFO} < 0.05",
         "30m",
         "warning",
         "An allocated GPU is idle",
@@ -90,17 +134,19 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUXidCritical",
         "gpu-health",
-        _XIDS,
+        f"{CRITICAL_NOW} or unisono:gpu_xid:critical",
         "0s",
         "critical",
         "A GPU needs a reset",
-        f"{_DEVICE} reported XID {{{{ $value }}}}{_POD}. The node gets no new gangs; drain it and"
-        " reset the device.",
+        f"{_DEVICE} reported XID {{{{ $value }}}}{_POD}. {_CLOSED}; drain it and reset the device.",
     ),
     Alert(
         "GPUXidOther",
         "gpu-health",
-        "sum by (kubernetes_node, gpu, UUID, xid, namespace, pod) (DCGM_EXP_XID_ERRORS_COUNT) > 0",
+        f"(max by ({BY_DEVICE}, xid) ({_COUNTED_XIDS}) > 0"
+        f' or count_values by ({BY_DEVICE}) ("xid", {_LAST_XID}'
+        f" unless on ({BY_DEVICE}) DCGM_EXP_XID_ERRORS_COUNT))"
+        f" unless on ({BY_DEVICE}) ({CRITICAL_NOW} or unisono:gpu_xid:critical)",
         "0s",
         "info",
         "A GPU reported an error",
@@ -110,28 +156,26 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUEccUncorrectable",
         "gpu-health",
-        "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[10m]) > 0"
-        " or increase(DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS[10m]) > 0",
+        f"{ECC_NOW} or unisono:gpu_ecc:uncorrectable",
         "0s",
         "critical",
         "A GPU has uncorrectable memory errors",
-        f"{_DEVICE} had uncorrectable errors within ten minutes{_POD}. Results may be wrong:"
-        " restart the job on another node and reset the device.",
+        f"{_DEVICE} had uncorrectable errors and was not reset since{_POD}. Results may be wrong:"
+        f" restart the job on another node and reset the device. {_CLOSED}.",
     ),
     Alert(
         "GPURowRemapFailure",
         "gpu-health",
-        "DCGM_FI_DEV_ROW_REMAP_FAILURE > 0",
+        f"{REMAP_FAILED_NOW} or unisono:gpu_row_remap:failed",
         "0s",
         "critical",
         "A GPU can remap no more rows",
-        f"{_DEVICE} could not remap a broken row{_POD}. The device has to be replaced.",
+        f"{_DEVICE} could not remap a broken row{_POD}. The device has to be replaced. {_CLOSED}.",
     ),
     Alert(
         "GPUThermalThrottling",
         "gpu-health",
-        "rate(DCGM_FI_DEV_THERMAL_VIOLATION[5m]) / 1e9 > 0.1"
-        f" or {_BY_DEVICE} (DCGM_EXP_CLOCK_EVENTS_COUNT{{{_THERMAL}}}) > 0",
+        f"{_THROTTLED} or {_HOT}",
         "10m",
         "warning",
         "A GPU is throttled by heat",
@@ -150,17 +194,43 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUExporterDown",
         "gpu-health",
-        'up{job=~".*dcgm.*|unisono-gpu"} == 0',
+        f"{_DCGM_UP} == 0 or (absent(DCGM_FI_DEV_GPU_TEMP) unless on () ({_DCGM_UP} == 0)"
+        f" and on () {_NODE_GPUS} > 0)",
         "5m",
         "warning",
         "GPU metrics are missing",
-        "{{ $labels.instance }} has not answered for five minutes; usage is unknown meanwhile.",
+        "{{ with $labels.instance }}{{ . }} has not answered{{ else }}No GPU has had metrics"
+        "{{ end }} for five minutes; usage is unknown meanwhile.",
+    ),
+    Alert(
+        "GPUMetricsMissing",
+        "gpu-health",
+        # One page may serve all nodes, so its target is up while those of one node are gone.
+        f"({_NODE_GPUS} - on (node) {_SEEN_GPUS} > 0"
+        f" or ({_NODE_GPUS} > 0 unless on (node) {_SEEN_GPUS}))"
+        f" and on () ({_IS_NAMED})",
+        "5m",
+        "warning",
+        "A node has GPUs without metrics",
+        "{{ $value }} GPUs of {{ $labels.node }} have had no metrics for five minutes, though the"
+        " node offers them: nothing is known of their faults. Look at its exporter.",
+    ),
+    Alert(
+        "QuarantineLimitReached",
+        "gpu-health",
+        "min by (node, reason) (unisono_node_quarantined) == 0",
+        "0s",
+        "critical",
+        "A broken node still gets pods",
+        "{{ $labels.node }} is broken ({{ $labels.reason }}) and open: as many nodes of its"
+        " instance type are in quarantine as may be. Check whether all of them are broken; cordon"
+        " this one to keep pods away.",
     ),
     Alert(
         "GPUMetricsUnattributed",
         "gpu-health",
         # Without a single match `count` is silent, and so would the alert be.
-        "1 - (count(DCGM_FI_DEV_GPU_TEMP * on (namespace, pod) group_left () unisono_pod_info)"
+        f"1 - (count(DCGM_FI_DEV_GPU_TEMP * on (namespace, pod) group_left () {POD_INFO})"
         " or vector(0)) / unisono:gpu_allocated:count > 0.2",
         "10m",
         "info",
@@ -171,7 +241,8 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GangWaitingTooLong",
         "gangs",
-        "unisono_gang_pending_seconds > on (queue) group_left () unisono_queue_wait_slo_seconds",
+        "unisono_gang_pending_seconds > on (queue) group_left ()"
+        " max by (queue) (unisono_queue_wait_slo_seconds)",
         "1m",
         "warning",
         "A workload exceeds the wait objective of its queue",
@@ -242,21 +313,23 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "RestartStorm",
         "gangs",
-        "sum by (namespace, workload, queue) (increase(unisono_workload_restarts_total[1h])) >= 3",
+        "sum by (namespace, workload, queue)"
+        f" ({increase('unisono_workload_restarts_total', '1h')}) >= 3",
         "0s",
         "warning",
         "A workload restarts repeatedly",
-        f"{_GANG} restarted {{{{ $value }}}} times within an hour; `unisono describe` shows why.",
+        f"{_GANG} restarted {_COUNT} times within an hour; `unisono describe` shows why.",
     ),
     Alert(
         "ProvisioningFailing",
         "capacity",
-        'sum by (nodepool) (increase(unisono_provision_plans_total{result=~"failed|timeout"}[30m]))'
-        " >= 3",
+        "sum by (nodepool) ("
+        + increase('unisono_provision_plans_total{result=~"failed|timeout"}', "30m")
+        + ") >= 3",
         "0s",
         "warning",
         "Provisioning fails",
-        "{{ $value }} purchases of NodePool {{ $labels.nodepool }} failed within half an hour.",
+        f"{_COUNT} purchases of NodePool {{{{ $labels.nodepool }}}} failed within half an hour.",
     ),
     Alert(
         "CapacityStockOut",
@@ -309,17 +382,18 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "PlansRefused",
         "scheduler",
-        "increase(unisono_refused_plans_total[10m]) > 0",
+        f"sum({increase('unisono_refused_plans_total', '10m')}) > 0",
         "0s",
         "warning",
         "The auditor refused a plan",
-        "{{ $value }} plans broke a rule within ten minutes. Their sound parts were applied."
+        f"{_COUNT} plans broke a rule within ten minutes. Their sound parts were applied."
         " This is a bug: report it with the recording in the folder refusals.",
     ),
     Alert(
         "ControllersCrashing",
         "scheduler",
-        "increase(unisono_controller_crashes_total[10m]) > 10 or unisono_failing_keys > 10",
+        f"sum({increase('unisono_controller_crashes_total', '10m')}) > 10"
+        " or max(unisono_failing_keys) > 10",
         "10m",
         "warning",
         "Controllers fail on many objects",

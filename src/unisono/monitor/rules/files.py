@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import yaml
 
 from unisono.monitor.rules.alerts import ALERTS
+from unisono.monitor.rules.devices import POD_INFO, RECORDED_FAULTS
 
 if TYPE_CHECKING:
     from unisono.kube.form import Json
@@ -66,6 +67,39 @@ def prometheus_rule(namespace: str, release: str, runbooks: str = RUNBOOKS) -> s
     )
 
 
+def rule_tests(rules: str = "unisono-rules.yaml") -> str:
+    """Return unit tests of the alerts for promtool; `rules` is the rule file beside them."""
+    from unisono.monitor.rules.unit_tests import unit_tests
+
+    return written(unit_tests(rules))
+
+
+def counters() -> str:
+    """Return the counters that a dcgm-exporter should export: its stock list, and what we add."""
+    from unisono.monitor.dcgm.exporter import COUNTERS
+
+    stock = [one for one in COUNTERS if one.is_default]
+    more = [one for one in COUNTERS if not one.is_default]
+    lines = ["# The stock list of dcgm-exporter."]
+    lines += [f"{one.name}, {one.type}, {one.help}" for one in stock]
+    lines.append("# What rules and dashboards use besides; a stock exporter does not have these.")
+    lines += [f"{one.name}, {one.type}, {one.help}" for one in more]
+    lines.append("DCGM_FI_DRIVER_VERSION, label, Driver version.")
+    return "\n".join(lines) + "\n"
+
+
+def counters_config_map(namespace: str) -> str:
+    """Return the same as a ConfigMap, which the exporter's chart and the GPU operator take."""
+    return written(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "dcgm-counters", "namespace": namespace},
+            "data": {"counters.csv": counters(), "dcgm-metrics.csv": counters()},
+        }
+    )
+
+
 def scrape_config(
     *, metrics: Sequence[str], gpus: Sequence[str], rules: str = "", interval: str = "15s"
 ) -> str:
@@ -119,9 +153,13 @@ def alertmanager(webhook: str) -> str:
                 ],
             },
             "inhibit_rules": [
-                _hides(["GPUXidCritical"], ["StragglerDetected", "TrainingStalled"], "pod"),
-                _hides(["GPUXidCritical"], ["RestartStorm"], "namespace"),
+                _hides(
+                    ["GPUXidCritical"],
+                    ["GPUHighTemperature", "GPUThermalThrottling", "GPUClockBelowGang"],
+                    "UUID",
+                ),
                 _hides(["GPULost"], ["StragglerDetected"], "node"),
+                _hides(["GPUExporterDown"], ["GPUMetricsMissing", "GPUMetricsUnattributed"]),
                 _hides(
                     ["SchedulerDown"],
                     ["GangWaitingTooLong", "GangPartiallyRunning", "QuotaStarvation"],
@@ -170,7 +208,9 @@ class _Recording(NamedTuple):
 
 
 def _wait(quantile: str) -> str:
-    buckets = "sum by (queue, le) (rate(unisono_gang_wait_time_seconds_bucket[30m]))"
+    # The parts of a wait are in the same histogram: together they would be no wait at all.
+    series = 'unisono_gang_wait_time_seconds_bucket{part="total"}'
+    buckets = f"sum by (queue, le) (rate({series}[30m]))"
     return f"histogram_quantile({quantile}, {buckets})"
 
 
@@ -179,7 +219,7 @@ def _against_gang(series: str) -> str:
     return f"({series}) / {_OF_GANG} quantile by (namespace, workload) (0.5, {series})"
 
 
-_CLOCK = f"DCGM_FI_DEV_SM_CLOCK * {_OF_POD} (workload) unisono_pod_info"
+_CLOCK = f"DCGM_FI_DEV_SM_CLOCK * {_OF_POD} (workload) {POD_INFO}"
 _BUSY_OF = "unisono:gpu_busy:ratio * on (namespace, pod) group_left"
 
 RECORDINGS: tuple[_Recording, ...] = (
@@ -216,20 +256,19 @@ RECORDINGS: tuple[_Recording, ...] = (
     _Recording(
         "unisono:gpu_busy:by_workload",
         "avg by (namespace, workload, queue, user)"
-        f" ({_BUSY_OF} (workload, queue, user) unisono_pod_info)",
+        f" ({_BUSY_OF} (workload, queue, user) {POD_INFO})",
     ),
-    _Recording(
-        "unisono:gpu_busy:by_queue", f"avg by (queue) ({_BUSY_OF} (queue) unisono_pod_info)"
-    ),
+    _Recording("unisono:gpu_busy:by_queue", f"avg by (queue) ({_BUSY_OF} (queue) {POD_INFO})"),
     _Recording(
         "unisono:gpu_power:by_queue",
-        f"sum by (queue) (DCGM_FI_DEV_POWER_USAGE * {_OF_POD} (queue) unisono_pod_info)",
+        f"sum by (queue) (DCGM_FI_DEV_POWER_USAGE * {_OF_POD} (queue) {POD_INFO})",
     ),
     _Recording(
         "unisono:queue_quota:ratio",
         'unisono_queue_gpus{kind="used"} / ignoring (kind)'
         ' (unisono_queue_gpus{kind="nominal"} > 0)',
     ),
+    *(_Recording(name, expression) for name, expression in RECORDED_FAULTS),
     _Recording("unisono:wait_p50:30m", _wait("0.5")),
     _Recording("unisono:wait_p95:30m", _wait("0.95")),
     _Recording("unisono:sm_clock:vs_gang", _against_gang(_CLOCK)),
