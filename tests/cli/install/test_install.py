@@ -157,6 +157,8 @@ def test_the_page_is_on_loopback_unless_there_is_tls_before_it() -> None:
     assert rule["from"] == [
         {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
     ]
+    assert "--grafana" not in told
+    assert served(grafana="https://g.example")[0].endswith("--grafana https://g.example")
     told, secured = served(web_tls="cert")
     assert "--web-tls-cert /web-tls/tls.crt --web-tls-key /web-tls/tls.key" in told
     pod = secured["Deployment unisono"]["spec"]["template"]["spec"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from unisono.cli.controller import OPERATORS, operators
 from unisono.cli.help_format import HelpFormat
+from unisono.cli.web_addresses import url
 
 if TYPE_CHECKING:  # loading these takes longer than answering --help
     from unisono.cli.install.compare import Mechanism
@@ -21,6 +22,7 @@ examples:
   unisono install --admission webhook                      where policies are not wanted
   unisono install --operators none                         queues only; may create no pods
   unisono install --web-from ingress-nginx --host gpu.example
+  unisono install --grafana https://grafana.example
   unisono install --print --without-crds | less
   unisono install --print | kubectl apply --server-side -f -
 
@@ -129,6 +131,14 @@ def parser() -> argparse.ArgumentParser:
         help="let the web page speak TLS itself, with the certificate of that Secret",
     )
     network.add_argument(
+        "--grafana",
+        type=url,
+        default="",
+        metavar="URL",
+        help="the address of a Grafana with our dashboards, as browsers reach it; the web page "
+        "links to its panels",
+    )
+    network.add_argument(
         "--prometheus-namespace",
         default="monitoring",
         metavar="NS",
@@ -169,6 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
         hosts=tuple(arguments.host),
         web_from=arguments.web_from,
         web_tls=arguments.web_tls_secret,
+        grafana=arguments.grafana,
         scraped_from=arguments.prometheus_namespace,
         api_servers=tuple(arguments.api_server),
         **chosen,

@@ -57,6 +57,7 @@ class Wanted:
     hosts: tuple[str, ...] = ()  # names of the web page and the metrics, besides our Services
     web_from: str = ""  # the namespace of the proxy that the web page is behind
     web_tls: str = ""  # the Secret with the certificate of the web page
+    grafana: str = ""  # its address: the web page links to the panels
     scraped_from: str = "monitoring"  # the namespace of Prometheus
     api_servers: tuple[str, ...] = ()  # where they are, as CIDRs; anywhere if none is given
 
@@ -405,6 +406,8 @@ def _arguments(wanted: Wanted) -> Iterator[str]:
         yield from WEB_TLS_ARGUMENTS
     elif wanted.web_from:
         yield from BEHIND_PROXY_ARGUMENTS
+    if wanted.grafana:
+        yield from ("--grafana", wanted.grafana)
     for name in wanted.hosts:
         yield from ("--host", name)
     if wanted.visibility:
