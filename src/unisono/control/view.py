@@ -153,7 +153,8 @@ class View:
 
     def is_any(self, kind: Kind) -> bool:
         """Say whether there is any object of a kind."""
-        return bool(self._stores[kind].objects.objects)
+        store = self._stores.get(kind)  # it may not be followed at all
+        return store is not None and bool(store.objects.objects)
 
     def kinds(self) -> Iterable[Kind]:
         """Return the watched kinds."""

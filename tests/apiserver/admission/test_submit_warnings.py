@@ -504,3 +504,23 @@ def test_devices_of_a_class_that_came_later() -> None:
         "extendedResourceName": "example.com/fpga"
     }
     assert any("DeviceClass fpga" in one for one in told(obj, context))
+
+
+def test_a_queue_that_is_inactive() -> None:
+    context = cluster()
+    queue = context.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    message = "ClusterQueue cq is inactive: AdmissionCheck nope does not exist"
+    condition = {"type": "Active", "status": "False", "reason": "X", "message": message}
+    queue["status"] = {"conditions": [condition]}
+    assert told(job(), context) == [f"it waits: {message}"]
+
+
+def test_a_topology_level_that_no_node_has() -> None:
+    context = cluster()
+    asked = job(pods=2)
+    template = asked["spec"]["template"]
+    template["metadata"] = {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}
+    assert told(asked, context) == [
+        "can never start on the nodes that there are: pod set main has to be in one domain of "
+        "rack, and no node has that label"
+    ]

@@ -417,3 +417,30 @@ def test_a_job_of_another_manager_is_left_alone() -> None:
         assert "waits for acme.io/runner, which does not run here (spec.managedBy)" in words
 
     play(story)
+
+
+def test_what_waits_for_admission_checks_names_them_and_their_controllers() -> None:
+    def check(name: str) -> Json:
+        api_version = "kueue.x-k8s.io/v1beta2"
+        spec = {"controllerName": "example.com/budget"}
+        metadata = {"name": name}
+        return {
+            "apiVersion": api_version,
+            "kind": "AdmissionCheck",
+            "metadata": metadata,
+            "spec": spec,
+        }
+
+    async def story(world: World) -> None:
+        made = queue()
+        (cluster_queue,) = (one for one in made if one["kind"] == "ClusterQueue")
+        cluster_queue["spec"]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "money"}]}
+        await world.create(check("money"), node("n1"), *made, job("train", pods=1))
+        await world.settle()
+        found, words = await why(world, "train")
+        assert found["state"] == "checked"
+        assert "admission check money is Pending (answered by example.com/budget)" in words
+        assert "example.com/budget sets it to Ready; or take money out of ClusterQueue cq" in words
+        assert words.endswith("estimate: unknown: admission checks have no end time\n")
+
+    play(story)

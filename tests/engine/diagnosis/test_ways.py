@@ -9,20 +9,28 @@ from unisono.engine.cluster import new_cluster
 from unisono.engine.diagnosis import diagnose
 from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.diagnosis import headline, message_with, way_sentences
+from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.diagnosis import Diagnosis, Holder, MissingNodes
-from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, NodeName, WorkloadKey
-from unisono.engine.model.node import QUARANTINE, Node
+from unisono.engine.model.names import (
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    NodeName,
+    WorkloadKey,
+)
+from unisono.engine.model.node import QUARANTINE, Node, Topology
 from unisono.engine.model.policy import Placement, Policy
-from unisono.engine.model.queue import Flavor, LocalQueue
+from unisono.engine.model.queue import CheckRule, Flavor, LocalQueue
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
-from unisono.engine.model.workload import Workload
+from unisono.engine.model.workload import TopologyRequest, Workload
 from unisono.engine.state.changes import (
     FlavorSet,
     LocalQueueSet,
     NodeSet,
     QueueSet,
+    TopologySet,
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
@@ -191,3 +199,64 @@ def test_nodes_of_others_are_none_of_its_own() -> None:
     submit(state, job("notebook", "q", 4), gang("one", 1, 8), gang("two", 1, 8))
     found = diagnosis(state, "two")
     assert "4 of 8 gpu are free on its nodes, 8 gpu asked for" in way_sentences(found)[0]
+
+
+def test_labels_that_no_node_has_are_named_and_no_node_is_called_alike() -> None:
+    state = two_flavors("1000")
+    state.apply(FlavorSet(Flavor(name=FlavorName("h100"), node_labels=(("type", "h100"),))))
+    state.apply(QueueSet(queue("q", groups=(group({"h100": {"gpu": "8"}}),))))
+    submit(state, gang("train", 1, 8))
+    assert headline(diagnosis(state, "train")) == (
+        "never, unless there is a node with 8 gpu (type=h100); no node has the label type=h100"
+    )
+
+
+def test_a_topology_level_that_no_node_has_is_what_is_missing() -> None:
+    state = two_flavors("1000")
+    rack = TopologyRequest(mode="required", level="rack")
+    submit(
+        state, job("train", "q", pod_sets=(replace(pods(2, {"gpu": 2}), topology=rack, name="w"),))
+    )
+    found = diagnosis(state, "train")
+    assert "; no node has the label rack" in headline(found)
+    why = explanation(state, WorkloadKey("ns/train"))
+    assert why is not None
+    assert "all 2 pods have to be in one rack, and no node that they fit on has the label rack" in (
+        message_of(why)
+    )
+    assert "label nodes with rack, or drop the request for one rack" in message_of(why)
+
+
+def test_under_a_closed_queue_no_way_says_that_others_go_first() -> None:
+    state = two_flavors("1000")
+    closed = queue("q", groups=(group({"a100": {"gpu": "8"}}),), checks=(CheckRule("nope"),))
+    state.apply(QueueSet(closed))
+    submit(state, gang("train", 1, 8))
+    found = diagnosis(state, "train")
+    assert found.verdict == "never"
+    assert way_sentences(found) == ["there is room now"]
+
+
+def test_a_full_domain_is_not_called_unlabelled() -> None:
+    state = two_flavors("1000")
+    for node in [one for one in state.nodes.table.nodes if one is not None]:
+        if node.name != "t4-0":
+            state.apply(NodeSet(replace(node, labels=(*node.labels, ("rack", "r1")))))
+    state.apply(QueueSet(queue("q", groups=(group({"a100": {"gpu": "99"}}),))))
+    rack = TopologyRequest(mode="required", level="rack")
+    gang_of_rack = replace(pods(2, {"gpu": 2}), topology=rack)
+    submit(state, gang("filler", 2, 8), job("train", "q", pod_sets=(gang_of_rack,)))
+    why = explanation(state, WorkloadKey("ns/train"))
+    assert why is not None
+    assert "all 2 pods have to be in one rack; best rack r1 holds 0 of 2" in message_of(why)
+
+
+def test_new_nodes_are_in_a_domain_only_where_that_matters() -> None:
+    state = two_flavors("1000")
+    state.apply(TopologySet(Topology("racks", ("rack",))))
+    for node in [one for one in state.nodes.table.nodes if one is not None]:
+        state.apply(NodeSet(replace(node, labels=(*node.labels, ("rack", "r1")))))
+    submit(state, gang("wide", 4, 8))
+    assert headline(diagnosis(state, "wide")) == (
+        "never, unless there are 2 more nodes like these: 8 gpu (type=a100)"
+    )

@@ -268,6 +268,9 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
     if cluster_queue is None:
         yield f"LocalQueue {queue} leads to ClusterQueue {behind}, which does not exist; it waits"
         return
+    inactive = _inactive(cluster_queue)
+    if inactive:
+        yield f"it waits: {inactive}"
     for kind, one in (("LocalQueue", local_queue), ("ClusterQueue", cluster_queue)):
         stop = at(one, "spec").get("stopPolicy")
         if stop in ("Hold", "HoldAndDrain"):
@@ -277,6 +280,15 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
         yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
     if kind_of_job is not None:
         yield from _about_size(kind_of_job, obj, local_queue, cluster_queue, context)
+
+
+def _inactive(cluster_queue: Mapping[str, Any]) -> str:
+    """Return why a queue admits nothing, other than that it is stopped; empty if it does."""
+    for one in items(at(cluster_queue, "status"), "conditions"):
+        if one.get("type") == "Active" and one.get("status") == "False":
+            if one.get("reason") not in ("Stopped", "Terminating"):
+                return str(one.get("message") or one.get("reason") or "")
+    return ""
 
 
 def _kind(served: Served) -> Kind | None:
@@ -565,10 +577,31 @@ def _about_nodes(
     if _is_any(NODE_POOLS, context):
         return  # machines may be bought
     for pod_set in pod_sets:
+        level = _unlabelled_level(pod_set, context)
+        if level:
+            yield (
+                f"can never start on the nodes that there are: pod set {pod_set.name} has to be "
+                f"in one domain of {level}, and no node has that label"
+            )
+            continue
         groups = _flavors_of(pod_set, spec, context) if spec is not None else []
         never = _never(pod_set, groups, context) if pod_set.count else ""
         if never:
             yield f"can never start on the nodes that there are: {never}"
+
+
+def _unlabelled_level(pod_set: Any, context: Context) -> str:
+    """Return the topology level that a pod set requires, if there are nodes and none has it."""
+    topology = pod_set.topology
+    if not pod_set.count or topology is None or topology.mode != "required" or not topology.level:
+        return ""
+    any_node = False
+    for node in context.every("/nodes"):
+        any_node = True
+        if topology.level in labels_of(node):
+            return ""
+    is_of_hypernodes = any(True for _ in context.every("topology.volcano.sh/hypernodes"))
+    return topology.level if any_node and not is_of_hypernodes else ""
 
 
 def _flavors_of(pod_set: Any, spec: Mapping[str, Any], context: Context) -> list[list[FlavorNodes]]:

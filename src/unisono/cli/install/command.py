@@ -133,7 +133,6 @@ def parser() -> argparse.ArgumentParser:
     network.add_argument(
         "--grafana",
         type=url,
-        default="",
         metavar="URL",
         help="the address of a Grafana with our dashboards, as browsers reach it; the web page "
         "links to its panels",
@@ -179,7 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
         hosts=tuple(arguments.host),
         web_from=arguments.web_from,
         web_tls=arguments.web_tls_secret,
-        grafana=arguments.grafana,
+        grafana=arguments.grafana or "",
         scraped_from=arguments.prometheus_namespace,
         api_servers=tuple(arguments.api_server),
         **chosen,

@@ -114,6 +114,8 @@ def _of_workload(found: Found, workload: Json) -> Json:
             made["position"] = _with_job(place, job_names(found.every))
         made["estimate"] = start_of(facts)
         made |= around(found, facts)
+    elif state == "checked":
+        made["checks"] = list(_checks(found, workload))
     elif state == "repairing":
         made |= _repair(workload)
     elif state == "buying":
@@ -144,6 +146,18 @@ def _of_workload(found: Found, workload: Json) -> Json:
     if found.pods:
         made["pods"] = _phases(found.pods)
     return made
+
+
+def _checks(found: Found, workload: Json) -> Iterator[Json]:
+    """Yield the admission checks that are not passed yet, and the controller of each."""
+    for one in (workload.get("status") or {}).get("admissionChecks") or ():
+        if one.get("state") != "Ready":
+            yield {
+                "name": one["name"],
+                "state": one.get("state", "Pending"),
+                "message": one.get("message", ""),
+                "by": found.check_controllers.get(one["name"], ""),
+            }
 
 
 def _purchase(workload: Json) -> Json:

@@ -14,6 +14,7 @@ from unisono.cli.start_times import facts_of
 from unisono.cli.workload_state import state_of
 from unisono.control.job_kinds.ray import CLUSTER as RAY_CLUSTER
 from unisono.control.names import (
+    ADMISSION_CHECK,
     CLUSTER_QUEUE,
     FAILED_CREATE,
     JOB,
@@ -61,6 +62,7 @@ class Found:
     victims_pods: list[Json] = field(default_factory=list)  # of the victims of its preemption
     pods: list[Json] = field(default_factory=list)
     nodes: list[Json] = field(default_factory=list)  # on which those are, if they are few
+    check_controllers: dict[str, str] = field(default_factory=dict)  # by admission check
     warnings: list[str] = field(default_factory=list)
     unsupported: str = ""  # that nothing acts on it in this cluster, in a sentence
 
@@ -146,6 +148,12 @@ async def _surroundings(client: Client, found: Found, workload: Json) -> None:
             found.local_queue = await client.get(LOCAL_QUEUE, name, namespace)
             behind = found.local_queue["spec"]["clusterQueue"]
             found.cluster_queue = await client.get(CLUSTER_QUEUE, behind)
+    if state_of(workload) == "checked":
+        with _allowed():
+            found.check_controllers = {
+                one["metadata"]["name"]: str((one.get("spec") or {}).get("controllerName") or "")
+                for one in (await client.list(ADMISSION_CHECK)).items
+            }
     if state_of(workload) == "waiting":
         await _others(client, found, namespace)
         found.rivals = await _rivals(client, found, namespace, name)

@@ -70,7 +70,14 @@ def guess_words(answer: Json, now: float) -> str:
     leaving = [one["until"] for one in answer.get("leaving") or () if one["pods"]]
     if leaving and all(leaving):
         return f"starts by {_ahead(max(leaving), now)}, when the pods of its victims are gone"
-    behind = (answer.get("position") or {}).get("behindJob")
+    if answer["state"] == "checked":
+        return "unknown: admission checks have no end time"
+    position = answer.get("position") or {}
+    behind = position.get("behindJob")
+    if behind and str((position.get("ahead") or {}).get("message", "")).startswith("never"):
+        ahead = position["ahead"]
+        if ahead["strict"]:
+            return f"never as things are: {behind} is ahead of it and can never start"
     root_cause = answer.get("rootCause")
     if root_cause is not None:
         return _by_root_cause(root_cause, behind, now)
@@ -79,6 +86,9 @@ def guess_words(answer: Json, now: float) -> str:
     if answer.get("use"):
         return "unknown: a job that holds the quota has no time limit (unisono.dev/time-limit)"
     for fact in answer.get("facts") or ():
+        begin = fact.get("begin") if fact["fact"] == "NotBefore" else fact.get("until")
+        if fact["fact"] in ("NotBefore", "OnHold") and isinstance(begin, int):
+            return f"not before {time_ahead(begin / 1000, now)}"
         if fact["fact"] in _UNKNOWN:
             again = fact.get("retry_at")
             retried = f"; tried again at {time_ahead(again / 1000, now)}" if again else ""

@@ -47,7 +47,7 @@ def text(answer: Json, now: float) -> str:
     ):
         if items:
             lines += ["", say(f"{title}:"), *(_item(local_times(one, now)) for one in items)]
-    if answer["state"] in ("waiting", "unknown", "buying"):
+    if answer["state"] in ("waiting", "unknown", "buying", "checked"):
         lines += ["", say(f"estimate: {_estimate(answer, now)}")]
     return "\n".join(lines) + "\n"
 
@@ -138,12 +138,21 @@ def _why(answer: Json, now: float) -> Iterator[str]:
             _fact(fact) for fact in answer["facts"] if fact.get("fact") not in TIMES
         )
         yield from around_words(answer, now)
+    elif answer.get("checks"):
+        yield from map(_check, answer["checks"])
     elif answer.get("message"):
         yield answer["message"]
     elif answer["state"] == "waiting":
         yield "not evaluated yet; if this does not change, check that the scheduler is running"
     elif answer["state"] == "unknown":
         yield "it has no Workload yet; its warnings or its status may say more"
+
+
+def _check(one: Json) -> str:
+    """Say how an admission check stands."""
+    message = f": {one['message']}" if one["message"] else ""
+    by = f" (answered by {one['by']})" if one["by"] else ""
+    return f"admission check {one['name']} is {one['state']}{message}{by}"
 
 
 def _is_in(says: str, way: str) -> bool:
@@ -179,14 +188,25 @@ def _changes(answer: Json, now: float) -> Iterator[str]:
     facts = answer.get("facts") or ()
     root_cause = answer.get("rootCause") or {}
     if root_cause:  # it was tried; what helps against a fact alone may not be enough
-        yield from (local_times(one["says"], now) for one in root_cause.get("inTheWay") or ())
+        marked = root_cause.get("inTheWay") or ()
+        yield from dict.fromkeys(
+            local_times(one.get("changes") or one["says"], now) for one in marked
+        )
         if root_cause.get("orLess"):
             yield "or a smaller request"
         facts = [one for one in facts if one.get("fact") not in _OF_CAPACITY]
     if _is_behind(answer):
         yield from passing_words(answer["position"])
     elif root_cause.get("verdict") != "never":
-        yield from dict.fromkeys(_change(fact, answer) for fact in facts if fact.get("changes"))
+        known = {one.get("changes") for one in root_cause.get("inTheWay") or ()}
+        helps = (
+            _change(fact, answer) for fact in facts if fact.get("changes") not in (None, *known)
+        )
+        yield from dict.fromkeys(helps)
+    for one in answer.get("checks") or ():
+        by = one["by"] or "the controller of the check"
+        queue = answer["clusterQueue"]
+        yield f"{by} sets it to Ready; or take {one['name']} out of ClusterQueue {queue}"
     if answer["state"] == "repairing":
         yield repair_words(answer, now)
     if answer["state"] == "buying":

@@ -30,8 +30,13 @@ from unisono.engine.explain.diagnosis import (
 )
 from unisono.engine.explain.formatting import format_instant
 from unisono.engine.explain.kueue_sentences import kueue_message
-from unisono.engine.explain.messages import reason_of, sentence, stage_of, what_would_help
-from unisono.engine.model.diagnosis import Cause, Diagnosis, Holder
+from unisono.engine.explain.messages import (
+    reason_of,
+    sentence,
+    stage_of,
+    what_would_help,
+)
+from unisono.engine.model.diagnosis import Cause, Condition, Diagnosis, Holder
 from unisono.engine.model.explanation import Explanation, Gated
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.resources import UNLIMITED
@@ -311,6 +316,8 @@ def root_cause_of(found: Diagnosis) -> Json:
 
 def _written_cause(cause: Cause) -> Json:
     made: Json = {"cause": type(cause).__name__, "says": _plain(clause(cause))}
+    if isinstance(cause, Condition):
+        made["changes"] = what_would_help(cause.blocker)
     if isinstance(cause, Holder):
         made["workload"] = cause.workload
         if cause.ends is not None:

@@ -206,7 +206,7 @@ def _with_flavors(
     chosen = _flavors_of(state, eligible, ways, len(pod_sets))
     for labels in _domains(state, nodes, pod_sets):
         wanted = [
-            _nodes_for(one, flavors, nodes, labels)
+            _nodes_for(one, flavors, nodes, labels if _is_placed(one, flavors) else ())
             for one, flavors in zip(pod_sets, chosen, strict=True)
             if one.count
         ]
@@ -251,6 +251,12 @@ def _quota(ways: Iterable[Option], pod_sets: Sequence[PodSet], queue: QueueName)
                 resource=resource,
                 amount=amount - there[flavor, resource],
             )
+
+
+def _is_placed(pod_set: PodSet, flavors: Sequence[Flavor]) -> bool:
+    """Say whether it matters in which topology domain a node is."""
+    rules = (pod_set.spread, pod_set.affinity_to, pod_set.anti_affinity)
+    return pod_set.topology is not None or any(rules) or any(one.topology for one in flavors)
 
 
 def _flavors_of(
@@ -326,7 +332,21 @@ def _nodes_for(
         domain="" if joined == NEW_DOMAIN else joined,
         short_of=ResourceName(short_of),
         largest=largest,
+        unlabelled=tuple(_unlabelled(labels, domain, level, nodes)),
     )
+
+
+def _unlabelled(
+    labels: dict[str, str], domain: Labels, level: str, nodes: Sequence[Node]
+) -> Iterator[str]:
+    """Yield the labels that no node has; of the topology level that pods share, its key."""
+    places = dict(domain)
+    there = [label_map(node.labels) for node in nodes]
+    for key, value in sorted(labels.items()):
+        if key not in places and not any(one.get(key) == value for one in there):
+            yield f"{key}={value}"
+    if level and level != HOSTNAME and not any(level in one for one in there):
+        yield level
 
 
 def _filled(missing: MissingNodes, pod_set: PodSet, nodes: Sequence[Node]) -> MissingNodes:

@@ -247,6 +247,8 @@ def _nodes(missing: MissingNodes) -> str:
         labels.append(f"{missing.level}={missing.domain}")
     elif missing.level and missing.count > 1:
         labels.append(f"one {missing.level} for all of them")
+    elif missing.level in missing.unlabelled:
+        labels.append(missing.level)
     where = f" ({', '.join(labels)})" if labels else ""
     size = _amounts(missing.requests)
     count = str(missing.count) if missing.tried else f"at least {missing.count}"
@@ -262,6 +264,8 @@ def _nodes(missing: MissingNodes) -> str:
             return f"{there}; the largest node has {largest}"
         if not missing.largest:
             return f"{there}; no node has {missing.short_of}"
+    if missing.unlabelled:
+        return f"{there}; no node has the label {' and '.join(missing.unlabelled)}"
     more = "one more node" if missing.count == 1 else f"{count} more nodes"
     return f"there {'is' if missing.count == 1 else 'are'} {more} like these: {size}{where}"
 
@@ -274,6 +278,13 @@ def _taint(one: Toleration) -> str:
 def _condition(fact: facts.Blocker) -> str:
     """Say what has to be put right: the fact is no longer so."""
     helps = remedy(fact)
+    match fact:
+        case facts.QueueStopped(queue=queue, local=local):
+            return f"{'LocalQueue' if local else 'ClusterQueue'} {queue} runs again ({helps})"
+        case facts.Held():
+            return helps or "it is released"
+        case _:
+            pass
     way = f" ({helps})" if helps else ""
     return f"this changes: {sentence(fact)}{way}"
 
@@ -281,29 +292,37 @@ def _condition(fact: facts.Blocker) -> str:
 def way_sentences(found: Diagnosis) -> list[str]:
     """Return a sentence for each way; several have their names, and one is the nearest."""
     if len(found.ways) == 1:
-        return [_refusal(found.ways[0])]
+        return [_refusal(found.ways[0], goes_behind=_goes_behind(found))]
     return [
-        way_sentence(way, is_nearest=way.possible and index == found.nearest)
+        way_sentence(
+            way, goes_behind=_goes_behind(found), is_nearest=way.possible and index == found.nearest
+        )
         for index, way in enumerate(found.ways)
     ]
 
 
-def way_sentence(way: Way, *, is_nearest: bool = False) -> str:
+def _goes_behind(found: Diagnosis) -> bool:
+    """Say whether other pending workloads are in the way."""
+    return any(isinstance(one, Ahead) for one in found.in_the_way)
+
+
+def way_sentence(way: Way, *, goes_behind: bool = True, is_nearest: bool = False) -> str:
     """Say what refuses on one way, by the names of its flavors."""
     names = "+".join(dict.fromkeys(flavor for _, _, flavor in way.flavors))
     if is_nearest:
         names += " (nearest)"
-    return f"{names}: {_refusal(way)}" if way.possible else f"{names}: never: {_refusal(way)}"
+    why = _refusal(way, goes_behind=goes_behind)
+    return f"{names}: {why}" if way.possible else f"{names}: never: {why}"
 
 
-def _refusal(way: Way) -> str:
+def _refusal(way: Way, *, goes_behind: bool = True) -> str:
     if way.stage is None:
         how = {
             "as-it-is": "there is room now",
             "preemption": "there is room once victims have left",
             "machines": "machines can be bought",
         }[way.mode]
-        return f"{how}; other workloads go first"
+        return f"{how}; other workloads go first" if goes_behind else how
     why = [sentence(one) for one in way.blockers]
     # The numbers are in the sentence already where quota alone refuses.
     counts = [_short(one) for one in way.short if one.of == "nodes"]

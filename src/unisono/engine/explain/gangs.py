@@ -34,7 +34,12 @@ _REFUSING = {
 def gang_sentence(fact: GangDoesNotFit) -> str:
     """Return how many pods fit, and why the other nodes refuse them."""
     text = f"{fact.pods_placeable} of {fact.pods} pods fit"
-    if fact.level:
+    if _is_unlabelled(fact):
+        text = (
+            f"all {fact.pods} pods have to be in one {_domain(fact)}, and no node that they fit on "
+        )
+        text += f"has the label {fact.level}"
+    elif fact.level:
         domain = _domain(fact)
         text = f"all {fact.pods} pods have to be in one {domain}; best {domain} {fact.best_domain} "
         text += f"holds {fact.pods_placeable} of {fact.pods}, the cluster {fact.cluster_holds}"
@@ -60,6 +65,8 @@ def gang_remedy(fact: GangDoesNotFit) -> str | None:
     if reason == "selector" and fact.labels:
         label = " and ".join(fact.labels)
         return f"add a node with the label {label}, or change what the pods or their flavor ask for"
+    if _is_unlabelled(fact):
+        return f"label nodes with {fact.level}, or drop the request for one {_domain(fact)}"
     if reason == "topology" and fact.slice_level:
         return f"label nodes with {fact.slice_level}, or drop the request for slices in one domain"
     if reason:
@@ -88,6 +95,12 @@ def gang_help(fact: GangDoesNotFit) -> str:
         most = format_amount(fact.best_node_has, fact.resource)
         ways.append(f"or ask for no more than {most} in one pod")
     return "; ".join(ways)
+
+
+def _is_unlabelled(fact: GangDoesNotFit) -> bool:
+    """Say whether no node is in any domain of the level that all pods have to share."""
+    best = fact.best_domain.rpartition("/")[2]
+    return bool(fact.level) and best in ("", "-") and not fact.pods_placeable and fact.nodes > 0
 
 
 def _domain(fact: GangDoesNotFit) -> str:

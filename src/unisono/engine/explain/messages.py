@@ -311,6 +311,10 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return f"add a toleration for {taint} to the pods or to the flavor"
         case facts.FlavorMismatch(why="missing", flavor=flavor):
             return f"create ResourceFlavor {flavor}"
+        case facts.FlavorMismatch(why="topology", flavor=flavor):
+            asks = "let the pods ask for a topology (annotation kueue.x-k8s.io/"
+            asks += 'podset-unconstrained-topology: "true")'
+            return f"{asks}, or give the queue a flavor without topologyName, unlike {flavor}"
         case facts.FlavorMismatch():
             return "change the pods' nodeSelector or affinity, or the flavor's nodeLabels"
         case facts.QueueMissing(local_queue=local) if local.endswith("/"):

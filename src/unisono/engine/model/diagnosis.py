@@ -134,6 +134,8 @@ class MissingNodes(_Cause, frozen=True, kw_only=True):
     # The most of `short_of` that one node of the cluster has, where none is large enough.
     short_of: ResourceName = ResourceName("")
     largest: int = 0
+    # Labels of it that no node has: `key=value`, or the key of a topology level.
+    unlabelled: tuple[str, ...] = ()
     # False: too many to try on a copy; a lower bound by arithmetic, and perhaps not enough.
     tried: bool = True
 

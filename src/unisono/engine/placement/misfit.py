@@ -29,9 +29,12 @@ def misfit(
         holds = int(whole_slices(capacity, demand, 0).sum())
     if level is not None:
         sums = whole_slices(capacity, demand, level)
-        if level < len(view.levels):
-            sums = np.where(view.levels[level].labelled, sums, 0)
         domain = int(np.argmax(sums)) if sums.shape[0] else 0
+        if level < len(view.levels):
+            labelled = view.levels[level].labelled
+            sums = np.where(labelled, sums, 0)
+            # Nodes without the label are in no domain, which is none to be told of.
+            domain = int(np.argmax(np.where(labelled, sums, -1))) if sums.shape[0] else 0
         holds = int(sums[domain]) if sums.shape[0] else 0
         if sums.shape[0]:
             at_node = level >= len(view.levels)
