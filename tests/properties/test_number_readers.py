@@ -25,7 +25,6 @@ from unisono.apiserver.rest.read import check_version
 from unisono.apiserver.rest.selectors import number as query_number
 from unisono.apiserver.rest.selectors import parse_labels
 from unisono.apiserver.schema.fill import canonical
-from unisono.apiserver.schema.formats import duration_seconds, pattern_problem
 from unisono.cli import start_times
 from unisono.control import names
 from unisono.control.admission import placement, record
@@ -38,6 +37,7 @@ from unisono.engine.model.names import Instant
 from unisono.kinds import job_annotations, karpenter, spelling, times
 from unisono.kinds.core import gpu_parts, pod_groups, topology
 from unisono.kinds.digits import whole_number
+from unisono.kinds.expressions.formats import duration_seconds, pattern_problem
 from unisono.kinds.notes import Notes
 from unisono.kinds.policy import multifactor
 from unisono.kinds.quantity import Quantity

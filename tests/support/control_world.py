@@ -280,13 +280,26 @@ class World:
             clock=self.clock,
             notes=self.notes.append,
             lanes=LANES,
+            follow=self._follow,
         )
+        self._later: list[Kind] = []
         self._seen: dict[Kind, int] = {}
         for kind in self._kinds:
             resource = self._resource(kind)
             self._seen[kind] = self.store.rv
             for record in self.store.listing(resource.key):
                 self.driver.changed(kind, self.view.upsert(kind, shown(record, resource)))
+
+    def _follow(self, kind: Kind) -> None:
+        """Show the controllers one more kind, once it is served."""
+        if kind not in self._later:
+            self._later.append(kind)
+        if not self.view.has(kind):
+            self.view.add(kind, KindStore.of(kind, {}))
+
+    def _is_served(self, kind: Kind) -> bool:
+        served = self.api.catalogue.served()
+        return any((one.api_version, one.kind) == kind for one in served)
 
     def _resource(self, kind: Kind) -> Any:
         group, _, version = kind.api_version.rpartition("/")
@@ -300,8 +313,9 @@ class World:
     def pump(self) -> bool:
         """Let the controllers see what was committed; say whether there was anything."""
         anything = False
-        for kind in self._kinds:
+        for kind in (*self._kinds, *filter(self._is_served, self._later)):
             resource = self._resource(kind)
+            self._seen.setdefault(kind, 0)
             for change in self.store.history(resource.key).after(self._seen[kind]):
                 obj = shown(change.record, resource)
                 gone = change.kind is ChangeKind.DELETED

@@ -26,7 +26,7 @@ def assemble(directory: Path, sentences: Sentences) -> dict[str, Json]:
     prefixes = {prefix_of(kind.group): kind.group for kind in BUILT_IN} | {"meta": ""}
     custom = _custom_entries(directory, definitions) | {
         "karpenter.k8s.aws": [ours.node_class_entry()],
-        "unisono.dev": [ours.policy_entry(), ours.slurm_job_entry()],
+        "unisono.dev": [ours.policy_entry(), ours.slurm_job_entry(), ours.workload_kind_entry()],
     }
     named: dict[str, dict[str, Json]] = {group: {} for group in (*entries, *custom)}
     for group, kinds in custom.items():

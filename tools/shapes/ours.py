@@ -18,6 +18,7 @@ from unisono.kinds.policy.schema import Policy
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.slurm import SlurmJob
+from unisono.kinds.workload_kinds import WorkloadKind
 from unisono.kube.form import Json
 
 # `kubectl get unisono` lists these: what has a turn, a quota and a place.
@@ -138,6 +139,39 @@ def slurm_job_entry() -> Json:
         "shortNames": ["sj"],
         "categories": [],
         "namespaced": True,
+        "versions": [version],
+    }
+
+
+def workload_kind_entry() -> Json:
+    """Return the entry of `unisono.dev` WorkloadKind, made from the struct that reads it."""
+    schema = _schema_of(msgspec.inspect.type_info(WorkloadKind))
+    schema["properties"]["metadata"] = {"$ref": "meta.v1.ObjectMeta"}
+    columns = [
+        ("Kind", "string", ".spec.kind", 0),
+        ("Version", "string", ".spec.apiVersion", 0),
+        ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status", 0),
+        ("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason", 0),
+        ("Message", "string", ".status.conditions[?(@.type=='Ready')].message", 1),
+        ("Age", "date", ".metadata.creationTimestamp", 0),
+    ]
+    version = {
+        "name": "v1",
+        "storage": True,
+        "subresources": ["status"],
+        "columns": [
+            {"name": name, "type": type_, "jsonPath": path} | ({"priority": 1} if wide else {})
+            for name, type_, path, wide in columns
+        ],
+        "schema": schema,
+    }
+    return {
+        "kind": "WorkloadKind",
+        "plural": "workloadkinds",
+        "singular": "workloadkind",
+        "shortNames": ["wk"],
+        "categories": [],
+        "namespaced": False,
         "versions": [version],
     }
 

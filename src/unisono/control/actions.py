@@ -121,6 +121,20 @@ class Read(msgspec.Struct, frozen=True):
     name: str
 
 
+class Adopt(msgspec.Struct, frozen=True):
+    """Follow a kind and put a controller to work that was not there when the others began."""
+
+    kind: Kind
+    controller: Any  # a Controller, which is made of actions
+
+
+class Dismiss(msgspec.Struct, frozen=True):
+    """Let an adopted controller work no more; its kind goes on being followed."""
+
+    kind: Kind
+    controller: str
+
+
 class Together(msgspec.Struct, frozen=True):
     """Independent actions, carried out at the same time; the key fails if one of them does."""
 
@@ -130,7 +144,7 @@ class Together(msgspec.Struct, frozen=True):
 
 
 Write = Create | Patch | Delete | Bind
-Action = Write | Read | Note | Again | Wake | Breathe | Together
+Action = Write | Read | Note | Again | Wake | Breathe | Adopt | Dismiss | Together
 
 # What a controller's step is: it yields actions and gets back what became of each (None for notes
 # and deletions).

@@ -25,6 +25,7 @@ from unisono.control.health.watchdog import Evacuation, Watchdog
 from unisono.control.job_kinds import kubeflow, ray, slurm, volcano
 from unisono.control.job_kinds.batch.adapter import BatchJobs
 from unisono.control.job_kinds.batch.operator import JobOperator, OrphanedPods
+from unisono.control.job_kinds.declared.controller import DeclaredKinds, WorkloadKinds
 from unisono.control.job_kinds.jobset.adapter import JobSets
 from unisono.control.job_kinds.jobset.operator import JobSetOperator
 from unisono.control.job_kinds.kubeflow.adapter import KubeflowJobs
@@ -117,6 +118,7 @@ LANES: Mapping[str, int] = {
 # Every kind that some controller looks at, whether it watches it or only looks things up in it.
 KINDS: Sequence[Kind] = (
     names.POLICY,
+    names.WORKLOAD_KIND,
     names.NAMESPACE,
     names.NODE,
     names.POD,
@@ -315,10 +317,11 @@ def _assembled(
         *(KubeflowJobs(job_kind) for job_kind in kubeflow.JOB_KINDS),
         SlurmJobs(),
     )
-    job_kinds = frozenset(adapter.kind for adapter in adapters)
+    built_in = frozenset(adapter.kind for adapter in adapters)
+    declared = DeclaredKinds()
     queues = Queues(
         settings,
-        lambda: job_kinds,
+        lambda: built_in | declared.kinds,
         names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by},
         gates=() if is_alone else (names.GATE,),
         ungated=OUR_SCHEDULERS - (set() if runs_volcano else {"volcano"}),
@@ -351,7 +354,7 @@ def _assembled(
         ),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
-    owners = Owners((*(adapter.kind for adapter in adapters), *groups))
+    owners = Owners((*(adapter.kind for adapter in adapters), *groups), lambda: declared.kinds)
     tally, manifests = Tally(view), Manifests(view)
     statuses = (ClusterQueueStatus, LocalQueueStatus, FairShares)
     return Assembly(
@@ -363,6 +366,7 @@ def _assembled(
             GangController(owners.is_made_elsewhere, scheduler.came_late),
             OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
+            WorkloadKinds(declared, queues),
             *((JobOperator(), OrphanedPods(), ReadinessTaints()) if is_alone else ()),
             *(_of_kubernetes(usage) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),

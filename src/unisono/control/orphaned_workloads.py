@@ -20,7 +20,8 @@ itself has said that the job is gone, as the view of a kind may be behind the on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from unisono.control import names
@@ -82,13 +83,32 @@ class Owner(NamedTuple):
 Ownership = Owner | Literal["none", "foreign", "pods", "lost"]
 
 
+@lru_cache(maxsize=8)
+def _groups_and_kinds(kinds: tuple[Kind, ...]) -> Mapping[tuple[str, str], Kind]:
+    return {(_group(kind), kind.kind): kind for kind in kinds}
+
+
 class Owners:
     """Finds the owner of a Workload, from what is written on it alone."""
 
-    def __init__(self, kinds: Collection[Kind]) -> None:
-        """Take the kinds of jobs, and of groups of pods, whose Workloads are made by us."""
-        self.kinds = tuple(kinds)
-        self._by_group_and_kind = {(_group(kind), kind.kind): kind for kind in kinds}
+    def __init__(
+        self, kinds: Collection[Kind], declared: Callable[[], Collection[Kind]] = tuple
+    ) -> None:
+        """Take the kinds of jobs, and of groups of pods, whose Workloads are made by us.
+
+        `declared` are those that come and go with WorkloadKinds.
+        """
+        self._built_in = tuple(kinds)
+        self._declared = declared
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds as they are now."""
+        return (*self._built_in, *sorted(self._declared()))
+
+    @property
+    def _by_group_and_kind(self) -> Mapping[tuple[str, str], Kind]:
+        return _groups_and_kinds(self.kinds)
 
     def of(self, workload: Json) -> Ownership:
         """Return the owner of a Workload, or why there is none."""

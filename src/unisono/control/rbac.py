@@ -100,6 +100,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         "pending-order": {names.CLUSTER_QUEUE: "status"},
         "recent-use": {names.LOCAL_QUEUE: "status"},
         "usage-ledger": {names.CONFIG_MAP: "create patch"},
+        "workload-kinds": {names.WORKLOAD_KIND: "status"},
         "class-rules": {names.CONFIG_MAP: "create patch"},
         # The record of what was told. What sends it reads one Secret (`cli.install`).
         "notifications": {names.WORKLOAD: "patch"},

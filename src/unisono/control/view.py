@@ -91,7 +91,11 @@ class View:
 
     def __init__(self, stores: Mapping[Kind, KindStore]) -> None:
         """Take a store for each watched kind."""
-        self._stores = stores
+        self._stores = dict(stores)
+
+    def add(self, kind: Kind, store: KindStore) -> None:
+        """Show one more kind."""
+        self._stores[kind] = store
 
     # ---- looking -----------------------------------------------------------------------------
 

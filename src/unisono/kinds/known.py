@@ -15,7 +15,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kinds import batch, coscheduling, jobset, karpenter, kubeflow, ray, scheduling, slurm
+from unisono.kinds import (
+    batch,
+    coscheduling,
+    jobset,
+    karpenter,
+    kubeflow,
+    ray,
+    scheduling,
+    slurm,
+    workload_kinds,
+)
 from unisono.kinds.core import kinds as core
 from unisono.kinds.decode import Problem, decode
 from unisono.kinds.kueue import kinds as kueue
@@ -48,6 +58,7 @@ KNOWN: Registry = registry(
     volcano_jobs.KINDS,
     volcano_network_topology.KINDS,
     volcano_queues.KINDS,
+    workload_kinds.KINDS,
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 
-from unisono.apiserver.schema.formats import load_engine
+from unisono.kinds.expressions.formats import load_engine
 
 _LATE = (
     # For keys of MPI jobs (`control.operators.ssh_keys`).

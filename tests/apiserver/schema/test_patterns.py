@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unisono.apiserver.schema.formats import finder, matcher, pattern_problem
+from unisono.kinds.expressions.formats import finder, matcher, pattern_problem
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.manifests import kind
 from unisono.apiserver.objects import Json
-from unisono.apiserver.tables.jsonpath import compile_path
 from unisono.apiserver.tables.table import PRINTERS, as_table, printer_of
 from unisono.apiserver.times import timestamp
+from unisono.kinds.expressions.jsonpath import compile_path
 from unisono.kinds.shapes.served import Column, Served, served_kinds
 
 NOW = 1_000_000.0

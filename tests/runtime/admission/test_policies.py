@@ -14,7 +14,7 @@ from tests.control.test_huge_counts import _ray, _ray_job, _ray_spec
 from tests.control.training_world import job_set, replicated, train_job
 from tests.kinds.test_known import WORKLOAD, poked_at
 from unisono.apiserver.access.reserved_fields import job_kinds
-from unisono.apiserver.schema.expressions.evaluate import Program
+from unisono.kinds.expressions.evaluate import Program
 from unisono.kinds.shapes.served import served_kinds
 from unisono.kube.form import Json
 from unisono.runtime.admission.policies import validating

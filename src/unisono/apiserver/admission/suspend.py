@@ -25,6 +25,7 @@ from unisono.apiserver.objects import Json, at, child, items, labels_of
 from unisono.apiserver.strategy import Context
 from unisono.apiserver.times import timestamp
 from unisono.kinds.core.pod_groups import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
+from unisono.kinds.expressions.jsonpath import plain_names
 from unisono.kinds.known import KNOWN
 from unisono.kinds.managers import other_manager
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
@@ -50,7 +51,8 @@ def hold(served: Served, obj: Json, context: Context) -> None:
     """Hold a new job or pod back if a queue has to admit it."""
     key = served.key
     is_pod = key == PODS
-    if not is_pod and key not in _SUSPEND_FIELDS:
+    place = _suspend_place(served, context)
+    if not is_pod and not place:
         return
     labels = labels_of(obj)
     queue = labels.get(QUEUE_LABEL, "")
@@ -74,7 +76,7 @@ def hold(served: Served, obj: Json, context: Context) -> None:
     if is_pod:
         _gate(obj, context.now)
     else:
-        _suspend(key, obj)
+        _suspend(place, obj)
         if key == JOBS:
             _say_suspended(obj, context.now)
 
@@ -123,7 +125,7 @@ def refuse_changes(served: Served, obj: Json, old: Json) -> None:
     if before == after:
         return
     _refuse_bad_name(served, obj, after)
-    if before and not _is_held(key, old):
+    if before and not _is_held(_SUSPEND_FIELDS.get(key, ()), old):
         why = "the queue of a job that is not suspended cannot change"
         raise _invalid(served, obj, wrong_value(QUEUE_LABEL_PATH, after, why))
 
@@ -133,10 +135,10 @@ def keep_held(served: Served, obj: Json, old: Json, context: Context) -> None:
 
     Not refused: a manifest that says `suspend: false` may be applied again and again.
     """
-    key = served.key
-    if key not in _SUSPEND_FIELDS or context.user.name == SYSTEM:
+    place = _suspend_place(served, context)
+    if not place or context.user.name == SYSTEM:
         return
-    if not _is_held(key, old) or managed_owner(obj, context) is not None:
+    if not _is_held(place, old) or managed_owner(obj, context) is not None:
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
     settings, before = read_settings(context), labels_of(old).get(QUEUE_LABEL, "")
@@ -146,11 +148,11 @@ def keep_held(served: Served, obj: Json, old: Json, context: Context) -> None:
         return
     if not queue and not settings.manages_unqueued:
         context.warn(f"{QUEUE_LABEL_PATH}: names no queue any more; nothing holds the job to quota")
-    elif not _is_held(key, obj) and not _is_admitted(
+    elif not _is_held(place, obj) and not _is_admitted(
         str(at(old, "metadata").get("uid")), namespace, context
     ):
-        _suspend(key, obj)
-        path, by = ".".join(_SUSPEND_FIELDS[key]), f"queue {queue}" if queue else "a queue"
+        _suspend(place, obj)
+        path, by = ".".join(place), f"queue {queue}" if queue else "a queue"
         context.warn(f"{path}: stays true; the job starts when {by} admits it")
 
 
@@ -238,20 +240,37 @@ def job_kind(served: Served) -> Kind | None:
     return kind if kind is not None and kind.job is not None else None
 
 
-def _suspend(key: str, obj: Json) -> None:
+def _suspend_place(served: Served, context: Context) -> tuple[str, ...]:
+    """Return where a kind of jobs keeps whether it is held back; nothing of any other kind."""
+    place = _SUSPEND_FIELDS.get(served.key, ())
+    if place or served.key in _known_keys():
+        return place
+    for declared in context.every("unisono.dev/workloadkinds"):
+        spec = at(dict(declared), "spec")
+        if (spec.get("apiVersion"), spec.get("kind")) == (served.api_version, served.kind):
+            return plain_names(str(spec.get("suspend"))) or ()
+    return ()
+
+
+@cache
+def _known_keys() -> frozenset[str]:
+    return frozenset(one.key for one in served_kinds())
+
+
+def _suspend(place: tuple[str, ...], obj: Json) -> None:
     """Hold a job back."""
-    *parents, last = _SUSPEND_FIELDS[key]
+    *parents, last = place
     at_ = obj
     for name in parents:
         at_ = child(at_, name)
     at_[last] = True
 
 
-def _is_held(key: str, obj: Json) -> bool:
-    """Say whether a job is suspended, or a pod has our gate."""
-    if key == PODS:
+def _is_held(place: tuple[str, ...], obj: Json) -> bool:
+    """Say whether a job is suspended, or a pod, which has no such place, has our gate."""
+    if not place:
         return any(gate.get("name") == _GATE for gate in items(at(obj, "spec"), "schedulingGates"))
-    *parents, last = _SUSPEND_FIELDS[key]
+    *parents, last = place
     return at(obj, *parents).get(last) is True
 
 

@@ -26,11 +26,11 @@ from unisono.apiserver.builtin.metadata import wrong_with_service_name
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.schema.checker import Checker
-from unisono.apiserver.schema.formats import pattern_problem
 from unisono.apiserver.schema.rules import rule_problem
 from unisono.apiserver.strategy import Context, Strategy
-from unisono.apiserver.tables.jsonpath import compile_path
 from unisono.apiserver.times import timestamp
+from unisono.kinds.expressions.formats import pattern_problem
+from unisono.kinds.expressions.jsonpath import compile_path
 from unisono.kinds.meta import wrong_with_subdomain
 from unisono.kinds.overriding import override
 from unisono.kinds.shapes.served import definition, served_kinds

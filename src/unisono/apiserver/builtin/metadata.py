@@ -22,7 +22,6 @@ from unisono.apiserver.builtin.field_errors import (
     too_long,
     too_many,
 )
-from unisono.apiserver.caches import cached_if_short
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.errors import invalid as invalid_object
 from unisono.apiserver.objects import Json, at, numbered
@@ -36,6 +35,7 @@ from unisono.kinds.meta import (
     wrong_with_subdomain,
 )
 from unisono.kinds.shapes.served import Served
+from unisono.kinds.short_texts import cached_if_short
 
 MAX_ANNOTATION_BYTES = 262_144
 # Of finalizers, owners and entries of managedFields. Each finalizer is a controller that has to act

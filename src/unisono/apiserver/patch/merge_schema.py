@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import orjson
 
-from unisono.apiserver.caches import cached_if_short
 from unisono.kinds.shapes.shape import Shape
+from unisono.kinds.short_texts import cached_if_short
 
 LEAF: Final = 0
 FIELDS: Final = 1

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import orjson
 
-from unisono.apiserver.caches import cached_if_short
 from unisono.apiserver.schema.node import Compile, Node, Pass, later
 from unisono.kinds.quantity import MILLI, NANO, Quantity
+from unisono.kinds.short_texts import cached_if_short
 
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 

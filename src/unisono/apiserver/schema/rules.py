@@ -14,10 +14,10 @@ from typing import Any, Final
 import orjson
 
 from unisono.apiserver.schema import fault
-from unisono.apiserver.schema.expressions.evaluate import FAILURES, Program
-from unisono.apiserver.schema.expressions.functions import MISSING, present
 from unisono.apiserver.schema.fault import Fault, below
 from unisono.apiserver.schema.node import Node, Pass
+from unisono.kinds.expressions.evaluate import FAILURES, Program
+from unisono.kinds.expressions.functions import MISSING, present
 from unisono.kinds.shapes.served import definition
 
 _REASONS = frozenset((fault.REQUIRED, fault.INVALID, fault.FORBIDDEN, fault.DUPLICATE))

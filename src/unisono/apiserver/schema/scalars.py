@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from unisono.apiserver.caches import cached_if_short
 from unisono.apiserver.schema import fault
 from unisono.apiserver.schema.fault import Fault, quoted, wrong_type
-from unisono.apiserver.schema.formats import FORMATS, RANGES, matcher
 from unisono.apiserver.schema.node import Node, Pass
+from unisono.kinds.expressions.formats import FORMATS, RANGES, matcher
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.short_texts import cached_if_short
 
 Faults = list[Fault] | None
 # Says what is wrong with a value of the right type.

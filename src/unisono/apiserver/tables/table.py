@@ -16,7 +16,6 @@ import orjson
 from unisono.apiserver.objects import Json
 from unisono.apiserver.tables import core, extensions, network_and_storage, workloads
 from unisono.apiserver.tables.core import EVENTS, by_time
-from unisono.apiserver.tables.jsonpath import compile_path, plain_names
 from unisono.apiserver.tables.printer import (
     AGE,
     NAME,
@@ -29,6 +28,7 @@ from unisono.apiserver.tables.printer import (
     printer,
 )
 from unisono.apiserver.times import INVALID, duration, seconds
+from unisono.kinds.expressions.jsonpath import compile_path, plain_names
 from unisono.kinds.shapes.served import Column, Served
 
 _META_VERSION = "meta.k8s.io/v1"

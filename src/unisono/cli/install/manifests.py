@@ -31,6 +31,9 @@ NAME = "unisono"
 HOME = "unisono-system"
 # Bound by hand where MPI jobs need keys, namespace by namespace.
 KEYS_ROLE = "unisono-job-keys"
+# Rules of cluster roles with this label are part of the role of that name: kinds that are declared.
+WORKLOAD_KINDS_ROLE = "unisono-workload-kinds"
+WORKLOAD_KINDS_LABEL = "unisono.dev/aggregate-to-controller"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 _PORT = 8080
 _WEB_PORT = 8081
@@ -171,6 +174,7 @@ def objects(wanted: Wanted) -> Iterator[Json]:
     yield _own(wanted, "v1", "ServiceAccount") | {"automountServiceAccountToken": False}
     for part in wanted.parts:
         yield from roles(wanted, part)
+    yield from workload_kind_roles(wanted)
     yield _made(_RBAC, "ClusterRole", KEYS_ROLE) | {"rules": _rules(KEYS)}
     for name, rules in USER_ROLES.items():
         yield _made(_RBAC, "ClusterRole", name) | {"rules": rules}
@@ -221,6 +225,20 @@ def roles(wanted: Wanted, part: str) -> Iterator[Json]:
     needed = (*rights(part), *(WEB if part == QUEUEING else ()))
     yield _made(_RBAC, "ClusterRole", name) | {"rules": _rules(needed)}
     yield _made(_RBAC, "ClusterRoleBinding", name) | _bound("ClusterRole", name, wanted)
+
+
+def workload_kind_roles(wanted: Wanted) -> Iterator[Json]:
+    """Yield the role that grows with the kinds which WorkloadKinds declare.
+
+    An administrator makes a ClusterRole for such a kind and labels it; the API server adds its
+    rules to this one. None are written here: an empty list would take them away again.
+    """
+    selector = {"matchLabels": {WORKLOAD_KINDS_LABEL: "true"}}
+    aggregation = {"clusterRoleSelectors": [selector]}
+    made = _made(_RBAC, "ClusterRole", WORKLOAD_KINDS_ROLE)
+    yield made | {"aggregationRule": aggregation}
+    bound = _bound("ClusterRole", WORKLOAD_KINDS_ROLE, wanted)
+    yield _made(_RBAC, "ClusterRoleBinding", WORKLOAD_KINDS_ROLE) | bound
 
 
 def notification_roles(wanted: Wanted) -> Iterator[Json]:

@@ -38,7 +38,8 @@ from unisono.control.jobs.workload import (
     same_sets,
     workload_name,
 )
-from unisono.control.view import View
+from unisono.control.view import Unreadable, View
+from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.job_annotations import DISRUPTABLE
 from unisono.kinds.known import wrong_with
@@ -90,6 +91,25 @@ class JobController:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Bring a job and its Workload in step."""
+        try:
+            yield from self._bring_in_step(key, view, now)
+        except Unreadable:
+            raise
+        except InvalidManifest as error:
+            # Of a declared kind, whose author could not know every object: it stops this one.
+            yield from self._set_aside(key, view, error)
+
+    def _set_aside(self, key: Key, view: View, error: InvalidManifest) -> Steps:
+        job = view.get(self._adapter.kind, key.name, key.namespace)
+        if job is None:
+            return
+        workload = self._workload(job, view)
+        is_new = workload is None and self._queues.queue_of(job, view) is not None
+        if is_new and not self._adapter.is_suspended(job):
+            yield from self._adapter.stop(job, ())
+        yield Note(Ref.to(job), INVALID, f"Not queued: {error}", "Warning")
+
+    def _bring_in_step(self, key: Key, view: View, now: float) -> Steps:
         adapter = self._adapter
         job = view.get(adapter.kind, key.name, key.namespace)
         if job is None:

@@ -21,11 +21,13 @@ from typing import Any
 
 from unisono.control.actions import (
     Action,
+    Adopt,
     Again,
     Bind,
     Breathe,
     Create,
     Delete,
+    Dismiss,
     Json,
     Note,
     Patch,
@@ -96,13 +98,16 @@ class Driver:
         notes: Callable[[Note], None] = lambda note: None,
         lanes: Mapping[str, int] | None = None,
         report: Callable[[Task, Exception], None] | None = None,
+        follow: Callable[[Kind], None] | None = None,
     ) -> None:
         """Take the controllers; `lanes` has their priorities (0 before 1).
 
-        `report` is called when a controller fails on a change; without it that is raised.
+        `follow` makes the view show a kind of which it did not know when it was made. `report` is
+        called when a controller fails on a change; without it that is raised.
         """
-        self.controllers: Mapping[str, Controller] = {one.name: one for one in controllers}
+        self.controllers: dict[str, Controller] = {one.name: one for one in controllers}
         assert len(self.controllers) == len(controllers), "two controllers have the same name"
+        self._follow = follow
         self._router = EventRouter(controllers, report)
         self._view = view
         self._client = client
@@ -163,7 +168,9 @@ class Driver:
 
     async def attend(self, task: Task, outcome: Outcome) -> None:
         """Carry out what a controller wants done about a key; raise what stops it."""
-        controller = self.controllers[task.controller]
+        controller = self.controllers.get(task.controller)
+        if controller is None:  # it was dismissed meanwhile
+            return
         began = self._clock.monotonic()
         steps = controller.reconcile(task.key, self._view, self._clock.now())
         with contextlib.closing(steps):
@@ -198,6 +205,12 @@ class Driver:
             case Wake(controller, namespace, name):
                 self.want(controller, Key(namespace, name))
                 return None
+            case Adopt(kind, controller):
+                self._adopt(kind, controller)
+                return None
+            case Dismiss(_, name):
+                self._dismiss(name)
+                return None
             case Breathe():
                 await asyncio.sleep(0)
                 return None
@@ -216,6 +229,23 @@ class Driver:
                 except StatusError as refused:
                     self._tell_of_refusal([(action, refused)])
                     raise
+
+    # ---- controllers that come later ---------------------------------------------------------
+
+    def _adopt(self, kind: Kind, controller: Controller) -> None:
+        """Put a controller to work, and let it look at all that there is of its kind."""
+        assert controller.name not in self.controllers, f"{controller.name} works already"
+        assert self._follow is not None, "nothing here can follow another kind"
+        self._follow(kind)
+        self.controllers[controller.name] = controller
+        self._router.add(controller)
+        for key in self._view.keys(kind):
+            self.want(controller.name, key)
+
+    def _dismiss(self, name: str) -> None:
+        """Let a controller work no more; keys of it that are in the queue come to nothing."""
+        if self.controllers.pop(name, None) is not None:
+            self._router.remove(name)
 
     async def _all(self, actions: Sequence[Write | Read], task: Task) -> list[Any]:
         """Carry out several actions at once; return what became of each, errors included."""

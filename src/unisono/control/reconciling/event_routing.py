@@ -69,23 +69,34 @@ class EventRouter:
         self._report = report
         self._subscriptions: dict[Kind, list[_Subscription]] = {}
         self._by_owner: dict[Kind, _ByOwner] = {}
-        self._ignore_own_writes = {
-            one.name
-            for one in controllers
-            if isinstance(one, SettlesItself) and one.ignores_own_writes
-        }
+        self._ignore_own_writes: set[str] = set()
         for controller in controllers:
-            owner = controller.owner_kind if isinstance(controller, WorksOnOwners) else None
-            dependents = controller.watches
-            if isinstance(controller, NamesDependents):
-                dependents = controller.dependent_kinds
-            for kind in controller.watches:
-                subscription = _subscription(controller, kind)
-                if owner is None or kind == owner or kind not in dependents:
-                    self._subscriptions.setdefault(kind, []).append(subscription)
-                else:
-                    by_owner = self._by_owner.setdefault(kind, {})
-                    by_owner.setdefault(_group_kind(*owner), []).append(subscription)
+            self.add(controller)
+
+    def add(self, controller: Controller) -> None:
+        """Take the subscriptions of one more."""
+        if isinstance(controller, SettlesItself) and controller.ignores_own_writes:
+            self._ignore_own_writes.add(controller.name)
+        owner = controller.owner_kind if isinstance(controller, WorksOnOwners) else None
+        dependents = controller.watches
+        if isinstance(controller, NamesDependents):
+            dependents = controller.dependent_kinds
+        for kind in controller.watches:
+            subscription = _subscription(controller, kind)
+            if owner is None or kind == owner or kind not in dependents:
+                self._subscriptions.setdefault(kind, []).append(subscription)
+            else:
+                by_owner = self._by_owner.setdefault(kind, {})
+                by_owner.setdefault(_group_kind(*owner), []).append(subscription)
+
+    def remove(self, name: str) -> None:
+        """Drop the subscriptions of a controller."""
+        for kind, subscriptions in self._subscriptions.items():
+            self._subscriptions[kind] = [one for one in subscriptions if one.controller != name]
+        for by_owner in self._by_owner.values():
+            for group_kind, subscriptions in by_owner.items():
+                by_owner[group_kind] = [one for one in subscriptions if one.controller != name]
+        self._ignore_own_writes.discard(name)
 
     def tasks_for(
         self, kind: Kind, difference: Difference, view: View, by: Task | None = None

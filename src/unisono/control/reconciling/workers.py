@@ -63,6 +63,10 @@ class LiveControllers:
         self.crashes = Crashes()
         self._client = client
         self._clock = clock
+        self._random_source = random_source
+        self._stored = stored
+        self._tasks: asyncio.TaskGroup | None = None
+        self._drivers: list[Driver] = []
         self._informers: dict[Kind, Informer[Packed]] = {}
         stores: dict[Kind, KindStore] = {}
         for kind in dict.fromkeys(kinds):
@@ -92,6 +96,7 @@ class LiveControllers:
         driver = self._driver(controllers, lanes)
         for kind, informer in self._informers.items():
             informer.on_change(self._to(driver, kind))
+        self._drivers.append(driver)
         return driver
 
     async def driver_in_steps(
@@ -101,7 +106,30 @@ class LiveControllers:
         driver = self._driver(controllers, lanes)
         for kind, informer in self._informers.items():
             await informer.on_change_fairly(self._to(driver, kind))
+        self._drivers.append(driver)
         return driver
+
+    def follow_too(self, kind: Kind) -> None:
+        """Follow one more kind, from now on; it may not be served yet, or not be ours to read."""
+        if self.view.has(kind):
+            return
+        stored = partial(self._stored, kind) if self._stored is not None else None
+        packing = Packing(*kind, stored)
+        informer = Informer(
+            self._client,
+            kind,
+            packing,
+            clock=self._clock,
+            random_source=self._random_source,
+            indexes=wrapped(packing, {}),
+            may_be_absent=True,
+        )
+        self._informers[kind] = informer
+        self.view.add(kind, KindStore(packing, informer.store))
+        for driver in self._drivers:
+            informer.on_change(self._to(driver, kind))
+        if self._tasks is not None:
+            self._tasks.create_task(informer.run())
 
     def _driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
         return Driver(
@@ -112,6 +140,7 @@ class LiveControllers:
             notes=self._note,
             lanes=lanes,
             report=self._report,
+            follow=self.follow_too,
         )
 
     def _guarded(self, kind: Kind, indexes: Mapping[str, Index]) -> Mapping[str, Index]:
@@ -139,10 +168,11 @@ class LiveControllers:
             for informer in self._informers.values():
                 tasks.create_task(informer.run())
             tasks.create_task(self._recorder.run())
+            self._tasks = tasks
 
     async def synced(self) -> None:
         """Wait until the view is whole."""
-        for informer in self._informers.values():
+        for informer in tuple(self._informers.values()):
             await informer.synced()
 
     async def work(self, driver: Driver, stop: asyncio.Event | None = None) -> None:

@@ -12,13 +12,14 @@ from unisono.apiserver.builtin.pods.defaults import add_default_tolerations, fil
 from unisono.apiserver.builtin.pods.validation import check_pod_spec
 from unisono.apiserver.builtin.priority_classes import set_priority
 from unisono.apiserver.builtin.typed_validation import causes_of, judge, known_kind
-from unisono.apiserver.caches import VerdictCache, cached_if_short
+from unisono.apiserver.caches import VerdictCache
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json, at, child, items
 from unisono.apiserver.strategy import Context, Strategy
 from unisono.apiserver.times import timestamp
 from unisono.kinds.overriding import override
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.short_texts import cached_if_short
 from unisono.kinds.volcano.disruption_annotations import wrong_with_budget
 
 _POD = known_kind("v1", "Pod")

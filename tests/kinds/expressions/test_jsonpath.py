@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.apiserver.tables.jsonpath import compile_path, plain_names
+from unisono.kinds.expressions.jsonpath import compile_path, plain_names
 
 TREE: dict[str, Any] = {
     "metadata": {"name": "a", "labels": {"example.com/team": "blue", "kueue.x-k8s.io/q": "main"}},

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from unisono.apiserver.schema.formats import duration_seconds, finder, instant, matcher
+from unisono.kinds.expressions.formats import duration_seconds, finder, instant, matcher
 
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)

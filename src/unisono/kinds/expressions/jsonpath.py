@@ -13,12 +13,11 @@ the definition which declares it can be refused; nothing fails when it is used.
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-import orjson
 
 # Takes the values found so far, gives what it finds in them.
 Step = Callable[[Iterable[Any]], Iterable[Any]]
@@ -164,8 +163,8 @@ def _literal(written: str) -> Any:
     if written in _WORDS:
         return _WORDS[written]
     try:
-        return orjson.loads(written)
-    except orjson.JSONDecodeError:
+        return json.loads(written)
+    except json.JSONDecodeError:
         raise ValueError(f"{written!r} is neither a number nor quoted text") from None
 
 

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from functools import cache, lru_cache
 from typing import Protocol, cast
 
-from unisono.apiserver.caches import cached_if_short
+from unisono.kinds.short_texts import cached_if_short
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9}\d*)?([Zz]|[+-]\d\d:\d\d)", re.ASCII

@@ -7,10 +7,10 @@ their operands: one that decides the matter outweighs another that fails. Loops 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from unisono.apiserver.schema.expressions.functions import (
+from unisono.kinds.expressions.functions import (
     FUNCTIONS,
     MISSING,
     OPERATORS,
@@ -20,7 +20,7 @@ from unisono.apiserver.schema.expressions.functions import (
     negative,
     present,
 )
-from unisono.apiserver.schema.expressions.parse import (
+from unisono.kinds.expressions.parse import (
     Binary,
     Call,
     Choice,
@@ -56,17 +56,22 @@ Evaluate = Callable[[Scope], Any]
 class Program:
     """An expression, ready to run."""
 
-    __slots__ = ("_evaluate", "functions", "names")
+    __slots__ = ("_evaluate", "functions", "loop_variables", "names")
 
     def __init__(self, expression: str) -> None:
         """Compile an expression; raise ValueError with what is wrong and where."""
         self.functions: set[str] = set()
         self.names: set[str] = set()
+        self.loop_variables: set[str] = set()
         self._evaluate = self._compile(parse(expression))
 
     def run(self, value: Any, old: Any = None) -> Any:
         """Return what it makes of `self` and `oldSelf`; raise one of `FAILURES` if nothing."""
         return self._evaluate({"self": value, "oldSelf": old, _ROUNDS: 0})
+
+    def run_with(self, variables: Mapping[str, Any]) -> Any:
+        """Return what it makes of these variables; raise one of `FAILURES` if nothing."""
+        return self._evaluate({**variables, _ROUNDS: 0})
 
     @property
     def missing(self) -> list[str]:
@@ -99,6 +104,7 @@ class Program:
             case Choice(condition, yes, no):
                 return _choice(make(condition), make(yes), make(no))
             case Loop(kind, over, variable, body, condition):
+                self.loop_variables.add(variable)
                 test = make(condition) if condition is not None else None
                 return _LOOPS[kind](make(over), variable, make(body), test)
             case ListOf(items):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unisono.apiserver.schema.expressions.evaluate import FAILURES, Program
+from unisono.kinds.expressions.evaluate import FAILURES, Program
 
 FAILED = "failed"
 

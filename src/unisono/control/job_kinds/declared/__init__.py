@@ -1,0 +1,1 @@
+"""Kinds of jobs by declaration: objects of WorkloadKind, and what makes controllers of them."""
