@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 
 from unisono.runner.simulated.images import failure_of, is_server
+from unisono.runner.simulated.script import script_of, start_seconds
 
 
 @pytest.mark.parametrize(
@@ -39,3 +43,15 @@ def test_a_mounted_volume_may_hold_anything() -> None:
 def test_servers_are_known_by_their_images() -> None:
     assert is_server("nginx:1.29.3-alpine")
     assert not is_server("my/nginx-exporter-job")
+
+
+def test_a_node_may_say_how_long_pods_take_to_start() -> None:
+    pod: dict[str, Any] = {"metadata": {"annotations": {}}}
+    node = {"unisono.dev/start-seconds": "3", "unisono.dev/run-seconds": "1"}
+    assert start_seconds(pod, node) == 3
+    pod["metadata"]["annotations"]["unisono.dev/start-seconds"] = "1"
+    assert start_seconds(pod, node) == 1
+    container = {"name": "a", "image": "nginx"}
+    spec = {"metadata": {}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    script = script_of(spec, container, 0, node={**node, "unisono.dev/stop-seconds": "2"})
+    assert (script.run_s, script.stop_s) == (math.inf, 2), "how long it runs is the pod's to say"

@@ -84,10 +84,24 @@ def _device_quota(schema: Json, version: str) -> None:
     schema["properties"]["spec"]["properties"]["dra"] = dict(ANY_OBJECT)
 
 
+def _names_of_node_groups(schema: Json, version: str) -> None:
+    # Their fields have the names of node affinity, and hold the names of groups.
+    affinity = schema["properties"]["spec"]["properties"]["affinity"]["properties"]
+    names = {"type": "array", "items": {"type": "string"}}
+    for name in ("nodeGroupAffinity", "nodeGroupAntiAffinity"):
+        affinity[name] = {
+            "type": "object",
+            "properties": {
+                "requiredDuringSchedulingIgnoredDuringExecution": dict(names),
+                "preferredDuringSchedulingIgnoredDuringExecution": dict(names),
+            },
+        }
+
+
 _CHANGES: Mapping[str, tuple[Callable[[Json, str], None], ...]] = {
     "kueue.x-k8s.io/clusterqueues": (_pools, _minimum_run_time),
     "kueue.x-k8s.io/cohorts": (_pools,),
-    "scheduling.volcano.sh/queues": (_device_quota,),
+    "scheduling.volcano.sh/queues": (_device_quota, _names_of_node_groups),
 }
 
 

@@ -124,6 +124,14 @@ CUSTOM = (
         plurals=("commands",),
     ),
     CustomResources(
+        group="flow.volcano.sh",
+        prefix="volcano-flow",
+        module="volcano.sh/volcano",
+        path="config/crd/jobflow/bases/flow.volcano.sh_{plural}.yaml",
+        versions=("v1.15.1",),
+        plurals=("jobflows", "jobtemplates"),
+    ),
+    CustomResources(
         group="scheduling.volcano.sh",
         prefix="volcano-scheduling",
         module="volcano.sh/volcano",

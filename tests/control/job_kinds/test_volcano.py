@@ -62,7 +62,11 @@ def test_a_job_waits_whole_until_all_of_its_pods_have_a_place() -> None:
         assert group["status"]["phase"] == "Pending"
         assert group["spec"]["minMember"] == 4
         assert group["spec"]["minTaskMember"] == {"worker": 4}
-        assert group["spec"]["minResources"] == {"nvidia.com/gpu": "4"}
+        counted = ("pods", "count/pods", "nvidia.com/gpu", "requests.nvidia.com/gpu")
+        assert group["spec"]["minResources"] == dict.fromkeys(counted, "4")
+        (waits,) = group["status"]["conditions"]
+        assert (waits["type"], waits["status"]) == ("Unschedulable", "True")
+        assert waits["message"].startswith("4/4 tasks in gang unschedulable: ")
 
         await world.create(gpu_node("n2", 1))
         await world.settle()
@@ -70,6 +74,8 @@ def test_a_job_waits_whole_until_all_of_its_pods_have_a_place() -> None:
         assert sorted(nodes_of(world).values()) == ["n1", "n1", "n1", "n2"]
         assert state(world) == {"phase": "Running", "running": 4}
         (group,) = world.every(volcano.POD_GROUP)
+        (ready,) = group["status"].pop("conditions")
+        assert (ready["type"], ready["status"]) == ("Scheduled", "True")
         assert group["status"] == {"phase": "Running", "running": 4, "succeeded": 0, "failed": 0}
 
     told(story)

@@ -14,6 +14,7 @@ from tests.support.control_world import World
 from unisono.control.conditions import timestamp
 from unisono.control.job_kinds import volcano
 from unisono.control.names import POD, VOLCANO_QUEUE, WORKLOAD
+from unisono.kube.errors import Invalid
 from unisono.kube.form import Json
 
 
@@ -331,7 +332,7 @@ def test_a_queue_counts_its_groups_and_can_be_closed() -> None:
         await world.settle()
         status = world.get(VOLCANO_QUEUE, "team")["status"]
         assert (status["state"], status["running"]) == ("Open", 1)
-        assert status["allocated"] == {"nvidia.com/gpu": "2"}
+        assert status["allocated"] == {"nvidia.com/gpu": "2", "pods": "2"}
         await world.create(
             {
                 "apiVersion": "bus.volcano.sh/v1alpha1",
@@ -352,9 +353,8 @@ def test_a_queue_counts_its_groups_and_can_be_closed() -> None:
         await delete(world, volcano.JOB, "j")
         status = world.get(VOLCANO_QUEUE, "team")["status"]
         assert (status["state"], status["allocated"]) == ("Closed", {})
-        await world.create(vcjob(WORKERS, queue="team"))
-        await world.settle()
-        assert pods(world) == {}
+        with pytest.raises(Invalid, match="can only submit job to queue with state `Open`"):
+            await world.create(vcjob(WORKERS, queue="team"))
 
     told(story)
 

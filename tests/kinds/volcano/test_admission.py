@@ -70,7 +70,6 @@ def test_policies(where: str, policies: str, path: str, said: str) -> None:
         ("{volumeClaimName: c}", "mountPath is required"),
         ("{mountPath: /a}", "either VolumeClaim or VolumeClaimName must be specified"),
         ("{mountPath: /a, volumeClaimName: Bad_Name}", "is not a valid name"),
-        ("{mountPath: /a, volumeClaimName: c, volumeClaim: {}}", "excludes volumeClaim"),
         (
             "{mountPath: /a, volumeClaimName: c}, {mountPath: /a, volumeClaimName: d}",
             "duplicated mountPath: /a",

@@ -20,7 +20,7 @@ from typing import Any
 from unisono.apiserver.builtin.field_errors import forbidden, not_found
 from unisono.apiserver.builtin.typed_validation import TypedStrategy, causes_of, known_kind
 from unisono.apiserver.errors import Cause
-from unisono.apiserver.objects import Json, annotations_of, at, child, items, labels_of
+from unisono.apiserver.objects import Json, annotations_of, at, child, items, labels_of, numbered
 from unisono.apiserver.strategy import Context
 from unisono.kinds.core.pod_groups import VOLCANO_QUEUE
 from unisono.kinds.decode import Problem, decode
@@ -61,6 +61,7 @@ class VolcanoJobStrategy(TypedStrategy):
         yield from super().check(obj, old, context)
         if old is None:
             yield from self._check_queue(obj, context)
+            yield from _check_claims(obj)
         elif obj.get("spec") != old.get("spec"):
             yield from _check_change(at(obj, "spec"), at(old, "spec"))
 
@@ -72,6 +73,14 @@ class VolcanoJobStrategy(TypedStrategy):
         if context.find(_LOCAL_QUEUES, namespace, name) is not None:
             return
         yield from _check_takes_jobs(name, context)
+
+
+def _check_claims(job: Json) -> Iterator[Cause]:
+    """Yield volumes of two claims; later the operator notes the claim that it made."""
+    for path, volume in numbered(at(job, "spec"), "volumes", "spec"):
+        if volume.get("volumeClaim") is not None and volume.get("volumeClaimName"):
+            why = "names a claim that is there, which excludes volumeClaim, from which one is made"
+            yield forbidden(f"{path}.volumeClaimName", why)
 
 
 def _check_takes_jobs(name: str, context: Context) -> Iterator[Cause]:
@@ -129,6 +138,14 @@ def _fixed(spec: Json) -> Json:
         for name, value in spec.items()
         if name not in ("minAvailable", "priorityClassName") and value not in (None, "", [], {})
     }
+    if isinstance(spec.get("volumes"), list):
+        # The operator notes the claims that it made.
+        kept["volumes"] = [
+            {name: value for name, value in one.items() if name != "volumeClaimName"}
+            if one.get("volumeClaim") is not None
+            else one
+            for one in items(spec, "volumes")
+        ]
     if isinstance(spec.get("tasks"), list):
         kept["tasks"] = [
             {

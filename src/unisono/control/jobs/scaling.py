@@ -43,7 +43,9 @@ def is_growing(workload: Json, sets: Sequence[PodSetOfJob]) -> bool:
 
 def scale(job: Json, workload: Json, sets: Sequence[PodSetOfJob], view: View, now: float) -> Steps:
     """Bring an admitted Workload in step with a job whose counts were changed."""
-    granted, wanted = _granted(workload), {one.name: one.count for one in sets}
+    granted = _granted(workload)
+    # A set that is scaled to nothing is none for its job.
+    wanted = {**dict.fromkeys(granted, 0), **{one.name: one.count for one in sets}}
     conditions = workload["status"].get("conditions") or []
     if granted.keys() != wanted.keys() or placement_of(conditions)[0] != COMMITTED:
         return  # it starts, or is repaired, or is another gang altogether

@@ -58,6 +58,7 @@ GROUPS = (
     "ray.io",
     "batch.volcano.sh",
     "bus.volcano.sh",
+    "flow.volcano.sh",
     "scheduling.volcano.sh",
     "topology.volcano.sh",
     "scheduling.x-k8s.io",

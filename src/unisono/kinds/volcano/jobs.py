@@ -341,9 +341,6 @@ def _check_volumes(volumes: tuple[JobVolume, ...], notes: Notes) -> None:
         seen.setdefault(path, index)
         if volume.volume_claim is None and not volume.volume_claim_name:
             notes.problem(at, "either VolumeClaim or VolumeClaimName must be specified")
-        elif volume.volume_claim is not None and volume.volume_claim_name:
-            message = "excludes volumeClaim: it names a claim that is there, which is not made"
-            notes.problem(f"{at}.volumeClaimName", message)
         elif wrong := wrong_with_subdomain(volume.volume_claim_name or "x"):
             notes.problem(f"{at}.volumeClaimName", wrong)
 

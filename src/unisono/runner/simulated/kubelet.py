@@ -180,12 +180,14 @@ class SimulatedKubelet:
         self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
     ) -> NextStatus:
         node_name = pod["spec"]["nodeName"]
-        lost_at = self._lost_at(view.get(names.NODE, node_name), memory, now)
+        node = view.get(names.NODE, node_name)
+        lost_at = self._lost_at(node, memory, now)
         if lost_at is not None:
             if now >= lost_at:
                 return NextStatus(lost(containers, now), failure=loss_of(node_name))
             return NextStatus(containers, lost_at)  # the node does not respond
-        life = PodLifecycle(pod, _attempts(pod, view), self._simulation.speed)
+        said = (node["metadata"].get("annotations") or {}) if node is not None else {}
+        life = PodLifecycle(pod, _attempts(pod, view), self._simulation.speed, said)
         if (told_at := deleted_at(pod)) is not None:
             memory.told_at = first_seen(memory.told_at, told_at, now)
             return life.stop(containers, memory.told_at, now)

@@ -11,6 +11,9 @@
 | `unisono.dev/ready-seconds` | how long it then takes until they are ready    | 0         |
 | `unisono.dev/stop-seconds`  | how long they take to stop when told to        | 0         |
 
+A node may have `start-seconds`, `ready-seconds` and `stop-seconds`, too: they hold for pods on it
+that say nothing, as nodes of a real cluster pull images and wait for processes to stop.
+
 An attempt is a restart inside the pod, or an earlier pod of the same owner and index that failed,
 or a restart of the whole job that the pod's labels count. `NAME.CONTAINER` means one container only
 (`unisono.dev/run-seconds.proxy`), which is the only way to speak of an init container.
@@ -27,7 +30,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from unisono.control.actions import Json
 from unisono.kinds.digits import whole_number
@@ -39,6 +42,9 @@ from unisono.runner.status import Failure
 PREFIX = "unisono.dev/"
 _FAIL_TIMES = "unisono.dev/fail-times"
 DEFAULT_RUN_SECONDS = 10.0
+# What a node may say for the pods on it.
+_OF_NODES = tuple(f"{PREFIX}{name}-seconds" for name in ("start", "ready", "stop"))
+_NOTHING: Mapping[str, str] = {}
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?|infinity|inf)([smhd]?)\b")
 _EXIT = re.compile(r"\bexit\s+(\d{1,3})\s*;?\s*$")
@@ -67,9 +73,19 @@ class Script:
     stop_s: float = 0.0
 
 
-def script_of(pod: Json, container: Json, attempt: int, *, is_init: bool = False) -> Script:
-    """Return how a run of a container goes; attempts count from 0."""
-    annotations = _Annotations(pod, container["name"], is_init=is_init)
+def script_of(
+    pod: Json,
+    container: Json,
+    attempt: int,
+    *,
+    is_init: bool = False,
+    node: Mapping[str, str] = _NOTHING,
+) -> Script:
+    """Return how a run of a container goes; attempts count from 0.
+
+    `node` holds the annotations of the pod's node.
+    """
+    annotations = _Annotations(pod, container["name"], is_init=is_init, node=node)
     run_s, exit_code = _of_command(pod, container, is_init=is_init)
     run_s = annotations.seconds("run-seconds", run_s)
     exit_code = annotations.whole("exit-code", exit_code)
@@ -86,9 +102,9 @@ def script_of(pod: Json, container: Json, attempt: int, *, is_init: bool = False
     )
 
 
-def start_seconds(pod: Json) -> float:
+def start_seconds(pod: Json, node: Mapping[str, str] = _NOTHING) -> float:
     """Return how long a pod takes until its first container runs."""
-    return _Annotations(pod, "").seconds("start-seconds", 0.0)
+    return _Annotations(pod, "", node=node).seconds("start-seconds", 0.0)
 
 
 def counts_attempts(pod: Json) -> bool:
@@ -147,8 +163,17 @@ def _fails(pod: Json, annotations: _Annotations, attempt: int) -> bool:
 class _Annotations:
     """The annotations of a pod as they concern one container."""
 
-    def __init__(self, pod: Json, container: str, *, is_init: bool = False) -> None:
-        self._annotations = pod["metadata"].get("annotations") or {}
+    def __init__(
+        self,
+        pod: Json,
+        container: str,
+        *,
+        is_init: bool = False,
+        node: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        own = pod["metadata"].get("annotations") or {}
+        said = {name: node[name] for name in _OF_NODES if name in node} if node else {}
+        self._annotations = {**said, **own}
         self._container = container
         self._is_init = is_init
 
@@ -223,15 +248,17 @@ class PodLifecycle:
     pod: Json
     attempts: int  # how often its place was tried before
     speed: float  # so many seconds of the pod pass in one of ours
+    node: Mapping[str, str] = field(default_factory=dict)  # annotations of its node
 
     def script(self, container: Container) -> Script:
         """Return how the present run of a container goes."""
         spec, is_init = _specs(self.pod)[container.name]
-        return script_of(self.pod, spec, self.attempts + container.restarts, is_init=is_init)
+        attempt = self.attempts + container.restarts
+        return script_of(self.pod, spec, attempt, is_init=is_init, node=self.node)
 
     def live(self, containers: Containers, seen_at: float, now: float) -> NextStatus:
         """Return the state of a pod that is not deleted; it was first seen at a time."""
-        begins = seen_at + start_seconds(self.pod) / self.speed
+        begins = seen_at + start_seconds(self.pod, self.node) / self.speed
         if now < begins and not any(_has_run(one) for one in containers):
             return NextStatus(containers, _finite(begins))
         expires = self._expires(seen_at)

@@ -28,7 +28,7 @@ _ENDS = {"Completed": True, "Failed": False, "Terminated": False, "Aborted": Fal
 class VolcanoJobs:
     """How a Volcano job waits, starts and stops."""
 
-    scales = False
+    scales = True
     frees_places = False
     kind: Kind = volcano.JOB
     watches: Sequence[Kind] = (names.POD,)
@@ -45,6 +45,8 @@ class VolcanoJobs:
                 else task.template,
                 min_count=max(1, least) if least < task.replicas else None,
                 comes_later=bool(task.after),
+                # Beyond what must start together every pod is of use by itself.
+                is_loose=least < task.replicas,
             )
             for task, least in zip(tasks_of(job), task_minima(job), strict=True)
             if task.replicas

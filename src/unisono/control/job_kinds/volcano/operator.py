@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ from unisono.control.job_kinds.volcano.phases import (
 from unisono.control.job_kinds.volcano.pods import (
     KNOWN,
     config_map,
+    head_service,
     hosts_left_out,
     keys_name,
     new_claims,
@@ -45,6 +47,8 @@ from unisono.control.job_kinds.volcano.pods import (
     plugins_of,
     secret,
     service,
+    ssh_config,
+    with_claim_names,
 )
 from unisono.control.job_kinds.volcano.tasks import Tally, least_pods, may_start, tally, tasks_of
 from unisono.control.jobs.adapter import Injection
@@ -127,12 +131,17 @@ class VolcanoJobOperator:
         named = plugins_of(job)
         if "svc" in named:
             wanted += [service(job), config_map(job)]
+        if "ray" in named:
+            wanted.append(head_service(job))
         if "ssh" in named:
             name, namespace = keys_name(job), job["metadata"]["namespace"]
             if view.get(names.SECRET, name, namespace) is None:
                 wanted.append(secret(job, self._keys()))
         if wanted:
             yield Together([Create(obj) for obj in wanted])
+        volumes = with_claim_names(job)
+        if volumes != (job["spec"].get("volumes") or []):
+            job = yield Patch(Ref.to(job), {"spec": {"volumes": volumes}})
         ours = {f"plugin-{name}": name for name in named}
         status = {
             "state": {"phase": "Pending", "lastTransitionTime": timestamp(now)},
@@ -196,6 +205,7 @@ class VolcanoJobOperator:
         if move is not None and move.phase not in LIVE:
             yield from _write(job, pods, now, move)
             return
+        yield from _renew_hosts(job, view)
         yield from _delete(pods.old)
         useless = [
             pod
@@ -225,6 +235,23 @@ class VolcanoJobOperator:
             yield Delete(Ref.to(job), policy="Foreground")
         else:
             yield Again(ended + ttl)
+
+
+def _renew_hosts(job: Json, view: View) -> Steps:
+    """Let the lists of hosts follow a job that was scaled; pods read them from their volumes."""
+    plugins, namespace = plugins_of(job), job["metadata"]["namespace"]
+    if "svc" in plugins:
+        wanted = config_map(job)
+        found = view.get(names.CONFIG_MAP, wanted["metadata"]["name"], namespace)
+        data = (found or {}).get("data") or {}
+        if found is not None and data != wanted["data"]:
+            gone = {name: None for name in data if name not in wanted["data"]}
+            yield Patch(Ref.to(found), {"data": {**gone, **wanted["data"]}})
+    if "ssh" in plugins:
+        found = view.get(names.SECRET, keys_name(job), namespace)
+        config = b64encode(ssh_config(job).encode()).decode()
+        if found is not None and (found.get("data") or {}).get("config", config) != config:
+            yield Patch(Ref.to(found), {"data": {"config": config}})
 
 
 def _create(job: Json, pods: Tally, admission: Admission, now: float) -> Steps:

@@ -86,6 +86,14 @@ def claim_name(job: Json, place: int) -> str:
     return named or f"{job['metadata']['name']}-volume-{place}"
 
 
+def with_claim_names(job: Json) -> list[Json]:
+    """Return a job's volumes, each with the name of its claim."""
+    return [
+        {**volume, "volumeClaimName": claim_name(job, place)}
+        for place, volume in enumerate(job["spec"].get("volumes") or ())
+    ]
+
+
 def new_claims(job: Json) -> list[Json]:
     """Return the claims that a job describes itself; they live as long as it does."""
     return [
@@ -114,14 +122,15 @@ def new_claims(job: Json) -> list[Json]:
 #     pytorch   MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK
 #     mpi       MPI_HOST on the master
 #     tensorflow  TF_CONFIG
+#     ray     a Service for the head, and the commands that make a cluster of the containers
 #
 # Upstream has no variable for the address of a single pod, yet manifests in the wild use
 # `VC_WORKER_0_SVC`. Here `VC_<TASK>_<i>_SVC` exists for i = 0, and for every i that a pod mentions.
 
 _LAST_PORT = 65_535
 
-KNOWN = ("svc", "ssh", "env", "pytorch", "mpi", "tensorflow")
-_IMPLY_SVC = ("pytorch", "tensorflow", "mpi")
+KNOWN = ("svc", "ssh", "env", "pytorch", "mpi", "tensorflow", "ray")
+_IMPLY_SVC = ("pytorch", "tensorflow", "mpi", "ray")
 _HOSTS_AT = "/etc/volcano"
 _ROOT_SSH = "/root/.ssh"
 _MENTIONED = re.compile(r"\bVC_([A-Z0-9_]+)_(0|[1-9][0-9]{0,9})_SVC\b")
@@ -178,14 +187,6 @@ def secret(job: Json, keys: KeyPair) -> Json:
     arguments = plugins_of(job)["ssh"]
     private = flag_of(arguments, "ssh-private-key", "") or keys.private
     public = flag_of(arguments, "ssh-public-key", "") or keys.public
-    port = flag_of(arguments, "ssh-port", "22")
-    lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
-    for task in tasks_of(job):
-        for host in _hosts(job, task):
-            short = host.partition(".")[0]
-            lines += [f"Host {short}", f"  HostName {host}"]
-            if port != "22":
-                lines.append(f"  Port {port}")
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -194,9 +195,22 @@ def secret(job: Json, keys: KeyPair) -> Json:
             "id_rsa": private,
             "id_rsa.pub": public,
             "authorized_keys": public,
-            "config": "\n".join(lines) + "\n",
+            "config": ssh_config(job),
         },
     }
+
+
+def ssh_config(job: Json) -> str:
+    """Return what `ssh` reads in every pod: the short names of all of them."""
+    port = flag_of(plugins_of(job)["ssh"], "ssh-port", "22")
+    lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+    for task in tasks_of(job):
+        for host in _hosts(job, task):
+            short = host.partition(".")[0]
+            lines += [f"Host {short}", f"  HostName {host}"]
+            if port != "22":
+                lines.append(f"  Port {port}")
+    return "\n".join(lines) + "\n"
 
 
 def _hosts_name(job: Json) -> str:
@@ -259,6 +273,8 @@ def _equip(pod: Json, job: Json, task: Task, index: int) -> None:
         first += _pytorch(pod, job, task, index, plugins["pytorch"])
     if "tensorflow" in plugins:
         first += _tensorflow(pod, job, task, index, plugins["tensorflow"])
+    if "ray" in plugins:
+        _ray(pod, job, task, plugins["ray"])
     if "mpi" in plugins and task.name == flag_of(plugins["mpi"], "master", "master"):
         first += _mpi(job, plugins["mpi"])
     for one in _containers(pod):
@@ -394,3 +410,72 @@ def _tensorflow(
     }
     config = {"cluster": cluster, "task": {"type": roles[task.name], "index": index}}
     return [_variable("TF_CONFIG", json.dumps(config, separators=(",", ":")))]
+
+
+# ---- ray -----------------------------------------------------------------------------------------
+
+# The ports of a Ray head: the flag of the plugin that says another, its name, and the usual one.
+_RAY_PORTS = (
+    ("port", "gcs", "6379"),
+    ("dashboardPort", "dashboard", "8265"),
+    ("clientPort", "client-server", "10001"),
+)
+
+
+def head_service(job: Json) -> Json:
+    """Return the Service by which the head of a Ray cluster is found."""
+    arguments = plugins_of(job)["ray"]
+    metadata = job["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(job, f"{metadata['name']}-head-svc"),
+        "spec": {
+            "selector": {
+                volcano.JOB_NAME: metadata["name"],
+                volcano.JOB_NAMESPACE: metadata["namespace"],
+                volcano.TASK: flag_of(arguments, "head", "head"),
+            },
+            "ports": [
+                {"name": name, "port": port, "targetPort": name, "protocol": "TCP"}
+                for name, port in _ray_ports(arguments).items()
+            ],
+        },
+    }
+
+
+def _ray_ports(arguments: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for flag, name, usual in _RAY_PORTS:
+        text = flag_of(arguments, flag, usual)
+        found[name] = whole_number(text, _LAST_PORT) or int(usual)
+    return found
+
+
+def _ray(pod: Json, job: Json, task: Task, arguments: Sequence[str]) -> None:
+    """Have the container of a task start its part of a Ray cluster, whatever its command was."""
+    head = flag_of(arguments, "head", "head")
+    ports = _ray_ports(arguments)
+    gcs, dashboard, client = ports.values()
+    if task.name == head:
+        container = flag_of(arguments, "headContainer", "head")
+        command = f"ray start --head --block --dashboard-host=0.0.0.0 --port={gcs}"
+        command += f" --dashboard-port={dashboard} --ray-client-server-port={client}"
+    elif task.name == flag_of(arguments, "worker", "worker"):
+        container = flag_of(arguments, "workerContainer", "worker")
+        command = f"ray start --block --address={host_name(job, head, 0)}:{gcs}"
+        ports = {}
+    else:
+        return
+    for one in pod["spec"]["containers"]:
+        if one["name"] != container:
+            continue
+        one["command"] = ["sh", "-c", command]
+        one.pop("args", None)
+        there = {known.get("containerPort") for known in one.get("ports") or ()}
+        more = [
+            {"name": name, "containerPort": port}
+            for name, port in ports.items()
+            if port not in there
+        ]
+        one["ports"] = [*(one.get("ports") or ()), *more]

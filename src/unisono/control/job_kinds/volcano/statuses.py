@@ -1,35 +1,42 @@
 """The statuses of Volcano's PodGroups and Queues, which its tools read.
 
-A PodGroup says how far the gang of a Volcano job is:
-
-    Pending     the job waits in its queue
-    Inqueue     admitted; its pods are on their way
-    Running     as many pods run as must start together
-    Completed   the job is over
-
-Upstream deletes the group when a job restarts, which puts the job at the end of its queue; here it
-stays, as quota and nodes do. A Queue says whether it is open, and how many groups are in it:
+A PodGroup says how far the gang of a Volcano job is (`control.volcano_groups`). Upstream deletes
+the group when a job restarts, which puts the job at the end of its queue; here it stays, as quota
+and nodes do. A Queue says whether it is open, and how many groups are in it:
 
     Open ──CloseQueue──▶ Closing ──empty──▶ Closed ──OpenQueue──▶ Open
 
-A queue that is not open admits nothing (`kinds.volcano.queues`).
+The queues below one that is closed are closed with it, and open again with it. A queue that is not
+open admits nothing (`kinds.volcano.queues`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from unisono.control import names
-from unisono.control.actions import Create, Delete, Json, Patch, Ref, Steps
+from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.controller import own_key, owner_key
 from unisono.control.job_kinds import volcano
 from unisono.control.job_kinds.volcano.phases import ENDED, job_phase
 from unisono.control.job_kinds.volcano.pods import group_name
 from unisono.control.job_kinds.volcano.tasks import least_pods, task_minima, tasks_of
 from unisono.control.jobs.pods import is_deleting, requests_of, total_requests, written_amounts
-from unisono.control.jobs.workload import owner_reference
+from unisono.control.jobs.workload import owner_reference, workload_name
 from unisono.control.view import View
+from unisono.control.volcano_groups import (
+    LOOK_AGAIN_SECONDS,
+    Room,
+    phase_of_group,
+    unschedulable_event,
+    with_scheduling,
+)
+from unisono.kinds.kueue.waiting import waiting_message
+from unisono.kinds.quantity import Quantity, format_amount
+from unisono.kinds.views.objects import Conditions
+from unisono.kinds.volcano.queues import ROOT
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -38,44 +45,86 @@ class VolcanoGroups:
     """Keeps the PodGroup of every Volcano job."""
 
     name = "vcjob-groups"
-    watches: Sequence[Kind] = (volcano.JOB, volcano.POD_GROUP)
+    watches: Sequence[Kind] = (volcano.JOB, volcano.POD_GROUP, names.POD, names.WORKLOAD)
     owner_kind: Kind = volcano.JOB
 
+    def __init__(self) -> None:
+        """Begin without knowing what room there is."""
+        self._room = Room()
+
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A job or its group."""
+        """A job, its group, one of its pods, or its Workload."""
         return (own_key(obj),) if kind == volcano.JOB else owner_key(obj, volcano.JOB)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Make the group of a job, and keep its status."""
+        """Make the group of a job, and keep what it asks for and its status."""
         job = view.get(volcano.JOB, key.name, key.namespace)
         if job is None or is_deleting(job):
             return
         group = view.get(volcano.POD_GROUP, group_name(job), key.namespace)
         if group is None:
-            yield Create(_group(job))
+            if job_phase(job) not in ENDED:
+                group = yield Create(_group(job))
             return
         changes: Json = {}
-        if (group.get("spec") or {}).get("minMember", 0) != least_pods(job):
-            changes["spec"] = _group(job)["spec"]
-        status = _status(job)
+        wanted = _group(job)["spec"]
+        spec = group.get("spec") or {}
+        if any(spec.get(name) != value for name, value in wanted.items()):
+            gone = dict.fromkeys(spec.get("minResources") or ())
+            changes["spec"] = {**wanted, "minResources": {**gone, **wanted["minResources"]}}
+        status = self._status(job, {**group, "spec": wanted}, view, now)
         if {key: value for key, value in (group.get("status") or {}).items() if value} != {
             key: value for key, value in status.items() if value
         }:
             changes["status"] = status
         if changes:
             yield Patch(Ref.to(group), changes)
+            yield from unschedulable_event(group, status)
+        if status["phase"] == "Pending":
+            yield Again(now + LOOK_AGAIN_SECONDS)
+
+    def _status(self, job: Json, group: Json, view: View, now: float) -> Json:
+        metadata, counted = job["metadata"], job.get("status") or {}
+        version = str(counted.get("version", 0))
+        pods = [
+            pod
+            for pod in view.owned(names.POD, metadata["uid"])
+            if (pod["metadata"].get("annotations") or {}).get(volcano.VERSION) == version
+        ]
+        least, total = least_pods(job), sum(task.replicas for task in tasks_of(job))
+        if job_phase(job) in ENDED:
+            phase = "Completed"
+        else:
+            has_room = self._room.fits(group, view, now)
+            phase = phase_of_group(least, pods, has_room=has_room)
+            if phase == "Completed" and len(pods) < total:
+                phase = "Inqueue"  # its other pods are still to come
+        name = workload_name(volcano.JOB, metadata["name"], metadata["uid"])
+        workload = view.get(names.WORKLOAD, name, metadata["namespace"])
+        conditions = ((workload or {}).get("status") or {}).get("conditions") or []
+        why = waiting_message(Conditions(conditions))
+        return {
+            "phase": phase,
+            "conditions": with_scheduling(group, phase, least, total, why, now),
+            "running": counted.get("running", 0),
+            "succeeded": counted.get("succeeded", 0),
+            "failed": counted.get("failed", 0),
+        }
 
 
 def _group(job: Json) -> Json:
     tasks, minima = tasks_of(job), task_minima(job)
     asked = total_requests(
-        (least, requests_of(task.template)) for task, least in zip(tasks, minima, strict=True)
+        (least, quota_of(task.template)) for task, least in zip(tasks, minima, strict=True)
     )
     spec: Json = {
         "minMember": least_pods(job),
         "minTaskMember": {task.name: task.own_least for task in tasks},
         "queue": job["spec"].get("queue") or volcano.DEFAULT_QUEUE,
-        "minResources": written_amounts(asked),
+        "minResources": {
+            name: format_amount(amount, name.removeprefix("requests.").removeprefix("limits."))
+            for name, amount in sorted(asked.items())
+        },
     }
     for field in ("priorityClassName", "networkTopology"):
         if job["spec"].get(field):
@@ -89,26 +138,31 @@ def _group(job: Json) -> Json:
             "ownerReferences": [owner_reference(job)],
         },
         "spec": spec,
-        "status": _status(job),
+        "status": {"phase": "Pending"},
     }
 
 
-def _status(job: Json) -> Json:
-    status = job.get("status") or {}
-    return {
-        "phase": _phase(job),
-        "running": status.get("running", 0),
-        "succeeded": status.get("succeeded", 0),
-        "failed": status.get("failed", 0),
-    }
+def quota_of(template: Json) -> dict[str, int]:
+    """Return what a pod counts for in a ResourceQuota, which is how Volcano writes it down.
 
-
-def _phase(job: Json) -> str:
-    if job_phase(job) in ENDED:
-        return "Completed"
-    if not (job["metadata"].get("annotations") or {}).get(volcano.ADMITTED):
-        return "Pending"
-    return "Running" if job_phase(job) == "Running" else "Inqueue"
+    >>> pod = {"spec": {"containers": [{"resources": {"requests": {"x.com/gpu": 1}}}]}}
+    >>> quota_of(pod)
+    {'pods': 1, 'count/pods': 1, 'x.com/gpu': 1, 'requests.x.com/gpu': 1}
+    """
+    found = {"pods": 1, "count/pods": 1}
+    for container in (template.get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name, quantity in {**limits, **requests}.items():
+            amount = Quantity.from_raw(quantity).amount(name)
+            for counted in (name, f"requests.{name}"):
+                found[counted] = found.get(counted, 0) + amount
+        for name, quantity in limits.items():
+            if "/" not in name:  # extended resources have no limits of their own
+                counted = f"limits.{name}"
+                amount = Quantity.from_raw(quantity).amount(name)
+                found[counted] = found.get(counted, 0) + amount
+    return found
 
 
 # ---- queues --------------------------------------------------------------------------------------
@@ -127,6 +181,9 @@ def queue_of_job(job: Json) -> Iterable[str]:
 
 
 BY_QUEUE = "queue"
+# On a queue: "true" if it is closed because the one above it is.
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+_CLOSED = ("Closed", "Closing")
 
 
 class VolcanoQueues:
@@ -136,9 +193,12 @@ class VolcanoQueues:
     watches: Sequence[Kind] = (names.VOLCANO_QUEUE, volcano.POD_GROUP, volcano.JOB, volcano.COMMAND)
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A queue, a group or a job in it, or a command about it."""
+        """A queue and those below it, that of a group or job, or of a command."""
         if kind == names.VOLCANO_QUEUE:
             yield own_key(obj)
+            for other in view.all(names.VOLCANO_QUEUE):
+                if parent_named_by(other) == obj["metadata"]["name"]:
+                    yield own_key(other)
         elif kind == volcano.COMMAND:
             target = obj.get("target") or {}
             if target.get("kind") == names.VOLCANO_QUEUE.kind:
@@ -149,7 +209,7 @@ class VolcanoQueues:
                 yield Key("", name)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Carry out commands, and count."""
+        """Carry out commands, follow the queue above, and count."""
         queue = view.get(names.VOLCANO_QUEUE, key.name)
         if queue is None or "deletionTimestamp" in queue["metadata"]:
             return
@@ -159,14 +219,23 @@ class VolcanoQueues:
         status["allocated"] = _allocated(view.by(volcano.JOB, BY_QUEUE, key.name))
         commands = [one for one in view.all(volcano.COMMAND) if key in self._about(one, view)]
         is_empty = sum(phases.values()) == phases.get("Completed", 0)
-        status["state"] = _state(queue, commands, is_empty=is_empty)
+        above = view.get(names.VOLCANO_QUEUE, parent_named_by(queue))
+        is_closed_above = above is not None and _state_of(above) in _CLOSED
+        moved = _moved(queue, commands, is_closed_above=is_closed_above)
+        status["state"] = "Closed" if moved.state == "Closing" and is_empty else moved.state
         old = queue.get("status") or {}
         if any((old.get(name) or 0) != (value or 0) for name, value in status.items()):
             gone = {
                 name: None for name in old.get("allocated") or () if name not in status["allocated"]
             }
             status["allocated"] = {**status["allocated"], **gone}
-            yield Patch(Ref.to(queue), {"status": status}, "status")
+            queue = yield Patch(Ref.to(queue), {"status": status}, "status")
+        by_parent = (queue["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT)
+        if moved.by_parent is not None and moved.by_parent != by_parent:
+            annotations = {CLOSED_BY_PARENT: moved.by_parent}
+            yield Patch(Ref.to(queue), {"metadata": {"annotations": annotations}})
+        if moved.refusal:
+            yield Note(Ref.to(queue), "QueueCommandRefused", moved.refusal, "Warning")
         for command in commands:
             yield Delete(Ref.to(command))
 
@@ -174,17 +243,48 @@ class VolcanoQueues:
         return list(self.touched(volcano.COMMAND, command, view))
 
 
-def _state(queue: Json, commands: Sequence[Json], *, is_empty: bool) -> str:
-    state = (queue.get("status") or {}).get("state") or "Open"
+class _Moved(NamedTuple):
+    """The state that a queue goes to, whether the queue above is why, and what was refused."""
+
+    state: str
+    by_parent: str | None = None  # what the annotation is to say, if it is to say anything
+    refusal: str = ""
+
+
+def _moved(queue: Json, commands: Sequence[Json], *, is_closed_above: bool) -> _Moved:
+    state, name = _state_of(queue), queue["metadata"]["name"]
+    by_parent: str | None = None
+    refusal = ""
     for command in commands:
         match command.get("action"):
+            case "CloseQueue" if name == ROOT:
+                refusal = "the root queue cannot be closed; close the queues below it"
             case "CloseQueue":
-                state = "Closing"
+                state = state if state in _CLOSED else "Closing"
+            case "OpenQueue" if is_closed_above:
+                refusal = f"queue {parent_named_by(queue)} above it is closed; open that one first"
             case "OpenQueue":
-                state = "Open"
+                state, by_parent = "Open", "false"
             case _:
                 continue
-    return "Closed" if state == "Closing" and is_empty else str(state)
+    annotations = queue["metadata"].get("annotations") or {}
+    was_by_parent = annotations.get(CLOSED_BY_PARENT) == "true"
+    if is_closed_above and state not in _CLOSED:
+        state, by_parent = "Closing", "true"
+    elif not is_closed_above and was_by_parent and state in _CLOSED and not commands:
+        state, by_parent = "Open", "false"
+    return _Moved(state, by_parent, refusal)
+
+
+def _state_of(queue: Json) -> str:
+    return (queue.get("status") or {}).get("state") or "Open"
+
+
+def parent_named_by(queue: Json) -> str:
+    """Return the queue above; empty for the root."""
+    if queue["metadata"]["name"] == ROOT:
+        return ""
+    return str((queue.get("spec") or {}).get("parent") or ROOT)
 
 
 def _allocated(jobs: Sequence[Json]) -> dict[str, str]:
@@ -196,7 +296,7 @@ def _allocated(jobs: Sequence[Json]) -> dict[str, str]:
             continue
         for task in tasks_of(job):
             running = (counts.get(task.name) or {}).get("phase", {}).get("Running", 0)
-            parts.append((running, requests_of(task.template)))
+            parts.append((running, {**requests_of(task.template), "pods": 1}))
     return {
         name: text for name, text in written_amounts(total_requests(parts)).items() if text != "0"
     }
