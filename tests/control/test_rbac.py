@@ -108,7 +108,7 @@ def test_no_part_has_stars_or_secrets_or_what_only_people_write(part: str) -> No
 
 
 def test_secrets_are_read_by_name_where_the_role_is_bound_and_nowhere_else() -> None:
-    assert (Right("", "secrets", ("get", "create")),) == KEYS
+    assert (Right("", "secrets", ("get", "create", "patch")),) == KEYS
     everything = installed(*OPERATORS, machines="karpenter")
     bound = [one["roleRef"]["name"] for one in everything if one["kind"].endswith("RoleBinding")]
     assert "unisono-job-keys" not in bound

@@ -40,6 +40,7 @@ from unisono.control.job_kinds.trainjob.adapter import TrainJobs
 from unisono.control.job_kinds.trainjob.operator import TrainJobOperator
 from unisono.control.job_kinds.trainjob.runtimes import BY_RUNTIME, RuntimesInUse, runtimes_used
 from unisono.control.job_kinds.volcano.adapter import VolcanoJobs, queue_named_by
+from unisono.control.job_kinds.volcano.flows import JobFlows, JobTemplates
 from unisono.control.job_kinds.volcano.operator import VolcanoJobOperator
 from unisono.control.job_kinds.volcano.statuses import (
     BY_QUEUE,
@@ -152,6 +153,8 @@ KINDS: Sequence[Kind] = (
     volcano.JOB,
     volcano.POD_GROUP,
     volcano.COMMAND,
+    volcano.FLOW,
+    volcano.JOB_TEMPLATE,
     slurm.JOB,
     COSCHEDULING,
     UPSTREAM_GROUP,
@@ -344,7 +347,13 @@ def _assembled(
     run_by: Mapping[str, Sequence[Controller]] = {
         "jobset": (JobSetOperator(queues),),
         "trainer": (TrainJobOperator(queues), RuntimesInUse()),
-        "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
+        "volcano": (
+            VolcanoJobOperator(queues),
+            VolcanoGroups(),
+            VolcanoQueues(),
+            JobFlows(),
+            JobTemplates(),
+        ),
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
         "kubeflow": tuple(KubeflowOperator(job_kind, queues) for job_kind in kubeflow.JOB_KINDS),
         "slurm": (

@@ -129,15 +129,17 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
     "volcano": {
         **_queued(volcano.JOB),
         "vcjob": {
-            volcano.JOB: "delete status owner",
+            volcano.JOB: "delete patch status owner",
             volcano.COMMAND: "delete",
             names.POD: "create delete",
             names.SERVICE: "create",
-            names.CONFIG_MAP: "create",
+            names.CONFIG_MAP: "create patch",
             names.CLAIM: "create",
         },
         "vcjob-groups": {volcano.POD_GROUP: "create patch", volcano.JOB: "owner"},
-        "volcano-queues": {names.VOLCANO_QUEUE: "status", volcano.COMMAND: "delete"},
+        "volcano-queues": {names.VOLCANO_QUEUE: "patch status", volcano.COMMAND: "delete"},
+        "job-flows": {volcano.FLOW: "status owner", volcano.JOB: "create delete"},
+        "job-templates": {volcano.JOB_TEMPLATE: "status"},
         "pod-gangs": {volcano.POD_GROUP: "owner"},
         "podgroups.scheduling.volcano.sh": {volcano.POD_GROUP: "patch"},
     },
@@ -197,7 +199,10 @@ AT_HOME = frozenset({"usage-ledger", "class-rules", "slurm-turns", "purchases"})
 # What only an operator reads. ConfigMaps are always read in the installation's namespace.
 _READ_BY: Mapping[str, Sequence[Kind]] = {
     "jobset": (names.SERVICE,),
-    "volcano": (volcano.JOB, volcano.POD_GROUP, volcano.COMMAND),
+    "volcano": (
+        *(volcano.JOB, volcano.POD_GROUP, volcano.COMMAND),
+        *(volcano.FLOW, volcano.JOB_TEMPLATE),
+    ),
     "ray": (names.SERVICE,),
     "slurm": (names.SERVICE,),
     "karpenter": (names.NODE_POOL, names.NODE_CLAIM, names.NODE_OVERLAY),
@@ -223,7 +228,7 @@ class Right(NamedTuple):
 # In the namespace of the installation: the leader's lease.
 _LEASE = Right("coordination.k8s.io", "leases", ("get", "create", "update"))
 # Where jobs get ssh keys (MPI, Volcano's plugin `ssh`); bound by hand, namespace by namespace.
-KEYS: Sequence[Right] = (Right("", "secrets", ("get", "create")),)
+KEYS: Sequence[Right] = (Right("", "secrets", ("get", "create", "patch")),)
 # With the web page: the user of a token, and what that user may see.
 WEB: Sequence[Right] = (
     Right("authentication.k8s.io", "tokenreviews", ("create",)),

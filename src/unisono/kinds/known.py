@@ -34,6 +34,7 @@ from unisono.kinds.policy import scheduling as scheduling_policy
 from unisono.kinds.policy import schema as policy
 from unisono.kinds.registry import Kind, Registry, registry
 from unisono.kinds.trainer import kinds as trainer
+from unisono.kinds.volcano import flows as volcano_flows
 from unisono.kinds.volcano import groups as volcano_groups
 from unisono.kinds.volcano import jobs as volcano_jobs
 from unisono.kinds.volcano import network_topology as volcano_network_topology
@@ -54,6 +55,7 @@ KNOWN: Registry = registry(
     scheduling_policy.KINDS,
     slurm.KINDS,
     trainer.KINDS,
+    volcano_flows.KINDS,
     volcano_groups.KINDS,
     volcano_jobs.KINDS,
     volcano_network_topology.KINDS,

@@ -32,6 +32,7 @@ _JOBS: Mapping[str, tuple[str, ...]] = {
     "jobset.x-k8s.io": ("jobsets",),
     "ray.io": ("rayclusters", "rayjobs", "rayservices", "raycronjobs"),
     "batch.volcano.sh": ("jobs", "cronjobs"),
+    "flow.volcano.sh": ("jobflows", "jobtemplates"),
     "scheduling.volcano.sh": ("podgroups",),
     "scheduling.x-k8s.io": ("podgroups",),
     "unisono.dev": ("slurmjobs",),

@@ -139,11 +139,12 @@ def _cover(group: Json) -> None:
 _SUBMITTER = "unisono.dev/submitter"
 
 _ALSO = (PODS, "kueue.x-k8s.io/workloads")
-# What makes jobs at its times, or keeps pods running, in the name of its author.
+# What makes jobs later, or keeps pods running, in the name of its author.
 _MAKERS = (
     "batch/cronjobs",
     "batch.volcano.sh/cronjobs",
     "ray.io/raycronjobs",
+    "flow.volcano.sh/jobflows",
     "apps/daemonsets",
     *serving.SETS,
 )

@@ -7,6 +7,8 @@ from unisono.kube.mapping import Kind
 JOB = Kind("batch.volcano.sh/v1alpha1", "Job")
 CRON_JOB = Kind("batch.volcano.sh/v1alpha1", "CronJob")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup")
+FLOW = Kind("flow.volcano.sh/v1alpha1", "JobFlow")
+JOB_TEMPLATE = Kind("flow.volcano.sh/v1alpha1", "JobTemplate")
 COMMAND = Kind("bus.volcano.sh/v1alpha1", "Command")
 
 JOB_NAME = "volcano.sh/job-name"
@@ -27,6 +29,8 @@ LOST_AT = "unisono.dev/lost-at"
 # In status.controlledResources: what is being restarted, if not everything; and the last command.
 TARGET = "unisono.dev/target"
 LAST_COMMAND = "unisono.dev/command"
+# There, too: for how many hosts of each task the lists of hosts were written.
+HOSTS = "unisono.dev/hosts"
 # There, too: how many restarts in a row followed short runs, and when the last one makes its pods.
 RESTARTS_IN_A_ROW = "unisono.dev/restarts-in-a-row"
 RESTART_AT = "unisono.dev/restart-at"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from unisono.control.job_kinds import volcano
 from unisono.control.job_kinds.ssh_keys import KeyPair, new_key_pair
 from unisono.control.job_kinds.volcano.phases import (
     ENDED,
+    ENDING,
     LIVE,
     Move,
     is_lost_with_node,
@@ -143,6 +143,8 @@ class VolcanoJobOperator:
         if volumes != (job["spec"].get("volumes") or []):
             job = yield Patch(Ref.to(job), {"spec": {"volumes": volumes}})
         ours = {f"plugin-{name}": name for name in named}
+        if "svc" in named:
+            ours[volcano.HOSTS] = _hosts(job)
         status = {
             "state": {"phase": "Pending", "lastTransitionTime": timestamp(now)},
             "conditions": [{"status": "Pending", "lastTransitionTime": timestamp(now)}],
@@ -205,7 +207,7 @@ class VolcanoJobOperator:
         if move is not None and move.phase not in LIVE:
             yield from _write(job, pods, now, move)
             return
-        yield from _renew_hosts(job, view)
+        job = yield from _renew_hosts(job)
         yield from _delete(pods.old)
         useless = [
             pod
@@ -237,21 +239,27 @@ class VolcanoJobOperator:
             yield Again(ended + ttl)
 
 
-def _renew_hosts(job: Json, view: View) -> Steps:
+def _hosts(job: Json) -> str:
+    """Return how many hosts each task has, as the status records what was last written down."""
+    return ",".join(f"{task.name}={task.replicas}" for task in tasks_of(job))
+
+
+def _renew_hosts(job: Json) -> Generator[Action, Any, Json]:
     """Let the lists of hosts follow a job that was scaled; pods read them from their volumes."""
-    plugins, namespace = plugins_of(job), job["metadata"]["namespace"]
-    if "svc" in plugins:
-        wanted = config_map(job)
-        found = view.get(names.CONFIG_MAP, wanted["metadata"]["name"], namespace)
-        data = (found or {}).get("data") or {}
-        if found is not None and data != wanted["data"]:
-            gone = {name: None for name in data if name not in wanted["data"]}
-            yield Patch(Ref.to(found), {"data": {**gone, **wanted["data"]}})
+    plugins = plugins_of(job)
+    resources = (job.get("status") or {}).get("controlledResources") or {}
+    if "svc" not in plugins or resources.get(volcano.HOSTS, _hosts(job)) == _hosts(job):
+        return job
+    wanted = config_map(job)
+    yield Patch(Ref.to(wanted), {"data": wanted["data"]}, exact=False)
     if "ssh" in plugins:
-        found = view.get(names.SECRET, keys_name(job), namespace)
-        config = b64encode(ssh_config(job).encode()).decode()
-        if found is not None and (found.get("data") or {}).get("config", config) != config:
-            yield Patch(Ref.to(found), {"data": {"config": config}})
+        config = {"stringData": {"config": ssh_config(job)}}
+        named = {"name": keys_name(job), "namespace": job["metadata"]["namespace"]}
+        keys = {"apiVersion": "v1", "kind": "Secret", "metadata": named}
+        yield Patch(Ref.to(keys), config, exact=False)
+    status = {"controlledResources": {volcano.HOSTS: _hosts(job)}}
+    written: Json = yield Patch(Ref.to(job), {"status": status}, "status")
+    return written
 
 
 def _create(job: Json, pods: Tally, admission: Admission, now: float) -> Steps:
@@ -294,6 +302,10 @@ def _write(
     }
     if move is not None:
         _apply(new, job, move, now)
+        if move.phase == "Restarting" or move.phase in ENDING:
+            # Those that are about to be deleted: what has failed is gone at once, and never seen.
+            going = [*pods.every(), *pods.old] if move.is_whole else []
+            new["terminating"] = len(going or leaving({**job, "status": new}, pods))
     if command:
         new["controlledResources"] = {
             **(new.get("controlledResources") or {}),
