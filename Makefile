@@ -63,7 +63,7 @@ test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus
 real-cluster: $(READY)  ## a real control plane with simulated nodes, to try things on by hand
 	@$(BIN)/python -m tests.real.by_hand $(ARGS)
 
-test-suites: $(READY)  ## specs of public projects, built from their Go modules, run against us (ARGS=kueue; minutes, needs Go)
+test-suites: $(READY)  ## specs of public projects, built from their Go modules, run against us (ARGS=kueue, ARGS=volcano; minutes, needs Go)
 	@$(BIN)/python -m tests.suites $(ARGS)
 
 test-all: lint type  ## every test, slow ones, thousands of runs with faults and of hostile objects, and the real ones

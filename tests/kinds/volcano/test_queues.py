@@ -6,9 +6,16 @@ import pytest
 
 from tests.support.manifests import only, problems, sound, warnings
 from unisono.engine.model.names import CPU, QueueName, ResourceName
-from unisono.engine.model.queue import ClusterQueue, FlavorQuota, ResourceGroup, ResourceQuota
+from unisono.engine.model.queue import (
+    ClusterQueue,
+    FlavorQuota,
+    PreemptionRules,
+    ResourceGroup,
+    ResourceQuota,
+)
 from unisono.engine.model.selection import LabelSelector
-from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of
+from unisono.kinds.volcano.queue_quota import quota_of
+from unisono.kinds.volcano.queues import ANY_NODE
 
 GPU = ResourceName("nvidia.com/gpu")
 
@@ -21,7 +28,8 @@ def queue(spec: str = "", status: str = "", name: str = "research") -> str:
 
 
 def made(spec: str = "", status: str = "") -> ClusterQueue:
-    return cluster_queue_of(only(queue(spec, status)))
+    (found,) = quota_of([only(queue(spec, status))]).queues
+    return found
 
 
 def test_what_is_capped_becomes_quota() -> None:
@@ -42,6 +50,9 @@ def test_what_is_capped_becomes_quota() -> None:
             ),
         ),
         namespace_selector=LabelSelector(),
+        preemption=PreemptionRules(
+            within_queue="LowerPriority", victims_have=("volcano.sh/preemptable", "true")
+        ),
         unlimited=True,
     )
 
@@ -100,12 +111,9 @@ def test_faults(spec: str, path: str, message: str) -> None:
 def test_what_has_no_effect_is_said() -> None:
     spec = (
         "deserved: {cpu: 1}, guarantee: {resource: {cpu: 1}}, parent: org, priority: 3,"
-        " affinity: {nodeGroupAffinity: {}}, reclaimable: false"
+        " affinity: {nodeGroupAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [a]}}"
     )
     assert [path for _, path in warnings(queue(spec))] == [
-        "spec.deserved",
-        "spec.guarantee",
-        "spec.parent",
         "spec.priority",
         "spec.affinity",
     ]

@@ -9,12 +9,11 @@ own overlay, which refuses to stand in for files of the module cache.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tests.suites.golang import CannotBuild, cache, copied, go, write
 
 VERSION = "v0.19.2"
 _MODULE = f"sigs.k8s.io/kueue@{VERSION}"
@@ -45,17 +44,13 @@ _OURS = {
 }
 
 
-class CannotBuild(Exception):
-    """Go is missing, or the module cannot be had or built; the text says why in one line."""
-
-
 def programs(names: list[str]) -> dict[str, Path]:
     """Return the test program of each package, built if it is not there yet."""
     source = _patched()
     found = {}
     for name in names:
         program = directory() / f"{name}.test"
-        _go("test", "-c", "-o", str(program), f"./{PACKAGES[name]}", at=source)
+        go("test", "-c", "-o", str(program), f"./{PACKAGES[name]}", at=source)
         found[name] = program
     return found
 
@@ -65,38 +60,19 @@ def kueuectl() -> Path:
     program = directory() / "kueuectl"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
-        _go("build", "-o", str(program), "./cmd/kueuectl", at=_source())
+        go("build", "-o", str(program), "./cmd/kueuectl", at=_source())
     return program
 
 
 def directory() -> Path:
     """Return the folder of what is built."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "unisono" / "suites" / f"kueue-{VERSION}"
+    return cache(f"kueue-{VERSION}")
 
 
 def _source() -> Path:
     """Return the folder of the module, downloaded if it is not there yet."""
-    said = _go("mod", "download", "-json", _MODULE, at=Path.home())
+    said = go("mod", "download", "-json", _MODULE, at=Path.home())
     return Path(json.loads(said)["Dir"])
-
-
-def _go(*arguments: str, at: Path) -> str:
-    if shutil.which("go") is None:
-        raise CannotBuild("Go is not installed")
-    flags = f"{os.environ.get('GOFLAGS', '')} -p=1 -buildvcs=false".strip()
-    done = subprocess.run(
-        ["nice", "go", *arguments],
-        cwd=at,
-        env={**os.environ, "GOFLAGS": flags, "CGO_ENABLED": "0", "GOWORK": "off"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1].strip()
-        raise CannotBuild(f"go {arguments[0]}: {last}\n{done.stderr}")
-    return done.stdout
 
 
 # ---- what stands in for files of the module ------------------------------------------------------
@@ -104,27 +80,17 @@ def _go(*arguments: str, at: Path) -> str:
 
 def _patched() -> Path:
     """Return the copy of the sources, patched."""
-    source, place = _source(), directory() / "source"
-    if not place.exists():
-        unfinished = place.with_name(f".source.{os.getpid()}")
-        shutil.copytree(source, unfinished, ignore=shutil.ignore_patterns("site", "keps"))
-        subprocess.run(["chmod", "-R", "u+w", str(unfinished)], check=True)
-        unfinished.rename(place)
+    source = _source()
+    place = copied(source, directory() / "source", "site", "keps")
     for path, name in _OURS.items():
-        _write(place / path, (_HERE / name).read_text())
+        write(place / path, (_HERE / name).read_text())
     for path, change in _changes(source):
         text = (source / path).read_text()
         new = change(text)
         if new == text:
             raise CannotBuild(f"{path} of {_MODULE} is not as expected; see {Path(__file__).name}")
-        _write(place / path, new)
+        write(place / path, new)
     return place
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:  # Go compiles what is newer
-        path.write_text(text)
 
 
 def _changes(source: Path) -> Iterator[tuple[str, Callable[[str], str]]]:

@@ -99,10 +99,10 @@ def _run(
         if not report.exists():
             yield Spec(name, "(the whole package)", "failed", log.read_text()[-2000:])
             return
-        yield from _read(name, json.loads(report.read_text()), left_out)
+        yield from read_report(name, json.loads(report.read_text()), left_out)
 
 
-def _read(package: str, reports: list[Any], left_out: dict[str, str]) -> Iterator[Spec]:
+def read_report(package: str, reports: list[Any], left_out: dict[str, str]) -> Iterator[Spec]:
     for one in reports[0].get("SpecReports") or ():
         if one["LeafNodeType"] != "It":
             if one["State"] not in ("passed", "skipped"):

@@ -6,7 +6,7 @@ the state. The embedded API refuses such objects; a real one stores them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from unisono.control.pod_gangs.membership import gang_of, is_bare_and_ours, is_s
 from unisono.control.scheduler.quarantine import Name
 from unisono.control.scheduler.requests_by import RequestsBy
 from unisono.control.scheduler.time_limits import Limits
+from unisono.control.scheduler.volcano_queues import SharedQueues
 from unisono.control.scheduler.writes_in_flight import BindsInFlight, InDoubt
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
@@ -81,7 +82,6 @@ from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.snapshot.local_queues import UNLIMITED, UNLIMITED_LOCAL_QUEUE
 from unisono.kinds.volcano.network_topology import hypernode_labels, hypernode_topology
-from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -130,6 +130,7 @@ class Translator:
         self._settings = settings
         self.manifests = Manifests(view)
         self._sets = PodSetCache()
+        self._shared = SharedQueues()
         self.limits = Limits(view)
         self._requests_by = RequestsBy(view)
         self._readers: dict[Kind, Callable[[Json], Changes]] = {
@@ -158,6 +159,7 @@ class Translator:
     def forget(self) -> None:
         """Read everything anew from now on."""
         self._sets = PodSetCache()
+        self._shared = SharedQueues()
 
     def is_to_be_read(self, name: Name, kind: Kind, key: Key) -> bool:
         """Say whether what waits asks for something else since an object changed; forget its sets.
@@ -187,6 +189,7 @@ class Translator:
         match kind:
             case names.NODE:
                 yield changes.NodeGone(NodeName(key.name))
+                yield from self._nodes_hold(key.name, {})
             case names.POD:
                 self.sent.gone(key)
                 yield changes.WorkloadGone(WorkloadKey(f"{STRAY}{full}"))
@@ -206,7 +209,8 @@ class Translator:
             case names.TOPOLOGY:
                 yield changes.TopologyGone(key.name)
             case names.VOLCANO_QUEUE:
-                yield changes.QueueGone(QueueName(f"volcano/{key.name}"))
+                yield changes.QueueGone(self._shared.gone(key.name))
+                yield from self._volcano_queues()
             case names.HYPER_NODE:
                 yield from self._hypernodes()
             case names.CLAIM:
@@ -260,12 +264,17 @@ class Translator:
             yield changes.TopologySet(Topology(obj["metadata"]["name"], levels))
 
     def _volcano_queue(self, obj: Json) -> Changes:
-        made = self.manifests.of(obj)
-        if made is not None:
-            queue = cluster_queue_of(made)
-            if queue.groups:
-                yield changes.FlavorSet(ANY_NODE)
-            yield changes.QueueSet(queue)
+        if self.manifests.of(obj) is not None:
+            yield from self._volcano_queues()
+
+    def _volcano_queues(self) -> Changes:
+        """Yield what is new about Volcano's queues: they share, so one may concern them all."""
+        return self._shared.changes(self.manifests.every(names.VOLCANO_QUEUE))
+
+    def _nodes_hold(self, name: str, amounts: Mapping[str, int]) -> Changes:
+        """Note what a node has; what all have counts where a queue is guaranteed a part of it."""
+        if self._shared.nodes_hold(name, amounts):
+            yield from self._volcano_queues()
 
     # ---- nodes -------------------------------------------------------------------------------
 
@@ -277,7 +286,9 @@ class Translator:
         more = (
             hypernode_labels(hypernodes, [made]).get(made.metadata.name, {}) if hypernodes else {}
         )
-        yield changes.NodeSet(node_of(made, more))
+        node = node_of(made, more)
+        yield changes.NodeSet(node)
+        yield from self._nodes_hold(node.name, dict(node.allocatable))
 
     def _hypernodes(self, _: Json | None = None) -> Changes:
         """HyperNodes show as labels of nodes, so a change of one concerns them all."""

@@ -190,6 +190,13 @@ def _why_protected(case: PreemptionCase, admitted: AdmittedWorkload, *, requeste
         return f"its queue {admitted.admission.queue} does not exist"
     if why := case.index.why_closed(queue):
         return f"queue {queue.name} is inactive: {why}"
+    label = queue.preemption.victims_have
+    sets = admitted.workload.pod_sets
+    if label is not None and not requested and any(label not in one.labels for one in sets):
+        return f"not all of its pods have the label {label[0]}={label[1]}"
+    is_foreign = admitted.admission.queue != case.queue.name
+    if is_foreign and not queue.preemption.may_be_reclaimed and not requested:
+        return f"nothing is reclaimed from {queue.name}"
     if case.workload.replaces == admitted.workload.key:
         return "it is the slice that the preemptor grows out of"
     if admitted.may_start and not requested and not case.index.policy.strict:

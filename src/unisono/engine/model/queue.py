@@ -73,6 +73,10 @@ class PreemptionRules(msgspec.Struct, frozen=True, kw_only=True):
     borrow: BorrowWithinCohort = BorrowWithinCohort()
     # Ours: a workload admitted less than this ago is not preempted (spec quota §18.5).
     min_runtime_ms: int = 0
+    # Volcano's: only workloads whose pods all have this label are preempted, by any queue.
+    victims_have: tuple[str, str] | None = None
+    # Volcano's: whether other queues may take back what this one borrows.
+    may_be_reclaimed: bool = True
 
 
 class FlavorFungibility(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,7 +95,7 @@ def own_candidates(request: PreemptionRequest) -> Iterator[Running]:
 def foreign_candidates(request: PreemptionRequest, cq: ClusterQueueState) -> Iterator[Running]:
     """Yield workloads of another queue of the tree that may be reclaimed."""
     rule = request.cq.spec.preemption.reclaim
-    if rule == "Never" or cq.blocker is not None:
+    if rule == "Never" or cq.blocker is not None or not cq.spec.preemption.may_be_reclaimed:
         return
     mine, takes_any = request.workload.priority, rule == "Any"
     for running in _in_question(request, cq):
@@ -116,6 +116,9 @@ def _counts(request: PreemptionRequest, running: Running) -> bool:
     admitted, short = running.admitted, request.short
     if request.evicted and admitted.workload.key in request.evicted:
         return False
+    if not request.charges and request.has_place is not None:
+        # Its queue counts nothing, so only nodes can be short.
+        return admitted.evicting or may_disturb(request, running)
     for cell, amount in running.charges:
         if amount > 0 and cell.flavor_resource in short:
             return admitted.evicting or admitted.keeps is not None or may_disturb(request, running)
@@ -126,6 +129,9 @@ def may_disturb(request: PreemptionRequest, running: Running) -> bool:
     """Say whether a candidate may be evicted or shrunk."""
     admitted = running.admitted
     if request.only_evicting or admitted.workload.key == request.workload.replaces:
+        return False
+    label = running.cq.spec.preemption.victims_have
+    if label is not None and not all(label in one.labels for one in admitted.workload.pod_sets):
         return False
     protected_ms = running.cq.spec.preemption.min_runtime_ms if request.spares_fresh else 0
     return protected_ms == 0 or request.now - admitted.running_since >= protected_ms

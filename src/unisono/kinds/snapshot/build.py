@@ -164,7 +164,7 @@ def _snapshot(
     ]
     namespaces = _namespaces(objects)
     queue_choice = QueueChoice(objects, settings, {one.name: one for one in namespaces})
-    if any(queue.groups for queue in queue_choice.volcano.values()):
+    if queue_choice.volcano_quota.needs_flavor:
         flavors.append(ANY_NODE)
     population = populate(
         Surroundings(
@@ -186,7 +186,10 @@ def _snapshot(
         now=now,
         policy=settings.policy,
         flavors=tuple(flavors),
-        cohorts=tuple(cohort_of(entry.manifest) for entry in objects.entries("Cohort")),
+        cohorts=(
+            *(cohort_of(entry.manifest) for entry in objects.entries("Cohort")),
+            *queue_choice.volcano_quota.cohorts,
+        ),
         queues=(*queues, *queue_choice.implicit_queues()),
         local_queues=(
             *local_queues,

@@ -25,7 +25,7 @@ from unisono.engine.model.snapshot import Namespace
 from unisono.kinds.objects import Objects
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.snapshot.candidates import DEFAULT_QUEUE, QUEUE_LABEL_PATH, Candidate
-from unisono.kinds.volcano.queues import cluster_queue_of
+from unisono.kinds.volcano.queue_quota import QueueQuota, quota_of, totals_of
 
 UNLIMITED = ClusterQueue(
     name=QueueName("unisono.dev/unlimited"), unlimited=True, namespace_selector=LabelSelector()
@@ -41,16 +41,19 @@ class QueueChoice:
     settings: Settings
     namespaces: Mapping[str, Namespace]
     volcano: dict[str, ClusterQueue] = field(init=False)  # by the Queue's own name
+    volcano_quota: QueueQuota = field(init=False)
     implicit: dict[LocalQueueKey, LocalQueue] = field(default_factory=dict)
     has_nodes: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Read the Volcano queues."""
         self.has_nodes = bool(self.objects.entries("Node"))
-        self.volcano = {
-            entry.name: cluster_queue_of(entry.manifest)
-            for entry in self.objects.entries("Queue.scheduling.volcano.sh")
-        }
+        nodes = [entry.manifest for entry in self.objects.entries("Node")]
+        self.volcano_quota = quota_of(
+            [entry.manifest for entry in self.objects.entries("Queue.scheduling.volcano.sh")],
+            totals_of(nodes),
+        )
+        self.volcano = {one.name.partition("/")[2]: one for one in self.volcano_quota.queues}
 
     def local_queue_for(self, candidate: Candidate) -> LocalQueueKey | None:
         """Return the local queue of a job, or None if it is not managed; warn where that is odd."""

@@ -1,15 +1,7 @@
-"""`scheduling.volcano.sh/v1beta1` Queue: what it caps becomes the quota of a cluster queue.
+"""`scheduling.volcano.sh/v1beta1` Queue: a share of the cluster; `queue_quota` makes quota of it.
 
-A Queue `NAME` stands for the ClusterQueue `volcano/NAME`:
-
-    capability             nominal quota, of one flavor that stands for every node; what it does not
-                           list is not limited
-    weight                 the weight in fair sharing
-    dequeueStrategy: fifo  StrictFIFO: a job that does not fit holds up those behind it
-    state Closed, Closing  no workload is admitted
-
-Shares between queues (`deserved`, `guarantee`, `parent`, `priority`) and node groups (`affinity`)
-have no counterpart here and are ignored with a warning. Spec placement §1.2.
+`priority`, other clusters and quota of devices have no counterpart here and are ignored with a
+warning. Spec placement §1.2.
 """
 
 from __future__ import annotations
@@ -21,8 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from unisono.engine.model import queue as engine
-from unisono.engine.model.names import FlavorName, QueueName, ResourceName
-from unisono.engine.model.selection import LabelSelector
+from unisono.engine.model.names import FlavorName
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
@@ -109,9 +100,6 @@ def check_queue(queue: Queue, notes: Notes) -> None:
         notes.problem("status.state", f'"{queue.status.state}" is none of {", ".join(STATES)}')
     _check_hierarchy(queue.metadata.annotations, notes)
     for field, value in (
-        ("deserved", spec.deserved),
-        ("guarantee", spec.guarantee.resource),
-        ("parent", spec.parent not in ("", ROOT)),
         ("priority", spec.priority),
         ("affinity", spec.affinity),
         ("extendClusters", spec.extend_clusters),
@@ -148,29 +136,6 @@ def _check_hierarchy(annotations: Mapping[str, str], notes: Notes) -> None:
             notes.problem(at, f"{weight} must be larger than 0")
     message = "has no effect; spec.parent makes a tree of queues"
     notes.warn("FieldIgnored", f"metadata.annotations[{HIERARCHY}]", message)
-
-
-def cluster_queue_of(queue: Queue) -> engine.ClusterQueue:
-    """Return the cluster queue that a Volcano queue stands for."""
-    spec = queue.spec
-    quotas = tuple(
-        engine.ResourceQuota(resource=ResourceName(name), nominal=quantity.amount(name))
-        for name, quantity in sorted(spec.capability.items())
-    )
-    group = engine.ResourceGroup(
-        covered=tuple(quota.resource for quota in quotas),
-        flavors=(engine.FlavorQuota(ANY_NODE.name, quotas),),
-    )
-    return engine.ClusterQueue(
-        name=QueueName(f"volcano/{queue.metadata.name}"),
-        groups=(group,) if quotas else (),
-        strategy="StrictFIFO" if spec.dequeue_strategy == "fifo" else "BestEffortFIFO",
-        namespace_selector=LabelSelector(),
-        stop="Hold" if queue.status.state in ("Closed", "Closing") else "None",
-        weight_milli=spec.weight * engine.MILLI,
-        terminating=queue.metadata.deletion_timestamp is not None,
-        unlimited=True,
-    )
 
 
 KINDS = (

@@ -20,6 +20,7 @@ from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.volcano.jobs import JOB_HOOKS
+from unisono.kinds.volcano.queue_quota import PREEMPTABLE
 from unisono.kube.mapping import Kind
 
 _ENDS = {"Completed": True, "Failed": False, "Terminated": False, "Aborted": False}
@@ -40,9 +41,11 @@ class VolcanoJobs:
             PodSetOfJob(
                 name=task.name,
                 count=task.replicas,
-                template=with_topology(task.template, *topology_requests[task.name])
-                if task.name in topology_requests
-                else task.template,
+                template=_labelled(
+                    with_topology(task.template, *topology_requests[task.name])
+                    if task.name in topology_requests
+                    else task.template
+                ),
                 min_count=max(1, least) if least < task.replicas else None,
                 comes_later=bool(task.after),
                 # Beyond what must start together every pod is of use by itself.
@@ -99,6 +102,16 @@ class VolcanoJobs:
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Take the Workload's name away."""
         yield _annotated(job, None)
+
+
+def _labelled(template: Json) -> Json:
+    """Return a template that says in a label whether its pods may be preempted (`queue_quota`)."""
+    metadata = template.get("metadata") or {}
+    said = (metadata.get("annotations") or {}).get(PREEMPTABLE)
+    if said is None or (metadata.get("labels") or {}).get(PREEMPTABLE) == said:
+        return template
+    labels = {**(metadata.get("labels") or {}), PREEMPTABLE: said}
+    return {**template, "metadata": {**metadata, "labels": labels}}
 
 
 def _topologies(job: Json, view: View) -> Mapping[str, tuple[TopologyRequest, str]]:

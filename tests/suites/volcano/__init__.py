@@ -1,0 +1,1 @@
+"""Volcano's own end-to-end specs, built from its Go module."""

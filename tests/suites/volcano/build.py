@@ -1,0 +1,82 @@
+"""How Volcano's test programs and vcctl are built.
+
+The module's sources are copied into the user's cache. Two things are not as in its repository: its
+types are a module of their own, which a published module cannot bring along, so the newest that is
+published stands in, and what it lacks is written out; and a helper that cleans up after a spec may
+find that a job is gone already, since a namespace is emptied here faster than it looks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.suites.golang import CannotBuild, cache, copied, go, write
+
+VERSION = "v1.15.1"
+_MODULE = f"volcano.sh/volcano@{VERSION}"
+_TYPES = "volcano.sh/apis v1.14.0"
+# Every package of specs, by the name that is used here.
+PACKAGES = {
+    name: f"test/e2e/{name}"
+    for name in ("admission", "jobp", "jobseq", "schedulingbase", "schedulingaction", "vcctl")
+}
+# What is written otherwise: a file, what it says, and what it is to say.
+_CHANGES = (
+    (
+        "go.mod",
+        "volcano.sh/apis => ./staging/src/volcano.sh/apis",
+        f"volcano.sh/apis => {_TYPES}",
+    ),
+    (
+        "pkg/scheduler/api/helpers.go",
+        "schedulingv1beta1.QueueAllocationGateKey",
+        'schedulingv1beta1.GroupName+"/queue-allocation-gate"',
+    ),
+    (
+        "test/e2e/util/queue.go",
+        'Expect(err).NotTo(HaveOccurred(), "failed to delete vcjob',
+        'Expect(errors.IsNotFound(err) || err == nil).To(BeTrue(), "failed to delete vcjob',
+    ),
+)
+_FLAGS = "-mod=mod"  # the other types are not in the module's list of sums
+
+
+def programs(names: list[str]) -> dict[str, Path]:
+    """Return the test program of each package, built if it is not there yet."""
+    source = _patched()
+    found = {}
+    for name in names:
+        program = directory() / f"{name}.test"
+        go("test", "-c", "-o", str(program), f"./{PACKAGES[name]}", at=source, flags=_FLAGS)
+        found[name] = program
+    return found
+
+
+def vcctl() -> Path:
+    """Return the real vcctl, built if it is not there yet."""
+    program = directory() / "bin" / "vcctl"
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        go("build", "-o", str(program), "./cmd/cli", at=_patched(), flags=_FLAGS)
+    return program
+
+
+def directory() -> Path:
+    """Return the folder of what is built."""
+    return cache(f"volcano-{VERSION}")
+
+
+def _patched() -> Path:
+    """Return the copy of the sources, patched."""
+    said = go("mod", "download", "-json", _MODULE, at=Path.home())
+    source = Path(json.loads(said)["Dir"])
+    place = copied(source, directory() / "source", "docs", "website")
+    for path, old, new in _CHANGES:
+        text = (source / path).read_text()
+        if old not in text:
+            raise CannotBuild(f"{path} of {_MODULE} is not as expected; see {Path(__file__).name}")
+        if path == "go.mod" and new in (place / path).read_text():
+            continue  # Go has written into it since
+        write(place / path, text.replace(old, new))
+    return place
