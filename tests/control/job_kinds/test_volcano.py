@@ -205,3 +205,39 @@ def command(action: str) -> Json:
             "uid": "1",
         },
     }
+
+
+def test_a_running_job_grows_and_shrinks_in_place() -> None:
+    async def story(world: World) -> None:
+        def hosts() -> list[str]:
+            data = world.get(CONFIG_MAP, "pytorch-ddp-training-svc")["data"]
+            return str(data["worker.host"]).split()
+
+        async def scale(pods: int) -> None:
+            task = world.get(volcano.JOB, "pytorch-ddp-training")["spec"]["tasks"][0]
+            changed = {"tasks": [{**task, "replicas": pods, "minAvailable": pods}]}
+            spec = {"spec": {**changed, "minAvailable": pods}}
+            await world.client.patch(volcano.JOB, "pytorch-ddp-training", "default", spec)
+            await world.settle()
+
+        await world.create(gpu_node("n1", 6), ddp())
+        await world.settle()
+        first = {name: pod["metadata"]["uid"] for name, pod in pods(world).items()}
+        assert len(first) == len(hosts()) == 4
+        await scale(6)
+        assert len(hosts()) == 6
+        now = {name: pod["metadata"]["uid"] for name, pod in pods(world).items()}
+        assert set(phases(world).values()) == {"Running"}
+        assert len(now) == 6
+        assert now.items() >= first.items(), "those that ran go on"
+        (group,) = world.every(volcano.POD_GROUP)
+        assert group["spec"]["minMember"] == 6
+        await scale(2)
+        assert sorted(phases(world)) == sorted(WORKERS)[:2]
+        assert len(hosts()) == 2
+        await scale(7)
+        assert len(phases(world)) == 2, "there is no node for as many"
+        await scale(3)
+        assert len(phases(world)) == 3
+
+    told(story)

@@ -13,7 +13,7 @@ from tests.support.control_objects import priority
 from tests.support.control_world import World
 from unisono.control.conditions import timestamp
 from unisono.control.job_kinds import volcano
-from unisono.control.names import POD, VOLCANO_QUEUE, WORKLOAD
+from unisono.control.names import NODE, POD, VOLCANO_QUEUE, WORKLOAD
 from unisono.kube.errors import Invalid
 from unisono.kube.form import Json
 
@@ -476,5 +476,26 @@ def test_one_pod_backs_off_and_the_others_run_on() -> None:
         await world.pass_time(2)
         assert sorted(pods(world)) == ["j-s-0", "j-w-0"]
         assert pods(world)["j-s-0"]["metadata"]["uid"] == server
+
+    told(story)
+
+
+# ---- a pod that finds no node --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("action", "phase"), [("AbortJob", "Aborted"), ("RestartJob", "Pending")])
+def test_a_pod_whose_successor_finds_no_node_is_an_event(action: str, phase: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(
+            gpu_node("n1", 2), vcjob(task("w", 2), policies=[on("Unknown", action)], minAvailable=2)
+        )
+        await world.settle()
+        await world.client.patch(NODE, "n1", "", {"spec": {"unschedulable": True}})
+        await world.settle()
+        await delete(world, POD, "j-w-0")
+        await world.pass_time(5)
+        state = world.get(volcano.JOB, "j")["status"]["state"]
+        assert state["phase"] == phase
+        assert world.get(volcano.JOB, "j")["status"].get("retryCount", 0) == (action != "AbortJob")
 
     told(story)

@@ -1,9 +1,11 @@
 """How Volcano's test programs and vcctl are built.
 
-The module's sources are copied into the user's cache. Two things are not as in its repository: its
-types are a module of their own, which a published module cannot bring along, so the newest that is
-published stands in, and what it lacks is written out; and a helper that cleans up after a spec may
-find that a job is gone already, since a namespace is emptied here faster than it looks.
+The module's sources are copied into the user's cache. Three things are not as in its repository.
+Its types are a module of their own, which a published module cannot bring along, so the newest that
+is published stands in, and what it lacks is written out. A helper that cleans up after a spec may
+find that a job is gone already, since a namespace is emptied here faster than it looks. And the one
+that waits for pending pods counts those that are missing (`pending.go`): a job that waits for nodes
+has no pods yet.
 """
 
 from __future__ import annotations
@@ -38,7 +40,14 @@ _CHANGES = (
         'Expect(err).NotTo(HaveOccurred(), "failed to delete vcjob',
         'Expect(errors.IsNotFound(err) || err == nil).To(BeTrue(), "failed to delete vcjob',
     ),
+    (
+        "test/e2e/util/job.go",
+        "phase []v1.PodPhase, taskNum int) error {\n",
+        "phase []v1.PodPhase, taskNum int) error {\n\tif waitsForPending(phase) {\n"
+        "\t\treturn waitTasksPendingOrMissing(ctx, job, taskNum)\n\t}\n",
+    ),
 )
+_OURS = {"test/e2e/util/pending.go": Path(__file__).with_name("pending.go")}
 _FLAGS = "-mod=mod"  # the other types are not in the module's list of sums
 
 
@@ -72,6 +81,8 @@ def _patched() -> Path:
     said = go("mod", "download", "-json", _MODULE, at=Path.home())
     source = Path(json.loads(said)["Dir"])
     place = copied(source, directory() / "source", "docs", "website")
+    for path, ours in _OURS.items():
+        write(place / path, ours.read_text())
     for path, old, new in _CHANGES:
         text = (source / path).read_text()
         if old not in text:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,16 @@ from tests.suites.volcano.build import PACKAGES, programs, vcctl
 _DATA = Path(__file__).with_name("out_of_scope.yaml")
 _SECONDS = 5400
 _NODES, _CPUS = 4, 4
+_TIERS = "tiers:\n- plugins:\n  - name: gang\n  - name: proportion\n"
+_SCHEDULER = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "integration-scheduler-configmap", "namespace": "volcano-system"},
+        "data": {"volcano-scheduler-ci.conf": f'actions: "enqueue, allocate"\n{_TIERS}'},
+    },
+)
 
 
 def reasons() -> dict[str, dict[str, str]]:
@@ -53,6 +64,7 @@ def run(names: Sequence[str], *, focus: str = "", keeps: Path | None = None) -> 
             log = (keeps or Path(folder)) / f"{name}-up.log"
             try:
                 kubeconfig = cluster.begin()
+                _apply(kubeconfig, Path(folder) / "scheduler.yaml")
                 with log.open("wb") as out:
                     subprocess.run(
                         [str(built[name]), "-test.timeout=0", "-ginkgo.v", *flags],
@@ -69,6 +81,20 @@ def run(names: Sequence[str], *, focus: str = "", keeps: Path | None = None) -> 
                 yield Spec(name, "(the whole package)", "failed", log.read_text()[-2000:])
                 continue
             yield from read_report(name, json.loads(report.read_text()), left_out)
+
+
+def _apply(kubeconfig: str, file: Path) -> None:
+    """Store the configuration of Volcano's scheduler: specs change it, nothing here reads it."""
+    file.write_text(yaml.safe_dump_all(_SCHEDULER))
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "apply", "-f", str(file)],
+        env={**os.environ, "KUBECONFIG": kubeconfig},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
 
 
 def _node(number: int) -> dict[str, Any]:

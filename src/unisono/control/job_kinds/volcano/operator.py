@@ -35,6 +35,7 @@ from unisono.control.job_kinds.volcano.phases import (
     reaction_move,
     reactions,
     restart_at,
+    unknown_at,
 )
 from unisono.control.job_kinds.volcano.pods import (
     KNOWN,
@@ -222,6 +223,7 @@ class VolcanoJobOperator:
             yield from _create(job, pods, admission, now)
         yield from _write(job, pods, now, move)
         later = [at for at in (*(one.at for one in found), restart_at(job)) if at > now]
+        later += [at for at in unknown_at(pods) if at > now]
         if later:
             yield Again(min(later))
 

@@ -219,12 +219,16 @@ def _over(job: Json, tally: Tally, least: int, succeeded: int) -> Move:
 #     PodFailed, exit code    a pod is in phase Failed
 #     PodEvicted              a pod is missed (`tally`), or failed together with its node
 #     PodPending              a pod waits; only ever with a timeout
+#     Unknown                 a pod took the place of one that was missed, and finds no node
 #     TaskCompleted           as many pods of a task succeeded as it has
 #     TaskFailed              containers of a task were restarted too often
 #
 # Policies of the pod's task come before those of the job. One with a timeout acts when the event is
 # that old and still true.
 
+# A pod that took another's place is given so long to find a node; Volcano's scheduler looks once a
+# second.
+UNKNOWN_AFTER_SECONDS = 2.0
 Nodes = Callable[[str], Json | None]  # finds a node by its name
 
 
@@ -305,14 +309,22 @@ def _events(tally: Tally, nodes: Nodes, now: float) -> Iterator[_Event]:
             yield _Event(name="PodEvicted", task=one, index=number, since=min(since, now))
         for number, pod in sorted(one.pods.items()):
             if not is_deleting(pod):
-                yield from _of_pod(one, number, pod, nodes)
+                yield from _of_pod(one, number, pod, nodes, now)
         if one.wanted and one.count("Succeeded") >= one.task.replicas:
             yield _Event(name="TaskCompleted", task=one, since=now)
         if 0 <= one.task.max_restarts <= _restarts(one):
             yield _Event(name="TaskFailed", task=one, since=now)
 
 
-def _of_pod(one: TaskPods, number: int, pod: Json, nodes: Nodes) -> Iterator[_Event]:
+def unknown_at(tally: Tally) -> Iterator[float]:
+    """Yield when pods that took the place of others will have looked for a node long enough."""
+    for pod in tally.every():
+        lost_at = (pod["metadata"].get("annotations") or {}).get(volcano.LOST_AT)
+        if lost_at and not pod["spec"].get("nodeName"):
+            yield seconds(lost_at) + UNKNOWN_AFTER_SECONDS
+
+
+def _of_pod(one: TaskPods, number: int, pod: Json, nodes: Nodes, now: float) -> Iterator[_Event]:
     metadata, phase = pod["metadata"], phase_of(pod)
     since = _ended_at(pod)
     if is_lost_with_node(pod, nodes):
@@ -325,6 +337,9 @@ def _of_pod(one: TaskPods, number: int, pod: Json, nodes: Nodes) -> Iterator[_Ev
         if lost_at:
             since = seconds(lost_at)
             yield _Event(name="PodEvicted", task=one, index=number, since=since, is_replaced=True)
+            if not pod["spec"].get("nodeName") and now >= since + UNKNOWN_AFTER_SECONDS:
+                unknown = since + UNKNOWN_AFTER_SECONDS
+                yield _Event(name="Unknown", task=one, index=number, since=unknown)
         since = seconds(metadata.get("creationTimestamp") or "")
         yield _Event(name="PodPending", task=one, index=number, since=since)
 
