@@ -24,11 +24,16 @@ from unisono.kube.clock import Clock
 from unisono.kube.errors import Conflict, KubeError
 from unisono.kube.form import Json
 from unisono.kube.tls import show
+from unisono.net.http.messages import Limits
+from unisono.net.http.pages import Handler, PageApplication
+from unisono.net.http.server import serving
+from unisono.net.listener import bound
 from unisono.runtime.log import Journal
 
 _LOOK_EVERY_S = 60.0
 # At the start, and after trouble: until we can answer, API servers refuse what they ask us about.
 _SOON_S = 2.0
+_ANSWER_S = 30.0  # as long as an API server waits at most
 
 
 class ServingCertificate:
@@ -91,6 +96,21 @@ class ServingCertificate:
             show(self.context, proof.certificate, proof.key)
             self._shown = proof
             self.is_trusted.set()
+
+    async def serve(
+        self, handler: Handler, limits: Limits, *, host: str, port: int, option: str
+    ) -> None:
+        """Answer API servers with it for as long as this runs, as soon as they can trust it.
+
+        `option` chooses the address.
+        """
+        await self.is_trusted.wait()
+        sock = bound(host, port, option)
+        application = PageApplication(handler, limits, answer_seconds=_ANSWER_S)
+        async with serving(application, sock, self.context):
+            address = f"https://{host}:{sock.getsockname()[1]}"
+            self._journal.info(f"answering for the {self._what}", address=address)
+            await asyncio.Event().wait()
 
 
 # ---- what the Secret holds -----------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import orjson
@@ -20,9 +18,7 @@ from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.errors import KubeError, NotFound
 from unisono.net.http.messages import Limits, Response
-from unisono.net.http.pages import Handler, PageApplication, PageRequest, text
-from unisono.net.http.server import serving
-from unisono.net.listener import bound
+from unisono.net.http.pages import PageRequest, text
 from unisono.runtime.log import Journal
 from unisono.runtime.serving_certificate import ServingCertificate
 from unisono.runtime.visibility.delegation import (
@@ -43,7 +39,6 @@ from unisono.runtime.visibility.objects import (
 _LOOK_EVERY_S = 60.0
 _SOON_S = 2.0
 _LIMITS = Limits(body_bytes=64 * 1024, idle_seconds=75.0)
-_ANSWER_S = 30.0
 _AUTHENTICATION = "extension-apiserver-authentication"
 _V2_TYPE = "application/com.github.proto-openapi.spec.v2"
 
@@ -79,13 +74,11 @@ class VisibilityServer:
         )
 
     async def _listen(self, host: str, port: int) -> None:
-        await self.certificate.is_trusted.wait()
         while self._proxy is None:
             await self._clock.sleep(_SOON_S)
-        context = self.certificate.context
-        async with _listening(host, port, context, self.respond) as address:
-            self._journal.info("answering for the visibility API", address=address)
-            await asyncio.Event().wait()
+        await self.certificate.serve(
+            self.respond, _LIMITS, host=host, port=port, option="--visibility"
+        )
 
     async def respond(self, request: PageRequest) -> Response:
         """Answer one request."""
@@ -159,16 +152,6 @@ class VisibilityServer:
             context.verify_mode = ssl.CERT_OPTIONAL  # others may come with a token
             context.load_verify_locations(cadata=proxy.authority)
         self._proxy = proxy
-
-
-@contextlib.asynccontextmanager
-async def _listening(
-    host: str, port: int, context: ssl.SSLContext, handler: Handler
-) -> AsyncIterator[str]:
-    sock = bound(host, port, "--visibility")
-    application = PageApplication(handler, _LIMITS, answer_seconds=_ANSWER_S)
-    async with serving(application, sock, context):
-        yield f"https://{host}:{sock.getsockname()[1]}"
 
 
 # ---- addresses and documents ---------------------------------------------------------------------

@@ -5,11 +5,8 @@ A standby answers like the leader.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from unisono.control.jobs.priority_class_rules import CLASS_RULES, read_rules
 from unisono.control.names import CONFIG_MAP
@@ -20,9 +17,7 @@ from unisono.kube.errors import KubeError, NotFound
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 from unisono.net.http.messages import Limits, Response
-from unisono.net.http.pages import Handler, PageApplication, PageRequest, text
-from unisono.net.http.server import serving
-from unisono.net.listener import bound
+from unisono.net.http.pages import PageRequest, text
 from unisono.runtime.log import Journal
 from unisono.runtime.serving_certificate import ServingCertificate
 from unisono.runtime.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
@@ -30,7 +25,6 @@ from unisono.runtime.webhook.rules import PATHS, TENANCY, answer
 
 # The largest object that an API server takes is 3 MiB; a review may hold an old and a new one.
 _LIMITS = Limits(body_bytes=8 * 1024 * 1024, idle_seconds=75.0)
-_ANSWER_S = 30.0  # as long as an API server waits at most
 
 
 class Webhook:
@@ -57,13 +51,12 @@ class Webhook:
 
     async def serve(self, host: str, port: int) -> None:
         """Answer API servers for as long as this runs, as soon as they can trust us."""
-        await guarded(self._certificate.keep(), self._listen(host, port))
-
-    async def _listen(self, host: str, port: int) -> None:
-        await self.is_trusted.wait()
-        async with _listening(host, port, self._certificate.context, self._review) as address:
-            self._journal.info("answering reviews", address=address)
-            await asyncio.Event().wait()
+        await guarded(
+            self._certificate.keep(),
+            self._certificate.serve(
+                self._review, _LIMITS, host=host, port=port, option="--webhook"
+            ),
+        )
 
     async def _review(self, request: PageRequest) -> Response:
         if request.path not in PATHS:
@@ -102,16 +95,3 @@ class Webhook:
             for one in webhooks:
                 one["clientConfig"]["caBundle"] = trusted
             await self._client.update(found)
-
-
-# ---- the listener --------------------------------------------------------------------------------
-
-
-@contextlib.asynccontextmanager
-async def _listening(
-    host: str, port: int, context: ssl.SSLContext, review: Handler
-) -> AsyncIterator[str]:
-    sock = bound(host, port, "--webhook")
-    application = PageApplication(review, _LIMITS, answer_seconds=_ANSWER_S)
-    async with serving(application, sock, context):
-        yield f"https://{host}:{sock.getsockname()[1]}"
