@@ -71,6 +71,16 @@ def test_a_screen_shows_gpus_queues_running_and_pending() -> None:
     assert "and " in frame(busy, now=now, width=100, height=30)
 
 
+def test_times_in_a_reason_are_short_and_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    found, now = picture()
+    late = {**found.plan[0], "message": "0/2 machines ready, about 2023-11-14T22:20:29Z"}
+    screen = frame(replace(found, plan=[late]), now=now, width=140, height=40)
+    assert "0/2 machines ready, about 22:20, in 6 min" in screen
+    assert "2023-11-14T" not in screen
+
+
 KEYS: tuple[tuple[Key, ...], ...] = ((), ("open",), ("help",), ("previous", "sort"))
 
 

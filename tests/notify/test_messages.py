@@ -95,6 +95,13 @@ def test_a_mail_says_what_happened_and_why() -> None:
     ]
 
 
+def test_people_read_times_of_conditions_like_all_others() -> None:
+    why = "0/2 machines ready; late, given up at 2023-11-14T22:30:00Z"
+    made = notice("delay", why=why, start=T0 + 60, promised=T0)
+    assert "given up at 2023-11-14 22:30 UTC" in read(made).get_content()
+    assert "2023-11-14T22:30:00Z" in str(document("generic", [made])), "programs do not"
+
+
 def test_the_same_mail_has_the_same_id_and_another_has_another() -> None:
     first, second = read(Notice(JOB, ENDED)), read(Notice(JOB, ENDED))
     assert first["Message-ID"] == second["Message-ID"]

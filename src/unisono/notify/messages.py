@@ -14,6 +14,7 @@ what Slack or Teams would read as a link or a mention is defused. Several events
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -112,7 +113,7 @@ def facts(notice: Notice) -> list[tuple[str, str]]:
         found.append(("Promised start", clock(what.promised)))
         found.append(("New start", clock(what.start) if what.start else "not known yet"))
     if what.why:
-        found.append(("Reason", what.why))
+        found.append(("Reason", _for_people(what.why)))
     found.append(("Namespace", about.namespace))
     found += [("Queue", about.queue)] if about.queue else []
     found += [("User", about.user)] if about.user else []
@@ -279,6 +280,14 @@ def duration(seconds: float) -> str:
 def clock(at: float) -> str:
     """Return a time for people; recipients are anywhere, so its zone is said."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+def _for_people(sentence: str) -> str:
+    """Return a sentence of a condition with its times as people read them."""
+    return _INSTANT.sub(lambda found: clock(datetime.fromisoformat(found[0]).timestamp()), sentence)
 
 
 def rfc3339(at: float) -> str:

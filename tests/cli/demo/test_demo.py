@@ -161,3 +161,21 @@ def test_a_wait_of_some_seconds_is_told(
     asyncio.run(on.until("the gang runs", lambda: next(looks)))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith(" s  waiting until the gang runs")
+
+
+def test_times_in_conditions_are_told_as_people_read_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing: Any = None
+    on = stage.Stage(nothing, nothing, nothing, Path())
+    planned = {"type": "CapacityPlanned", "status": "True", "reason": "Planned"}
+    planned["message"] = "0/2 machines ready, about 2126-01-01T10:00:00Z"
+    workload = {"metadata": {"name": "job-train-1a2b3"}, "status": {"conditions": [planned]}}
+    monkeypatch.setattr(
+        stage.Stage, "every", lambda self, key: [] if key == "/pods" else [workload]
+    )
+    on.tell_changes()
+    told = capsys.readouterr().out
+    assert "job-train" in told
+    assert "0/2 machines ready, about" in told
+    assert "T10:00:00Z" not in told

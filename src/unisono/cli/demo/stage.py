@@ -20,6 +20,7 @@ from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import Request
 from unisono.apiserver.times import timestamp
 from unisono.cli.tables import WIDTH, paragraph, table
+from unisono.cli.times import local_times
 from unisono.control.admission.kueue_messages import eviction_message
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.documents import read_documents
@@ -133,7 +134,7 @@ class Stage:
             state = _condition_of(workload, pods)
             if state and self._told.get(name) != state:
                 self._told[name] = state
-                self.note(f"{name:<27} {state}")
+                self.note(f"{name:<27} {local_times(state, seconds_now())}")
 
     async def until(self, what: str, is_so: Callable[[], bool], seconds: float = 30.0) -> None:
         """Wait for a state, reporting changes meanwhile."""

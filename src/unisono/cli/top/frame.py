@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from unisono.apiserver.times import age
 from unisono.cli.language import say
 from unisono.cli.tables import BOLD, FAINT, REVERSE, paint, paint_table, shortened, table, width_of
+from unisono.cli.times import local_times
 from unisono.cli.top.picture import Picture, reason_of
 from unisono.cli.top.view import HELP, Row, Section, View
 from unisono.cli.workload_state import NO_QUEUE
@@ -119,7 +120,7 @@ def reason_of_row(picture: Picture, tables: Sequence[Section], view: View, now: 
 def _about_queue(picture: Picture, queue: Json, now: float) -> list[str]:
     lines = [f"ClusterQueue {queue['name']}: {queue['state']}"]
     if queue.get("message"):
-        lines.append(f"  {queue['message']}")
+        lines.append(f"  {local_times(queue['message'], now)}")
     if queue["cohort"]:
         lines.append(f"  cohort    {queue['cohort']}")
     lines.append(f"  strategy  {queue['strategy']}")
@@ -304,17 +305,17 @@ def _plan_section(plan: Sequence[Json], now: float) -> Section:
     for one in plan:
         queue = "" if one["queue"] == NO_QUEUE else one["queue"]
         counts = (one["priority"], one["pods"])
-        cells = (one["position"], _name(one), queue, *counts, _start(one, now), _why(one))
+        cells = (one["position"], _name(one), queue, *counts, _start(one, now), _why(one, now))
         start = instant_ms(one["start"]) if one["start"] is not None else None
-        ranks = (one["position"], _name(one), queue or None, *counts, start, _why(one))
+        ranks = (one["position"], _name(one), queue or None, *counts, start, _why(one, now))
         rows.append(Row(_name(one), cells, ranks))
     return Section("pending", ("POS", "NAME", "QUEUE", "PRIO", "PODS", "STARTS", "WHY"), rows)
 
 
-def _why(row: Json) -> str:
+def _why(row: Json, now: float) -> str:
     """Return why something waits, without the date, which has a column of its own."""
     parts = [part for part in row["message"].split("; ") if not part.startswith(_DATES)]
-    return say("; ".join(parts) or str(row["reason"]))
+    return say(local_times("; ".join(parts), now) or str(row["reason"]))
 
 
 def _start(row: Json, now: float) -> str:

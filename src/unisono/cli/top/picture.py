@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from unisono.cli.nodes import listed as nodes_listed
 from unisono.cli.plan.rows import living_rows
 from unisono.cli.queues import cluster_queue
+from unisono.cli.times import local_times
 from unisono.cli.why.answer import answer
 from unisono.cli.why.read import Found
 from unisono.cli.why.text import text
@@ -71,7 +72,7 @@ def reason_of(picture: Picture, row: Json, now: float) -> str:
     """Return everything that `unisono why` says of the workload of a row."""
     workload = picture.objects.get((row["namespace"], row["workload"]))
     if workload is None:
-        return str(row.get("message") or row.get("detail") or "")
+        return local_times(str(row.get("message") or row.get("detail") or ""), now)
     return text(answer(_found(picture, workload)), now).rstrip("\n")
 
 
