@@ -100,6 +100,14 @@ CUSTOM = (
         plurals=("jobsets",),
     ),
     CustomResources(
+        group="leaderworkerset.x-k8s.io",
+        prefix="lws",
+        module="sigs.k8s.io/lws",
+        path="config/crd/bases/leaderworkerset.x-k8s.io_{plural}.yaml",
+        versions=("v0.7.0",),
+        plurals=("leaderworkersets",),
+    ),
+    CustomResources(
         group="ray.io",
         prefix="ray",
         module="github.com/ray-project/kuberay",

@@ -13,6 +13,7 @@ from unisono.control.apps.adoption import ORPHANS, Adoption, orphaned
 from unisono.control.apps.autoscaler import Autoscalers, PodUsage, no_usage
 from unisono.control.apps.daemon_sets import DaemonSets
 from unisono.control.apps.deployments import Deployments
+from unisono.control.apps.leader_worker_sets import LeaderWorkerSets
 from unisono.control.apps.replica_sets import KINDS as REPLICA_SET_KINDS
 from unisono.control.apps.replica_sets import ReplicaSets
 from unisono.control.apps.stateful_sets import StatefulSets
@@ -404,6 +405,7 @@ def _of_kubernetes(usage: PodUsage) -> Sequence[Controller]:
         Deployments(),
         StatefulSets(),
         DaemonSets(),
+        LeaderWorkerSets(),
         Adoption(),
         Autoscalers(usage),
     )

@@ -30,6 +30,7 @@ _JOBS: Mapping[str, tuple[str, ...]] = {
     # By name: `*` would bring their statuses along, which are their operators' to write.
     "kubeflow.org": ("jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"),
     "jobset.x-k8s.io": ("jobsets",),
+    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
     "ray.io": ("rayclusters", "rayjobs", "rayservices", "raycronjobs"),
     "batch.volcano.sh": ("jobs", "cronjobs"),
     "flow.volcano.sh": ("jobflows", "jobtemplates"),

@@ -146,6 +146,7 @@ _MAKERS = (
     "ray.io/raycronjobs",
     "flow.volcano.sh/jobflows",
     "apps/daemonsets",
+    "leaderworkerset.x-k8s.io/leaderworkersets",
     *serving.SETS,
 )
 

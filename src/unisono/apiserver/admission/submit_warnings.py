@@ -95,6 +95,8 @@ def advise(served: Served, obj: Json, context: Context) -> Iterator[str]:
         yield from _about_flavor(obj, context)
     elif served.key == "apps/daemonsets":
         yield from _about_daemon_set(obj)
+    elif served.key == "leaderworkerset.x-k8s.io/leaderworkersets":
+        yield from _about_leader_worker_set(obj)
     elif served.key == PODS or job_kind(served) is not None:
         yield from _about_notifications(annotations, context)
         yield from _about_words(metadata)
@@ -745,6 +747,32 @@ def _about_daemon_set(obj: Json) -> Iterator[str]:
         )
     elif _surges(obj):
         yield "spec.updateStrategy.rollingUpdate.maxSurge: has no effect here; one pod goes first"
+
+
+def _about_leader_worker_set(obj: Json) -> Iterator[str]:
+    """Warn about what is not done, and what keeps groups from being gangs."""
+    spec = at(obj, "spec")
+    rolling = at(spec, "rolloutStrategy", "rollingUpdateConfiguration")
+    if rolling.get("maxSurge") not in (None, 0, "0", "0%"):
+        path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge"
+        yield f"{path}: has no effect here; one group goes first"
+    if at(spec, "leaderWorkerTemplate").get("subGroupPolicy"):
+        path = "spec.leaderWorkerTemplate.subGroupPolicy"
+        yield f"{path}: has no effect here; pods get no labels of smaller groups"
+    if spec.get("startupPolicy") == "LeaderReady":
+        yield (
+            "spec.startupPolicy: LeaderReady makes workers once their leader runs, so a group"
+            " cannot start as a whole: its pods are queued one by one"
+        )
+    for key in at(obj, "metadata", "annotations"):
+        if key in _EXCLUSIVE:
+            yield f"metadata.annotations[{key}]: has no effect here"
+
+
+_EXCLUSIVE = (
+    "leaderworkerset.sigs.k8s.io/exclusive-topology",
+    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
+)
 
 
 def _surges(daemon_set: Json) -> bool:

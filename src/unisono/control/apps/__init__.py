@@ -4,6 +4,7 @@ replica_sets      ReplicaSet and ReplicationController: so many equal pods
 deployments       Deployment: ReplicaSets, one for each revision, replaced step by step
 stateful_sets     StatefulSet: pods with lasting names and storage, in order
 daemon_sets       DaemonSet: a pod on every node
+leader_worker_sets  LeaderWorkerSet: groups of pods, each a gang
 revisions         ControllerRevisions of the last two
 adoption          pods without an owner that a selector matches
 autoscaler        HorizontalPodAutoscaler: how many replicas there are to be
@@ -24,6 +25,7 @@ DAEMON_SET = Kind("apps/v1", "DaemonSet")
 CONTROLLER_REVISION = Kind("apps/v1", "ControllerRevision")
 REPLICATION_CONTROLLER = Kind("v1", "ReplicationController")
 
+LEADER_WORKER_SET = Kind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler")
 
 KINDS = (
@@ -33,5 +35,6 @@ KINDS = (
     DAEMON_SET,
     CONTROLLER_REVISION,
     REPLICATION_CONTROLLER,
+    LEADER_WORKER_SET,
     AUTOSCALER,
 )

@@ -22,6 +22,7 @@ from unisono.control.actions import Action, Again, Json, Note, Patch, Ref, Steps
 from unisono.control.apps import (
     AUTOSCALER,
     DEPLOYMENT,
+    LEADER_WORKER_SET,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
@@ -49,7 +50,13 @@ _LONGEST_S = 3600  # the longest window that Kubernetes allows
 _MOST_REMEMBERED = 500  # steps and recommendations; a window has 240 looks
 _TARGETS = {
     (kind.api_version.partition("/")[0] if "/" in kind.api_version else "", kind.kind): kind
-    for kind in (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
+    for kind in (
+        DEPLOYMENT,
+        REPLICA_SET,
+        STATEFUL_SET,
+        REPLICATION_CONTROLLER,
+        LEADER_WORKER_SET,
+    )
 }
 
 

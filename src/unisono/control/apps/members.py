@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from unisono.control.actions import Json, Patch, Ref
+from unisono.control.apps import LEADER_WORKER_SET
 from unisono.control.conditions import find, seconds
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.kinds.digits import whole_number
 from unisono.kinds.meta import is_selected
 
+_LWS = "leaderworkerset.sigs.k8s.io"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def selector_of(owner: Json) -> Mapping[str, object]:
-    """Return a selector; that of a ReplicationController is a plain map of labels."""
+    """Return a selector.
+
+    That of a ReplicationController is a plain map of labels; that of a LeaderWorkerSet, as an
+    autoscaler looks at it, are its leaders.
+    """
+    if owner["kind"] == LEADER_WORKER_SET.kind:
+        name = owner["metadata"]["name"]
+        return {"matchLabels": {f"{_LWS}/name": name, f"{_LWS}/worker-index": "0"}}
     selector = owner["spec"].get("selector") or {}
     if owner["kind"] == "ReplicationController":
         labels = selector or ((owner["spec"].get("template") or {}).get("metadata") or {}).get(

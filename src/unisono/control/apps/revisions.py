@@ -37,9 +37,9 @@ class Revisions:
         return next((one for one in self.all if one["metadata"]["name"] == name), None)
 
 
-def template_of(revision: Json) -> Json:
-    """Return the template that a revision keeps."""
-    found: Json = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
+def template_of(revision: Json, part: str = "template") -> Json:
+    """Return the template that a revision keeps; `part` is its field in the spec."""
+    found: Json = ((revision.get("data") or {}).get("spec") or {}).get(part) or {}
     return {key: value for key, value in found.items() if key != "$patch"}
 
 
@@ -48,18 +48,18 @@ def revision_of(pod: Json) -> str:
     return str((pod["metadata"].get("labels") or {}).get(HASH, ""))
 
 
-def current(owner: Json, view: View) -> Generator[Action, Any, Revisions]:
+def current(owner: Json, view: View, part: str = "template") -> Generator[Action, Any, Revisions]:
     """Return the revisions, with one of the present template, made or brought forward."""
     uid = owner["metadata"]["uid"]
     found = sorted(
         view.owned(CONTROLLER_REVISION, uid),
         key=lambda one: (one.get("revision", 0), one["metadata"]["name"]),
     )
-    template = owner["spec"].get("template") or {}
-    newest = next((one for one in reversed(found) if template_of(one) == template), None)
+    template = owner["spec"].get(part) or {}
+    newest = next((one for one in reversed(found) if template_of(one, part) == template), None)
     last = found[-1].get("revision", 0) if found else 0
     if newest is None:
-        newest = yield Create(_revision(owner, template, last + 1))
+        newest = yield Create(_revision(owner, part, last + 1))
         return Revisions([*found, newest])
     if newest is not found[-1]:
         before = newest
@@ -69,8 +69,8 @@ def current(owner: Json, view: View) -> Generator[Action, Any, Revisions]:
     return Revisions(found)
 
 
-def _revision(owner: Json, template: Json, number: int) -> Json:
-    metadata = owner["metadata"]
+def _revision(owner: Json, part: str, number: int) -> Json:
+    metadata, template = owner["metadata"], owner["spec"].get(part) or {}
     text = json.dumps(template, sort_keys=True)
     name = f"{metadata['name'][:200]}-{suffix(metadata['uid'], text)}{suffix(text)}"
     labels = ((template.get("metadata") or {}).get("labels")) or {}
@@ -83,7 +83,7 @@ def _revision(owner: Json, template: Json, number: int) -> Json:
             "labels": {**labels, HASH: name.rpartition("-")[2]},
             "ownerReferences": [owner_reference(owner)],
         },
-        "data": {"spec": {"template": {**template, "$patch": "replace"}}},
+        "data": {"spec": {part: {**template, "$patch": "replace"}}},
         "revision": number,
     }
 

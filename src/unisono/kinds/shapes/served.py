@@ -55,6 +55,7 @@ GROUPS = (
     "trainer.kubeflow.org",
     "kubeflow.org",
     "jobset.x-k8s.io",
+    "leaderworkerset.x-k8s.io",
     "ray.io",
     "batch.volcano.sh",
     "bus.volcano.sh",
