@@ -27,7 +27,7 @@ _EXAMPLES = """\
 examples:
   unisono controller --kubeconfig ~/.kube/config --context gpu-cluster
   unisono controller --listen 0.0.0.0:8080 --log json      in a pod
-  unisono controller --operators none                      queues only; others run the jobs
+  unisono controller --operators none                      queues only; other operators run the jobs
   unisono controller --policy policy.yaml
   unisono controller --ledger /ledger/ledger.db --prometheus http://prometheus.monitoring:9090
 
@@ -52,7 +52,9 @@ def parser() -> argparse.ArgumentParser:
     addresses = made.add_argument_group("addresses")
     web = made.add_argument_group("web page")
     records = made.add_argument_group("records and logs")
-    cluster.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
+    cluster.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="the kubeconfig of the cluster"
+    )
     cluster.add_argument(
         "--context", default="", metavar="NAME", help="a context of the kubeconfig"
     )
@@ -60,48 +62,48 @@ def parser() -> argparse.ArgumentParser:
         "--namespace",
         default="",
         metavar="NS",
-        help="where the lease is (default: the pod's, else unisono-system)",
+        help="the namespace of the lease (default: the pod's, else unisono-system)",
     )
     addresses.add_argument(
         "--listen",
         type=address,
         default=("127.0.0.1", 0),
         metavar="HOST:PORT",
-        help="serve /healthz, /readyz and /metrics there (default: 127.0.0.1 and any free port)",
+        help="the address of /healthz, /readyz and /metrics (default: 127.0.0.1, any free port)",
     )
     addresses.add_argument(
         "--webhook",
         type=address,
         default=None,
         metavar="HOST:PORT",
-        help="answer the API server's questions about jobs of queues there, over TLS with a "
-        "certificate of our own (default: not; `unisono install` says when it is needed)",
+        help="the address of the admission webhooks, served over TLS with a certificate of our own "
+        "(default: no webhooks; `unisono install` says when they are needed)",
     )
     addresses.add_argument(
         "--visibility",
         type=address,
         default=None,
         metavar="HOST:PORT",
-        help="answer the API server's questions about pending workloads there, which kueuectl and "
-        "others read from visibility.kueue.x-k8s.io (default: not; `unisono install --visibility` "
-        "brings what else it needs)",
+        help="the address of the visibility API: pending workloads, which kueuectl and other tools "
+        "read from visibility.kueue.x-k8s.io (default: not served; `unisono install --visibility` "
+        "installs the APIService and the rights that it needs)",
     )
     web.add_argument(
         "--web",
         type=address,
         default=None,
         metavar="HOST:PORT",
-        help="serve the web page there; people sign in with a token of the cluster and see what "
-        "they may list (default: not). Other machines reach it over TLS only: with the two options "
-        "below, or behind a proxy",
+        help="the address of the web page; users sign in with a token of the cluster and see what "
+        "they may list (default: not served). From other machines it needs TLS: the two options "
+        "below, or a proxy",
     )
     web.add_argument(
         "--web-tls-cert",
         type=Path,
         metavar="FILE",
-        help="the certificate of the web page, with its chain; a renewed one is read again",
+        help="the certificate of the web page, with its chain; read again when it is renewed",
     )
-    web.add_argument("--web-tls-key", type=Path, metavar="FILE", help="and its key")
+    web.add_argument("--web-tls-key", type=Path, metavar="FILE", help="the key of that certificate")
     web.add_argument(
         "--web-behind-proxy",
         action="store_true",
@@ -112,9 +114,8 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="a name under which people or Prometheus reach this host; requests for other names "
-        "are refused, those by address and for the Services of `unisono install` are not; may be "
-        "repeated",
+        help="a host name of the web page or the metrics; may be repeated. Requests for other "
+        "names are refused, except for IP addresses and the Services of `unisono install`",
     )
     jobs.add_argument(
         "--operators",
@@ -122,23 +123,23 @@ def parser() -> argparse.ArgumentParser:
         type=operators,
         default=None,
         metavar="LIST",
-        help=f"which kinds of jobs to run, where no upstream operator does: "
-        f"{','.join(OPERATORS)}, all or none; may be repeated (default: all). The roles of "
-        "`unisono install` cover the operators that it was given",
+        help=f"the kinds of jobs to run where no upstream operator does: "
+        f"{','.join(OPERATORS)}, all or none; may be repeated (default: all). Give "
+        "`unisono install` the same list: it grants a role for each",
     )
     jobs.add_argument(
         "--adopt",
         action="append",
         default=[],
         choices=(*OPERATORS, "kueue"),
-        help="run although another operator for these kinds seems to run; may be repeated",
+        help="run these kinds even if another operator for them seems to run; may be repeated",
     )
     jobs.add_argument(
         "--machines",
         choices=("none", "karpenter", "autoscaler"),
         default="none",
-        help="what provisions nodes for whole gangs: karpenter, by NodeClaims within the NodePools "
-        "of the cluster; an autoscaler, by ProvisioningRequests as AdmissionChecks say "
+        help="what provisions nodes for whole gangs: karpenter (NodeClaims within the NodePools of "
+        "the cluster) or autoscaler (ProvisioningRequests, configured by AdmissionChecks) "
         "(default: none)",
     )
     jobs.add_argument(
@@ -148,32 +149,32 @@ def parser() -> argparse.ArgumentParser:
         "--record",
         type=Path,
         metavar="DIR",
-        help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
+        help="record every decision in this folder, for `unisono replay`; the oldest are deleted",
     )
     records.add_argument(
         "--ledger",
         type=Path,
         metavar="FILE",
-        help="record GPU usage there, for `unisono report --ledger FILE`",
+        help="record GPU usage in this file, for `unisono report --ledger FILE`",
     )
     records.add_argument(
         "--prometheus",
         type=url,
         metavar="URL",
-        help="where to ask what GPUs do, for the ledger and the web page; without it, that is "
-        "unmeasured",
+        help="a Prometheus with GPU metrics, for the ledger and the web page (default: no GPU "
+        "utilisation)",
     )
     records.add_argument(
         "--prometheus-token-file",
         type=Path,
         metavar="FILE",
-        help="the token to ask with; read anew every time",
+        help="the bearer token for Prometheus; the file is read for each request",
     )
     records.add_argument(
         "--prometheus-ca",
         type=Path,
         metavar="FILE",
-        help="certificates that vouch for it (default: those of the system)",
+        help="the certificate authorities of Prometheus (default: those of the system)",
     )
     records.add_argument(
         "--grafana",
@@ -186,10 +187,10 @@ def parser() -> argparse.ArgumentParser:
         type=_rate,
         default=300.0,
         metavar="N",
-        help="at most so many requests per second (default: 300)",
+        help="the most API requests per second (default: 300)",
     )
     records.add_argument(
-        "--log", choices=("json", "text"), default="json", help="how to log (default: json)"
+        "--log", choices=("json", "text"), default="json", help="log format (default: json)"
     )
     return made
 

@@ -13,7 +13,7 @@ import importlib
 from unisono.kinds.expressions.formats import load_engine
 
 _LATE = (
-    # For keys of MPI jobs (`control.operators.ssh_keys`).
+    # For keys of MPI jobs (`control.job_kinds.ssh_keys`).
     "cryptography.hazmat.primitives.serialization",
     "cryptography.hazmat.primitives.asymmetric.ec",
     "cryptography.hazmat.primitives.asymmetric.ed25519",

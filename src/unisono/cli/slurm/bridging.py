@@ -50,7 +50,7 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         type=Path,
         default=SOCKET,
         metavar="PATH",
-        help=f"where Slurm's hooks ask (default: {SOCKET})",
+        help=f"the socket that Slurm's hooks connect to (default: {SOCKET})",
     )
     slurm.add_argument(
         "--bind-timeout",
@@ -197,7 +197,7 @@ def families_of(counters: BridgeCounters) -> Iterator[Family]:
     reserved = "Gangs with a node for every pod."
     yield single(f"{prefix}_gangs_reserved", "gauge", reserved, counters.whole)
     for name, text, value in (
-        ("looks_total", "Reconciliations of both sides.", counters.cycles),
+        ("looks_total", "Reconciliations of Slurm and Kubernetes.", counters.cycles),
         ("jobs_started_total", "Jobs released to their nodes.", counters.started),
         ("jobs_taken_back_total", "Jobs whose nodes were revoked.", counters.taken_back),
         ("hooks_refused_total", "Hooks that were refused.", counters.refused),

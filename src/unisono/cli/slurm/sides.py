@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # loading the client takes longer than answering --help
 
 def add_sides(one: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    sides = one.add_argument_group("both sides")
+    sides = one.add_argument_group("clusters")
     sides.add_argument(
         "--conf",
         type=Path,
