@@ -63,6 +63,12 @@ def read_format(text: str, letters: Mapping[str, Known]) -> tuple[list[Column], 
     return made, text[place:]
 
 
+def long_names(letters: Mapping[str, Known], pairs: str) -> dict[str, Known]:
+    """Return what the names of a long format stand for: the same as a letter, as in `jobid=A`."""
+    named = (one.partition("=") for one in pairs.split())
+    return {name: letters[letter] for name, _, letter in named}
+
+
 def read_long_format(
     text: str, names: Mapping[str, Known], width: int = 20
 ) -> tuple[list[Column], str]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unisono.cli.help_format import HelpFormat, described, examples_of
+from unisono.cli.help_format import HelpFormat
 from unisono.cli.sim import compare, replay, show, trace, what_if
+from unisono.cli.verbs import add_verbs, run_verb
 from unisono.kinds.overriding import override
 
 VERBS = (replay, compare, what_if, trace, show)
@@ -53,27 +54,10 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=HelpFormat,
     )
-    verbs = made.add_subparsers(
-        dest="verb",
-        required=True,
-        metavar="VERB",
-        title="verbs",
-        parser_class=argparse.ArgumentParser,
-    )
-    for verb in VERBS:
-        one = verbs.add_parser(
-            verb.NAME,
-            help=verb.HELP,
-            description=described(verb.DESCRIPTION),
-            epilog=examples_of(verb.DESCRIPTION),
-            formatter_class=HelpFormat,
-        )
-        verb.add_arguments(one)
-        one.set_defaults(work=verb.run)
+    add_verbs(made, VERBS)
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the verb says."""
-    code: int = arguments.work(arguments)
-    return code
+    return run_verb(arguments)

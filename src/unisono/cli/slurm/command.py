@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from types import ModuleType
 
-from unisono.cli.help_format import HelpFormat, described, examples_of
+from unisono.cli.help_format import HelpFormat
 from unisono.cli.slurm import bridging, doctor, importing, installing, links, watching
+from unisono.cli.verbs import add_verbs, run_verb
 
-# Modules with NAME, HELP, DESCRIPTION, add_arguments and run.
 VERBS: tuple[ModuleType, ...] = (importing, links, bridging, installing, doctor, watching)
 
 EPILOG = """\
@@ -30,21 +30,10 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=HelpFormat,
     )
-    verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
-    for verb in VERBS:
-        one = verbs.add_parser(
-            verb.NAME,
-            help=verb.HELP,
-            description=described(verb.DESCRIPTION),
-            epilog=examples_of(verb.DESCRIPTION),
-            formatter_class=HelpFormat,
-        )
-        verb.add_arguments(one)
-        one.set_defaults(work=verb.run)
+    add_verbs(made, VERBS)
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the verb says."""
-    code: int = arguments.work(arguments)
-    return code
+    return run_verb(arguments)

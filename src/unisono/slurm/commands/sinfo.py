@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.conf import minutes_of
-from unisono.slurm.formats import BadFormat, Known, elapsed, read_format, read_long_format, table
+from unisono.slurm.formats import (
+    BadFormat,
+    Known,
+    elapsed,
+    long_names,
+    read_format,
+    read_long_format,
+    table,
+)
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand, fold
@@ -251,18 +259,13 @@ def _features(node: NodeRow) -> str:
     return ",".join(node.features) or "(null)"
 
 
-def _named(pairs: str) -> dict[str, Known]:
-    return {
-        name: LETTERS[letter] for name, _, letter in (one.partition("=") for one in pairs.split())
-    }
-
-
 NAMES: Mapping[str, Known] = {
-    **_named(
+    **long_names(
+        LETTERS,
         "partition=P partitionname=R available=a time=l defaulttime=L nodes=D statecompact=t "
         "statelong=T nodelist=N nodehost=n nodeai=A nodeaiot=F cpusstate=C cpus=c memory=m "
         "freemem=e gres=G features=f features_act=b reason=E user=u userlong=U timestamp=H "
-        "weight=w disk=d socketcorethread=z size=s prioritytier=p priorityjobfactor=I cpusload=O"
+        "weight=w disk=d socketcorethread=z size=s prioritytier=p priorityjobfactor=I cpusload=O",
     ),
     "gresused": Known(
         "GRES_USED",

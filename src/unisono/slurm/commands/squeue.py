@@ -8,7 +8,15 @@ from typing import Any
 from unisono.kinds.digits import whole_number
 from unisono.slurm.commands.context import COMMON, Context, Outcome, Refused, parse_arguments
 from unisono.slurm.file_names import output_files
-from unisono.slurm.formats import BadFormat, Known, elapsed, read_format, read_long_format, table
+from unisono.slurm.formats import (
+    BadFormat,
+    Known,
+    elapsed,
+    long_names,
+    read_format,
+    read_long_format,
+    table,
+)
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
@@ -114,20 +122,15 @@ LETTERS: Mapping[str, Known] = {
 }
 
 
-def _named(pairs: str) -> dict[str, Known]:
-    return {
-        name: LETTERS[letter] for name, _, letter in (one.partition("=") for one in pairs.split())
-    }
-
-
 NAMES: Mapping[str, Known] = {
-    **_named(
+    **long_names(
+        LETTERS,
         "account=a jobid=A batchhost=B mincpus=c numcpus=C numnodes=D endtime=e dependency=E "
         "feature=f arrayjobid=F jobarrayid=i name=j comment=k arraytaskid=K timelimit=l timeleft=L "
         "minmemory=m timeused=M reqnodes=n nodelist=N command=o prioritylong=Q priority=p "
         "partition=P qos=q reason=r reasonlist=R starttime=S statecompact=t state=T username=u "
         "userid=U reservation=v submittime=V wckey=w licenses=W exc_nodes=x nice=y schednodes=Y "
-        "workdir=Z groupid=g oversubscribe=h mintmpdisk=d tres-per-node=b"
+        "workdir=Z groupid=g oversubscribe=h mintmpdisk=d tres-per-node=b",
     ),
     "stdout": Known("STDOUT", _output(0)),
     "stderr": Known("STDERR", _output(1)),
