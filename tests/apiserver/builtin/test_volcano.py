@@ -149,6 +149,22 @@ def test_a_group_needs_an_open_queue() -> None:
     assert "can only submit PodGroup to queue with state `Open`" in closed[0]
 
 
+def test_a_hypernode_needs_members() -> None:
+    node = {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}
+    made: Json = {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": "leaf"},
+        "spec": {"tier": 1, "members": [node]},
+    }
+    key = "topology.volcano.sh/hypernodes"
+    assert told(key, made, around()) == []
+    empty = {**made, "spec": {"tier": 1, "members": []}}
+    assert told(key, empty, around()) == [
+        "spec.members: Required value: member must have at least one member"
+    ]
+
+
 def test_a_queue_is_filled_in() -> None:
     assert created(QUEUES, queue())["spec"] == {"reclaimable": True, "weight": 1}
     named = queue(weight=3, reclaimable=False)

@@ -6,6 +6,7 @@
     PodGroup   the queue that its namespace names (annotation); refused in a queue that is closed
     Queue      reclaimable, of weight 1; its place in the tree of queues; `default`, `root` and
                queues with others below them stay
+    HyperNode  refused without members
 
 A LocalQueue of the job's own namespace stands for a Volcano queue of the same name, and a queue
 label goes before both (`snapshot.local_queues`).
@@ -17,7 +18,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unisono.apiserver.builtin.field_errors import forbidden, not_found
+from unisono.apiserver.builtin.field_errors import forbidden, not_found, required
 from unisono.apiserver.builtin.typed_validation import TypedStrategy, causes_of, known_kind
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.objects import Json, annotations_of, at, child, items, labels_of, numbered
@@ -238,6 +239,21 @@ class VolcanoQueueStrategy(TypedStrategy):
         return ""
 
 
+class HyperNodeStrategy(TypedStrategy):
+    """A topology.volcano.sh HyperNode."""
+
+    def __init__(self) -> None:
+        """Judge by its typed manifest, too."""
+        super().__init__(_kind("topology.volcano.sh/v1alpha1", "HyperNode"))
+
+    @override
+    def check(self, obj: Json, old: Json | None, context: Context) -> Iterator[Cause]:
+        """Yield that nothing is below it; in files that is read, and means nothing."""
+        yield from super().check(obj, old, context)
+        if not at(obj, "spec").get("members"):
+            yield required("spec.members", "member must have at least one member")
+
+
 def _read(obj: Mapping[str, Any]) -> Queue | None:
     found, problems = decode(Queue, copy.copy(dict(obj)), ignore_unknown=True)
     return found if not problems else None
@@ -247,4 +263,5 @@ VOLCANO = {
     "batch.volcano.sh/jobs": VolcanoJobStrategy(),
     "scheduling.volcano.sh/podgroups": VolcanoGroupStrategy(),
     QUEUES: VolcanoQueueStrategy(),
+    "topology.volcano.sh/hypernodes": HyperNodeStrategy(),
 }

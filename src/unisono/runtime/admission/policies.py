@@ -2,9 +2,9 @@
 
     validating   a queue's name is a name; a job that runs stays in its queue; amounts are not
                  negative, counts and their products have 32 bits (also where the kinds are
-                 others' definitions); what the right to write a job does not include
-                 (`tenancy`); the users of each priority class (below); only a warning: devices
-                 that nothing allocates
+                 others' definitions); Volcano's own (`volcano`); what the right to write a job
+                 does not include (`tenancy`); the users of each priority class (below); only a
+                 warning: devices that nothing allocates
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
@@ -38,6 +38,7 @@ from unisono.runtime.admission.tenancy import (
     some,
     tenancy,
 )
+from unisono.runtime.admission.volcano import RULES
 
 _GROUP = "admissionregistration.k8s.io"
 VALIDATING = f"{_GROUP}/v1"
@@ -130,6 +131,16 @@ def validating(home: str) -> Iterator[Json]:
         matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
         spec = {"failurePolicy": "Fail", "matchConstraints": matches, **rules}
         yield from _in_force(name, spec, paramRef=written_rules(home))
+    for volcano in RULES:
+        concerns = _matches(((volcano.group, "*", (volcano.plural,)),), volcano.operations)
+        written = [
+            {"expression": expression, "message": message, "reason": "Invalid"}
+            for expression, message in volcano.validations
+        ]
+        spec = {"failurePolicy": "Fail", "matchConstraints": concerns, "validations": written}
+        if "DELETE" not in volcano.operations:
+            spec["matchConditions"] = [{"name": "spec-is-new", "expression": IS_NEW_SPEC}]
+        yield from _in_force(volcano.name, spec)
     yield from warning()
 
 
