@@ -83,6 +83,29 @@ def test_a_pod_that_we_bind_needs_no_second_gate_and_one_of_a_group_is_kept() ->
     assert held("pods", found) == found  # asked again, it has nothing to add
 
 
+@pytest.mark.parametrize("resource", ["deployments.apps", "statefulsets.apps"])
+def test_what_keeps_pods_running_hands_its_queue_on(resource: str) -> None:
+    labels = {**QUEUED, names.PRIORITY_LABEL: "high", "app": "web"}
+    templates: tuple[Json, ...] = ({}, {"metadata": {}}, {"metadata": {"labels": {"app": "web"}}})
+    for template in templates:
+        found = held(resource, made(labels, {"template": template}))
+        carried = found["spec"]["template"]["metadata"]["labels"]
+        assert carried == {
+            **((template.get("metadata") or {}).get("labels") or {}),
+            **QUEUED,
+            names.PRIORITY_LABEL: "high",
+        }
+        assert held(resource, found) == found, "the second time nothing changes"
+    unqueued = made({"app": "web"}, {"template": {}})
+    assert held(resource, unqueued) == unqueued
+
+
+def test_a_queue_named_later_is_handed_on_too() -> None:
+    new, old = made(QUEUED, {"template": {}}), made(None, {"template": {}})
+    assert "patch" in asked(HOLD, "deployments.apps", new, old)
+    assert "patch" not in asked(HOLD, "jobs.batch", made(QUEUED), made(QUEUED))
+
+
 def test_others_are_left_alone() -> None:
     owner = {"kind": "Job", "name": "y", "controller": True}
     for resource, one in (
@@ -90,7 +113,7 @@ def test_others_are_left_alone() -> None:
         ("pods", made(QUEUED, {"nodeName": "n"})),
         ("pods", made(QUEUED, ownerReferences=[owner])),
         ("jobs.batch", made(QUEUED, ownerReferences=[owner | {"kind": "TrainJob"}])),
-        ("deployments.apps", made(QUEUED)),
+        ("daemonsets.apps", made(QUEUED)),
     ):
         assert held(resource, one) == one
 

@@ -53,7 +53,7 @@ class Stored:
 
     @property
     def trusted(self) -> bytes:
-        (one,) = self.objects[KINDS["mutating"].kind, NAME]["webhooks"]
+        one, *_ = self.objects[KINDS["mutating"].kind, NAME]["webhooks"]
         return base64.b64decode(one["clientConfig"]["caBundle"])
 
 

@@ -55,6 +55,12 @@ BY_SPEC = (
 )
 _KUBEFLOW = ("jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
 BY_RUN_POLICY = (("kubeflow.org", "*", _KUBEFLOW),)
+# What keeps pods running: never held back itself, its pods are. It hands its labels on to them.
+SETS = (
+    ("apps", "v1", ("deployments", "replicasets", "statefulsets")),
+    ("", "v1", ("replicationcontrollers",)),
+)
+CARRIED = (names.QUEUE_LABEL, names.PRIORITY_LABEL)
 # What belongs to one of these is decided about as a whole.
 OWNERS = (
     *("Job", "JobSet", "TrainJob", "RayCluster", "RayJob"),
@@ -395,7 +401,10 @@ _IS_CONCERNED = f"{_NEW} != '' || {_OLD} != ''"
 
 
 def mutating(api_version: str = MUTATING[0]) -> Iterator[Json]:
-    """Yield what holds new jobs and pods of a queue back, and what puts that in force."""
+    """Yield what holds new jobs and pods of a queue back, and what puts that in force.
+
+    What keeps pods running hands its queue on to the template of its pods, whenever it is written.
+    """
     gates = (
         "Object{metadata: Object.metadata{labels: {'" + MANAGED + "': 'true'}}, "
         "spec: Object.spec{schedulingGates: [Object.spec.schedulingGates{name: '"
@@ -415,21 +424,24 @@ def mutating(api_version: str = MUTATING[0]) -> Iterator[Json]:
     suspended = "Object{spec: Object.spec{suspend: true}}"
     not_run = "Object{spec: Object.spec{runPolicy: Object.spec.runPolicy{suspend: true}}}"
     unbound = "!has(object.spec.nodeName) || object.spec.nodeName == ''"
-    for name, resources, changes, more in (
-        ("unisono-suspend-jobs", BY_SPEC, (suspended,), ()),
-        ("unisono-suspend-kubeflow-jobs", BY_RUN_POLICY, (not_run,), ()),
+    new = ("CREATE",)
+    for name, resources, operations, changes, more in (
+        ("unisono-suspend-jobs", BY_SPEC, new, (suspended,), ()),
+        ("unisono-suspend-kubeflow-jobs", BY_RUN_POLICY, new, (not_run,), ()),
         (
             "unisono-gate-pods",
             (("", "v1", ("pods",)),),
+            new,
             (gates, foreign_gate, finalizer),
             (unbound,),
         ),
+        ("unisono-carry-queues", SETS, ("CREATE", "UPDATE"), [*map(_carried, CARRIED)], ()),
     ):
         conditions = (f"{_NEW} != ''", _NO_JOB_ABOVE, *more)
         spec = {
             "failurePolicy": "Fail",
             "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": _matches(resources, ("CREATE",)),
+            "matchConstraints": _matches(resources, operations),
             "matchConditions": [
                 {"name": f"condition-{number}", "expression": one}
                 for number, one in enumerate(conditions, 1)
@@ -441,6 +453,17 @@ def mutating(api_version: str = MUTATING[0]) -> Iterator[Json]:
         }
         yield _made(api_version, "MutatingAdmissionPolicy", name, spec)
         yield _made(api_version, "MutatingAdmissionPolicyBinding", name, {"policyName": name})
+
+
+def _carried(label: str) -> str:
+    """Return what puts a label of an object on the template of its pods, if it has that."""
+    template = "Object.spec.template"
+    carried = f"{{'{label}': object.metadata.labels['{label}']}}"
+    metadata = f"{template}{{metadata: {template}.metadata{{labels: {carried}}}}}"
+    return (
+        f"!('{label}' in object.metadata.labels) ? Object{{}} : "
+        f"Object{{spec: Object.spec{{template: {metadata}}}}}"
+    )
 
 
 def pod_gates(spec: Json) -> Sequence[str]:

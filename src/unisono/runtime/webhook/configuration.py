@@ -22,6 +22,7 @@ from unisono.runtime.admission.policies import (
     BY_SPEC,
     IS_NEW_SPEC,
     NOT_THERE,
+    SETS,
     counted_resources,
 )
 from unisono.runtime.admission.tenancy import (
@@ -103,7 +104,8 @@ def objects(
     if "mutating" in which:
         again = {"reinvocationPolicy": "IfNeeded"}
         held = _webhook("hold", namespace, HOLD, ("CREATE",), _QUEUED, **_OF_QUEUES, **again)
-        yield _configuration("mutating", labels, [held])
+        carried = _webhook("carry", namespace, HOLD, _WRITES, SETS, **_OF_QUEUES, **again)
+        yield _configuration("mutating", labels, [held, carried])
     if "validating" in which:
         judges = _judging(namespace)
         tenancy = _tenancy(namespace) if has_conditions else ()

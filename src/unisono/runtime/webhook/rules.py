@@ -26,10 +26,12 @@ from unisono.kube.form import Json
 from unisono.runtime.admission.policies import (
     BY_RUN_POLICY,
     BY_SPEC,
+    CARRIED,
     CHANGED_QUEUE,
     NO_NAME,
     OWNERS,
     QUEUE_NAME,
+    SETS,
     pod_gates,
 )
 
@@ -40,6 +42,7 @@ PATHS = (HOLD, JUDGE, INTAKE, TENANCY, OWNERS_CLAIMED)
 _UNPROCESSABLE, _FORBIDDEN = 422, 403
 _SPEC = {(group, plural) for group, _, plurals in BY_SPEC for plural in plurals}
 _RUN_POLICY = {(group, plural) for group, _, plurals in BY_RUN_POLICY for plural in plurals}
+_SETS = {(group, plural) for group, _, plurals in SETS for plural in plurals}
 _PODS = ("", "pods")
 _NAME = re.compile(QUEUE_NAME)
 
@@ -104,11 +107,18 @@ _ANSWERS: Mapping[str, Callable[[Json, Sequence[PriorityClassRule]], Json]] = {
 
 
 def hold(request: Json) -> list[Json]:
-    """Return the JSON patch that holds a new job or pod of a queue back until it is admitted."""
+    """Return the JSON patch that holds a new job or pod of a queue back until it is admitted.
+
+    What keeps pods running hands its queue on to them instead, whenever it is written.
+    """
     obj = request.get("object") or {}
-    if request.get("operation") != "CREATE" or not _queue_of(obj) or _has_job_above(obj):
+    if not _queue_of(obj) or _has_job_above(obj):
         return []
     resource = _resource(request)
+    if resource in _SETS:
+        return _carried(obj)
+    if request.get("operation") != "CREATE":
+        return []
     spec = obj.get("spec") or {}
     if resource == _PODS:
         return [] if spec.get("nodeName") else _gated(obj["metadata"], spec)
@@ -117,6 +127,23 @@ def hold(request: Json) -> list[Json]:
     if resource in _RUN_POLICY:
         return _set(obj, ("spec", "runPolicy", "suspend"))
     return []
+
+
+def _carried(obj: Json) -> list[Json]:
+    """Return what puts the labels of an object on the template of its pods."""
+    place, path = obj, ("spec", "template", "metadata", "labels")
+    made: list[Json] = []
+    for depth, word in enumerate(path):
+        if not isinstance(place.get(word), dict):
+            made.append({"op": "add", "path": _pointer(*path[: depth + 1]), "value": {}})
+            place = {}
+        else:
+            place = place[word]
+    for label in CARRIED:
+        text = (obj["metadata"].get("labels") or {}).get(label)
+        if text and place.get(label) != text:
+            made.append({"op": "add", "path": _pointer(*path, label), "value": text})
+    return made
 
 
 def _set(obj: Json, path: tuple[str, ...]) -> list[Json]:
