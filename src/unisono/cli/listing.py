@@ -28,7 +28,8 @@ _PAUSE_SECONDS = 1.0
 class Sheet:
     """One table: its name for programs, its headings, its rows as cells and as values.
 
-    `more` are columns for `-o wide`, by their headings: one cell for every row.
+    `more` are columns for `-o wide`, by their headings: one cell for every row. `notes` are
+    sentences below the table.
     """
 
     name: str
@@ -36,12 +37,13 @@ class Sheet:
     rows: Sequence[Sequence[object]]
     values: Sequence[Json]
     more: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     def widened(self) -> Sheet:
         """Return it with all of its columns."""
         cells = zip(*self.more.values(), strict=True) if self.more else [()] * len(self.rows)
         rows = [[*row, *added] for row, added in zip(self.rows, cells, strict=True)]
-        return Sheet(self.name, [*self.headings, *self.more], rows, self.values)
+        return Sheet(self.name, [*self.headings, *self.more], rows, self.values, notes=self.notes)
 
 
 Reads = Callable[["Client", argparse.Namespace], Awaitable[list[Sheet]]]
@@ -116,7 +118,8 @@ def _print_first(sheets: list[Sheet], printed: list[Columns]) -> None:
         if sheet.rows
     ]
     if texts:
-        print("\n\n".join(texts), flush=True)
+        notes = [note for sheet in sheets for note in sheet.notes]
+        print("\n\n".join([*texts, *notes]), flush=True)
     else:
         print("unisono: nothing found", file=sys.stderr)
 

@@ -97,7 +97,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
         for one in found
     ]
     more = {"ZONE": [one["zone"] for one in found], "ADDRESS": [one["address"] for one in found]}
-    sheets = [Sheet("nodes", headings, rows, found, more)]
+    sheets = [Sheet("nodes", headings, rows, found, more, tuple(notes(found)))]
     coming = [one for one in claims if not one["node"]]
     return [*sheets, claim_sheet(coming)] if coming else sheets
 
@@ -114,6 +114,7 @@ def listed(nodes: Iterable[Json], pods: Iterable[Json]) -> list[Json]:
 
 
 def _row(node: views.Node, pods: list[views.Pod]) -> Json:
+    from unisono.kinds.device_faults import left_open
     from unisono.kinds.quantity import Quantity, format_amount
 
     wanted: dict[str, int] = {"pods": len(pods)}
@@ -131,6 +132,7 @@ def _row(node: views.Node, pods: list[views.Pod]) -> Json:
     return {
         "name": node.name,
         "status": _status(node),
+        "leftOpen": left_open(node.metadata.annotations),
         "type": labels.get(_TYPE, ""),
         "zone": labels.get(_ZONE, ""),
         "address": _address(node),
@@ -146,6 +148,7 @@ def _address(node: views.Node) -> str:
 def _status(node: views.Node) -> str:
     from unisono.control.health.node_health import SUSPECT
     from unisono.control.names import QUARANTINE
+    from unisono.kinds.device_faults import left_open
 
     states = ["Ready" if node.conditions.is_true("Ready") else "NotReady"]
     if node.spec.unschedulable:
@@ -154,7 +157,20 @@ def _status(node: views.Node) -> str:
         if taint.key in (QUARANTINE, SUSPECT):
             state = "Quarantine" if taint.key == QUARANTINE else "Suspect"
             states.append(f"{state}:{taint.value or 'unknown'}")
+    if left_open(node.metadata.annotations):
+        states.append("NotQuarantined")
     return ",".join(states)
+
+
+def notes(rows: Iterable[Json]) -> list[str]:
+    """Say which nodes are broken and get pods all the same."""
+    return [
+        f"{one['name']} is broken ({one['leftOpen']}) and still gets pods, as the last choice: as"
+        " many nodes of its instance type are in quarantine as may be. `kubectl cordon"
+        f" {one['name']}` keeps pods away."
+        for one in rows
+        if one["leftOpen"]
+    ]
 
 
 def _requests(pod: views.Pod) -> dict[str, int]:

@@ -11,7 +11,9 @@ error of the application is no fault of the node; some others are only worth wat
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,6 +62,44 @@ def fault(reason: str, message: str) -> Fault:
     elif number in _WATCHED:
         severity = "suspect"
     return Fault(severity, f"Xid{number}", message or reason)
+
+
+# ---- quarantine ----------------------------------------------------------------------------------
+
+# What is remembered of a node's health, as JSON; `over_limit`: since when it is broken and open.
+HEALTH = "unisono.dev/health"
+# Such a share of the nodes of one machine type may be out at a time; one node always may.
+_MOST_SHARE = 0.2
+
+
+def most_closed(nodes: int) -> int:
+    """Return how many of so many nodes of a machine type may be in quarantine at a time.
+
+    >>> most_closed(1), most_closed(9), most_closed(10)
+    (1, 1, 2)
+    """
+    return max(1, int(nodes * _MOST_SHARE))
+
+
+def left_open(annotations: Mapping[str, str]) -> str:
+    """Return what is wrong with a node that is not in quarantine because too many are; or empty."""
+    try:
+        record = json.loads(annotations.get(HEALTH) or "{}")
+        return str(record.get("doubted") or "") if record.get("over_limit") else ""
+    except (ValueError, AttributeError, TypeError):
+        return ""
+
+
+def broken_devices(node: views.Raw, count: int) -> frozenset[int]:
+    """Return the indexes of a node's devices that are known to be broken.
+
+    Devices may only be chosen where it is known which ones these are.
+    """
+    found = fault_of(node)
+    if found is None or found.severity != "broken":
+        return frozenset()
+    index = device_in(found.message)
+    return frozenset() if index is None or index >= count else frozenset({index})
 
 
 def device_in(message: str) -> int | None:

@@ -139,6 +139,12 @@ class Histogram:
         counts[bisect_left(self._bounds, value)] += 1
         self._sums[labels] = self._sums.get(labels, 0.0) + value
 
+    def expect(self, *labels: str) -> None:
+        """Show a series with nothing in it, so that its first value is seen to come."""
+        if labels not in self._counts and len(self._counts) < self._most:
+            self._counts[labels] = [0] * (len(self._bounds) + 1)
+            self._sums[labels] = 0.0
+
     def forget(self, is_gone: Callable[[tuple[str, ...]], bool]) -> None:
         """Drop the series with such labels."""
         for labels in [labels for labels in self._counts if is_gone(labels)]:

@@ -18,7 +18,7 @@ import msgspec
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds import views
-from unisono.kinds.device_faults import device_in, fault, fault_of
+from unisono.kinds.device_faults import device_in, fault, fault_of, left_open
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, published_order
 from unisono.kinds.kueue.waiting import waiting_message
@@ -73,6 +73,7 @@ class NodeRecord:
     taints: tuple[str, ...]  # why pods stay away, as `key=value`
     is_ours: bool  # a simulated one, with devices named by us
     broken: tuple[tuple[str, str], ...]  # devices by index, `*` if unknown, and what is wrong
+    left_open: str = ""  # why it should be in quarantine and is not, as too many nodes are
 
 
 class PodRecord(msgspec.Struct, frozen=True, gc=False):
@@ -230,6 +231,7 @@ def node_record(node: views.Node) -> NodeRecord:
         taints=tuple(f"{one.key}={one.value}" for one in spec.taints),
         is_ours=spec.provider_id.startswith(_OURS),
         broken=tuple(_broken(node)),
+        left_open=left_open(metadata.annotations),
     )
 
 

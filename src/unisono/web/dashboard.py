@@ -324,7 +324,8 @@ class Dashboard:
         return {name: self._rows[name] for name in self._nodes}
 
     def _row(self, node: NodeRecord) -> Json:
-        held = self._holders.on_node(node.name, self._pods_on.get(node.name, {}).values())
+        there = self._pods_on.get(node.name, {}).values()
+        held = self._holders.on_node(node.name, there, node)
         by = [FREE] * node.gpus
         pods = [FREE] * node.gpus
         for (_, index), holder in held.items():

@@ -10,6 +10,7 @@ from tests.control.training_world import (
     Json,
     World,
     crash,
+    events,
     gpu_node,
     places,
     play,
@@ -18,10 +19,11 @@ from tests.control.training_world import (
     status,
     train_job,
 )
+from unisono.cli.nodes import listed, notes
 from unisono.control import names
 from unisono.control.conditions import find, timestamp
 from unisono.control.health.node_health import NEVER, Record, Seen, follow
-from unisono.kinds.device_faults import Fault, fault_of
+from unisono.kinds.device_faults import Fault, fault_of, left_open
 
 NOW = 1_700_000_000.0
 BROKEN = Fault("broken", "Xid79", "the GPU is gone")
@@ -216,10 +218,57 @@ def test_a_person_may_put_a_node_in_quarantine_and_lift_it() -> None:
         await report(world, "n2", ("AcceleratedHardwareReady", "False", "NvLink"))
         await world.pass_time(100)
         assert taints(world, "n1") == {"quarantine": "mine:NoSchedule"}
-        assert taints(world, "n2") == {}  # one of two nodes is out already
+        # One of two nodes is out already: this one stays open, as the last choice.
+        assert taints(world, "n2") == {"suspect": "NvLink:PreferNoSchedule"}
         await world.client.patch(names.NODE, "n1", "", {"spec": {"taints": None}})
         await world.pass_time(100)
         assert taints(world, "n1") == {}
         assert not find(world.get(names.NODE, "n1")["status"]["conditions"], "GPUProblem")
+
+    play(story)
+
+
+# ---- more are broken than may be closed ----------------------------------------------------------
+
+
+def test_a_node_beyond_the_limit_is_closed_when_there_is_room() -> None:
+    first = follow(Record(), seen(BROKEN, may=False), NOW)
+    assert (first.record.doubted, first.record.over_limit) == ("Xid79", timestamp(NOW))
+    assert first.again_at == NOW + 60
+    later = follow(first.record, seen(BROKEN, may=False), NOW + 60)
+    assert (later.record, later.events, later.again_at) == (first.record, (), NOW + 120)
+    closed = follow(later.record, seen(BROKEN), NOW + 120)
+    assert (closed.record.reason, closed.record.doubted, closed.record.over_limit) == (
+        "Xid79",
+        "",
+        "",
+    )
+    assert closed.events[0][0] == "NodeQuarantined"
+    assert follow(later.record, seen(), NOW + 120).record == Record()
+
+
+def test_what_a_person_lifted_stays_open() -> None:
+    lifted = follow(Record(reason="Xid79", strikes=(timestamp(NOW),)), seen(BROKEN), NOW).record
+    assert (lifted.doubted, lifted.over_limit) == ("Xid79", "")
+    assert follow(lifted, seen(BROKEN), NOW + HOURS).record.reason == ""
+
+
+def test_a_broken_node_beyond_the_limit_is_used_last_and_said() -> None:
+    async def story(world: World) -> None:
+        await two_gangs(world)
+        for name in ("n1", "n2"):
+            await report(world, name, ("GPUProblem", "True", "Xid79"))
+        await world.settle()
+        closed = [one for one in ("n1", "n2") if "quarantine" in taints(world, one)]
+        (is_open,) = {"n1", "n2"} - set(closed)
+        assert len(closed) == 1
+        assert taints(world, is_open) == {"suspect": "Xid79:PreferNoSchedule"}
+        node = world.get(names.NODE, is_open)
+        assert left_open(node["metadata"]["annotations"]) == "Xid79"
+        (row,) = listed([node], [])
+        assert row["status"].endswith("NotQuarantined")
+        assert "still gets pods" in notes([row])[0]
+        said = events(world, "QuarantineLimitReached")
+        assert any("still gets pods" in one and "; on it: " in one for one in said)
 
     play(story)

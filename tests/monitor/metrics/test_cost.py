@@ -42,14 +42,14 @@ class Cluster:
         self.pods[name] = made
 
     def told(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """Return a counter's values, in hours or dollars."""
+        """Return a counter's values in hours or dollars; of usage those that are not 0."""
         (family,) = (one for one in self.figures.families() if one.name == name)
         per = 1.0 if "usd" in name else HOUR
         found: dict[tuple[str, ...], float] = {}
         for one in family.samples:
             key = tuple(one.labels[label] for label in labels)
             found[key] = round(found.get(key, 0.0) + one.value / per, 4)
-        return found
+        return {key: amount for key, amount in found.items() if amount or "capacity" in name}
 
 
 def use(busy: float, covered: float) -> GpuUse:

@@ -29,12 +29,13 @@ def figures_at(clock: Clock) -> MetricsRegistry:
 
 
 def values(figures: MetricsRegistry, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+    """Return what was counted; counters of what may come are there before it, at 0."""
     return {
         (*(one.labels[label] for label in labels), one.suffix): one.value
         for family in figures.families()
         if family.name == name
         for one in family.samples
-        if "le" not in one.labels
+        if "le" not in one.labels and (one.value or family.type == "gauge")
     }
 
 

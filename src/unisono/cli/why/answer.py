@@ -279,6 +279,8 @@ def _node_problems(nodes: list[Json]) -> Iterator[Json]:
         elif record.reason or (fault is not None and fault.severity == "broken"):
             message = fault.message if fault is not None else record.reason
             state = "quarantined" if record.reason else "broken"
+            if record.over_limit:
+                message += "; not quarantined, as too many nodes are: it still gets pods"
             made |= {"state": state, "message": message, "since": record.since}
         elif node["spec"].get("unschedulable"):
             made |= {"state": "cordoned", "message": "", "since": ""}

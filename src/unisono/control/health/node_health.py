@@ -21,14 +21,14 @@ from unisono.control.controller import own_key
 from unisono.control.gangs.recovery import Record as Incident
 from unisono.control.health.stragglers import REASON, suspected_until, to_leave
 from unisono.control.view import View
-from unisono.kinds.device_faults import Fault, fault_of
+from unisono.kinds import views
+from unisono.kinds.device_faults import HEALTH, Fault, fault_of, most_closed
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 SUSPECT = "unisono.dev/suspect"
 BY_INCIDENT = "incident-node"
-# Such a share of the nodes of one machine type may be out at a time; one node always may.
-_MOST_SHARE = 0.2
+_MOST_PODS_NAMED = 5
 _MACHINE_TYPE = "node.kubernetes.io/instance-type"
 _SUSPICION_SECONDS = 3600.0
 _MOST_FAILED_JOBS = 2
@@ -68,12 +68,14 @@ class NodeHealth:
             may_be_closed=lambda: _may_be_closed(node, view),
         )
         outcome = follow(before, seen, now)
-        suspicion, suspicion_ends = _suspicion(node, fault, view, now)
+        suspicion, suspicion_ends = _suspicion(node, fault, outcome.record, view, now)
         changes = _changes(node, outcome.record, before, suspicion)
         if changes:
             yield Patch(Ref.to(node), changes)
         for reason, message in outcome.events:
             is_good = reason in ("NodeReleased", "NodeOnProbation", "QuarantineLifted")
+            if reason in ("NodeQuarantined", LIMIT_REACHED):
+                message += _running_on(key.name, view)
             yield Note(Ref.to(node), reason, message, "Normal" if is_good else "Warning")
         left_at = leaving[1] if leaving is not None else None
         for at in (outcome.again_at, suspicion_ends, left_at):
@@ -127,11 +129,26 @@ def _may_be_closed(node: Json, view: View) -> bool:
         and one["metadata"]["name"] != node["metadata"]["name"]
     ]
     out = sum(1 for one in others if _is_tainted(one))
-    return out + 1 <= max(1, int((len(others) + 1) * _MOST_SHARE))
+    return out + 1 <= most_closed(len(others) + 1)
 
 
-def _suspicion(node: Json, fault: Fault | None, view: View, now: float) -> tuple[str, float | None]:
+def _running_on(node: str, view: View) -> str:
+    """Name the pods that are on a broken node, as the end of a sentence."""
+    pods = [one for one in view.by(names.POD, "node", node) if not views.Pod(one).is_over]
+    found = sorted(f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in pods)
+    if not found:
+        return ""
+    more = len(found) - _MOST_PODS_NAMED
+    named = ", ".join(found[:_MOST_PODS_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"; on it: {named}"
+
+
+def _suspicion(
+    node: Json, fault: Fault | None, record: Record, view: View, now: float
+) -> tuple[str, float | None]:
     """Return why a node is suspect, empty if it is not, and when that has to be asked again."""
+    if record.over_limit:
+        return record.doubted, None  # open, but the last choice
     if fault is not None and fault.severity == "suspect":
         return fault.reason, None
     times = [
@@ -159,7 +176,9 @@ def _suspicion(node: Json, fault: Fault | None, view: View, now: float) -> tuple
 #
 # Pure: the record and what is seen now go in, the new record and its events come out.
 
-_RECORD = "unisono.dev/health"
+_RECORD = HEALTH
+LIMIT_REACHED = "QuarantineLimitReached"
+_LIMIT_SECONDS = 60.0  # how often it is asked again whether the limit leaves room
 # Not ready for so long, a node has lost its pods; a shorter absence is no reason to worry.
 _LOST_SECONDS = 10.0
 LOST = "NodeLost"
@@ -179,6 +198,7 @@ class Record:
     since: str = ""
     until: str = ""  # empty: as long as it is broken or away; `never`: until a person lifts it
     doubted: str = ""  # a fault that is not acted on: a person said so, or too many nodes are out
+    over_limit: str = ""  # since when it is the latter
     strikes: tuple[str, ...] = ()
 
     def text(self) -> str:
@@ -190,7 +210,7 @@ class Record:
         """Read it; an empty one if there is none that can be read."""
         try:
             read = json.loads((annotations or {}).get(_RECORD) or "{}")
-            keys = ("reason", "since", "until", "doubted")
+            keys = ("reason", "since", "until", "doubted", "over_limit")
             texts = {key: str(read.get(key) or "") for key in keys}
             return Record(**texts, strikes=tuple(str(one) for one in read.get("strikes") or ()))
         except (ValueError, AttributeError, TypeError):
@@ -222,7 +242,9 @@ def follow(record: Record, seen: Seen, now: float) -> _Outcome:
     record = replace(record, strikes=_lately(record.strikes, now))
     wrong = _wrong(seen, now)
     if record.doubted and record.doubted not in wrong:
-        record = replace(record, doubted="")
+        record = replace(record, doubted="", over_limit="")
+    if record.over_limit and seen.may_be_closed():
+        record = replace(record, doubted="", over_limit="")
     if record.reason and not seen.is_tainted:
         message = "the taint was removed by hand: earlier failures are forgotten"
         return _Outcome(Record(doubted=next(iter(wrong), "")), (("QuarantineLifted", message),))
@@ -231,7 +253,8 @@ def follow(record: Record, seen: Seen, now: float) -> _Outcome:
     for reason, message in wrong.items():
         if reason != record.doubted:
             return _close(record, reason, message, seen, now)
-    return _Outcome(record, again_at=_lost_at(seen, now))
+    at = now + _LIMIT_SECONDS if record.over_limit else None
+    return _Outcome(record, again_at=_lost_at(seen, now) or at)
 
 
 def _wrong(seen: Seen, now: float) -> dict[str, str]:
@@ -255,7 +278,8 @@ def _lost_at(seen: Seen, now: float) -> float | None:
 def _close(record: Record, reason: str, message: str, seen: Seen, now: float) -> _Outcome:
     """Put a node in quarantine."""
     if not seen.may_be_closed():
-        return _Outcome(replace(record, doubted=reason), (_too_many(reason),))
+        kept = replace(record, doubted=reason, over_limit=timestamp(now))
+        return _Outcome(kept, (_too_many(reason, message),), now + _LIMIT_SECONDS)
     strikes = (*record.strikes, timestamp(now))
     is_last = reason != LOST and len(strikes) >= _MOST_STRIKES
     until = NEVER if is_last else ""
@@ -298,10 +322,12 @@ def _lately(strikes: tuple[str, ...], now: float) -> tuple[str, ...]:
     return tuple(one for one in strikes if seconds(one) > now - _STRIKES_SECONDS)
 
 
-def _too_many(reason: str) -> tuple[str, str]:
+def _too_many(reason: str, message: str) -> tuple[str, str]:
+    said = message if reason in message else f"{reason}: {message}"
     return (
-        "QuarantineLimitReached",
-        f"{reason}: not quarantined, as too many nodes of its instance type are; check the node",
+        LIMIT_REACHED,
+        f"{said}; not quarantined, as too many nodes of its instance type are: it is used last,"
+        " but still gets pods; check the node",
     )
 
 

@@ -229,7 +229,8 @@ class Exporter:
         self._renew(faults)
         if self._seen_pods != self._cache.pods_version:
             self._seen_pods = self._cache.pods_version
-            self._devices.hold(self._holders.give_out(self._cache.pods_on_nodes()))
+            pods = self._cache.pods_on_nodes()
+            self._devices.hold(self._holders.give_out(pods, self._cache.nodes))
         now = self._clock()
         self._devices.move(now, faults)
         return Frame(copy.copy(self._devices), self._models, faults, self._extent, now)

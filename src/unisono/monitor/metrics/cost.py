@@ -19,7 +19,8 @@ from unisono.monitor.records import NodeRecord, PodRecord
 
 _HOUR = 3600.0
 _ON_DEMAND = "on-demand"
-# Owners beyond so many are counted together as `other`.
+_STATES = ("starting", "busy", "idle", "lost")
+# Owners beyond so many are counted together as `other`; each has a series for every state.
 _MOST_OWNERS = 2_000
 # Measurements may come late; so many pods that are over are remembered for them.
 _MOST_OVER = 10_000
@@ -96,6 +97,8 @@ class CostMetrics:
         )
         price = node.price / node.gpus / _HOUR if node is not None and node.gpus else 0.0
         self._owners[pod.uid] = owner, price
+        for state in _STATES:
+            self._add(pod.uid, state, 0.0)  # shown before there is anything to count
         self._starting[pod.uid] = max(pod.bound, self._looked_at)
 
     def _forget_oldest(self, uid: str) -> None:
@@ -126,7 +129,9 @@ class CostMetrics:
 
     def _add(self, uid: str, state: str, seconds: float) -> None:
         owner, price = self._owners[uid]
-        if (owner, state) not in self._seconds and len(self._seconds) >= _MOST_OWNERS:
+        if (owner, state) not in self._seconds and len(self._seconds) >= _MOST_OWNERS * len(
+            _STATES
+        ):
             owner = Owner(_OTHER, _OTHER, _OTHER, owner.flavor, owner.capacity_type)
         key = owner, state
         self._seconds[key] = self._seconds.get(key, 0.0) + seconds

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from unisono.engine.model.node import QUARANTINE
 from unisono.kinds import views
 from unisono.kinds.core.nodes import HELD_FOR
+from unisono.kinds.device_faults import most_closed
 from unisono.kinds.digits import whole_number
 from unisono.kube.mapping import Kind
 from unisono.monitor.cache import NODE_CLAIM, WORKLOAD, ClusterCache
@@ -55,6 +59,7 @@ def families(cache: ClusterCache, idle: Mapping[str, float]) -> Iterator[Family]
         "0 for a GPU that is broken and gets no pods; 1 for a node whose GPUs (*) are all well.",
         _health(nodes),
     )
+    yield from _quarantine(nodes)
     price = sum(one.price for one in nodes)
     yield single("unisono_hourly_cost_usd", "gauge", "What all nodes cost an hour.", price)
     yield Family(
@@ -74,6 +79,46 @@ def _health(nodes: Iterable[NodeRecord]) -> Iterator[Sample]:
             number = whole_number(index) if one.is_ours else None
             uuid = uuid_of((one.name, number)) if number is not None else ""
             yield Sample({"node": one.name, "gpu": index, "UUID": uuid, "reason": reason}, 0)
+
+
+def _quarantine(nodes: Sequence[NodeRecord]) -> Iterator[Family]:
+    """Yield which nodes are closed, and which should be; and how many may be, by machine type."""
+    closed = {one.name: reason for one in nodes for reason in _closed_for(one)}
+    state = [
+        *(Sample({"node": name, "reason": reason}, 1) for name, reason in closed.items()),
+        *(
+            Sample({"node": one.name, "reason": one.left_open}, 0)
+            for one in nodes
+            if one.left_open and one.name not in closed
+        ),
+    ]
+    yield Family(
+        "unisono_node_quarantined",
+        "gauge",
+        "1 for a node in quarantine; 0 for a broken one that still gets pods, as too many are.",
+        state,
+    )
+    there = Counter(one.instance_type for one in nodes)
+    out = Counter(one.instance_type for one in nodes if one.name in closed)
+    yield Family(
+        "unisono_quarantined_nodes",
+        "gauge",
+        "Nodes in quarantine, by instance type.",
+        [Sample({"instance_type": kind}, out[kind]) for kind in there],
+    )
+    yield Family(
+        "unisono_quarantine_limit",
+        "gauge",
+        "How many nodes of an instance type may be in quarantine at a time.",
+        [Sample({"instance_type": kind}, most_closed(count)) for kind, count in there.items()],
+    )
+
+
+def _closed_for(node: NodeRecord) -> Iterator[str]:
+    for taint in node.taints:
+        key, _, reason = taint.partition("=")
+        if key == QUARANTINE:
+            yield reason
 
 
 def _labels(node: NodeRecord) -> Mapping[str, str]:
@@ -125,6 +170,8 @@ _WHY = "CapacityPlanned"
 _RESULTS = {"Ready": "ready", "TimedOut": "timeout"}
 # Why a purchase was rolled back; it is cancelled if its gang lost its quota.
 _ROLLED_BACK = {"StockOut": "stockout", "PoolGone": "failed"}
+_ALL_RESULTS = (*_RESULTS.values(), *_ROLLED_BACK.values(), "cancelled")
+_ROLLED = "rolled-back"
 _DURATIONS = doubling(5.0, 12)
 CLAIM_STATES = ("launching", "launched", "ready", "refused", "going")
 
@@ -166,13 +213,17 @@ class ProvisioningMetrics:
         if kind == WORKLOAD and new is not None:
             before = views.Workload(old).conditions.get(PURCHASE) if old is not None else None
             self._heard_purchase(before, views.Workload(new).conditions)
-        elif kind == NODE_CLAIM and new is None and old is not None:
+        elif kind == NODE_CLAIM and new is not None:
+            pool = views.NodeClaim(new).metadata.labels.get(POOL, "")
+            self._wasted.setdefault((pool, _ROLLED), 0.0)
+        elif kind == NODE_CLAIM and old is not None:
             self._given_back(views.NodeClaim(old))
 
     def _heard_purchase(self, before: views.Condition | None, conditions: views.Conditions) -> None:
         after = conditions.get(PURCHASE)
         if after is None or (before is not None and after.raw == before.raw):
             return
+        self._expect(after)
         result = _RESULTS.get(after.reason)
         if after.reason == "RolledBack":
             result = _ROLLED_BACK.get(conditions.reason(_WHY), "cancelled")
@@ -187,12 +238,21 @@ class ProvisioningMetrics:
             if result == "ready":
                 self._durations.observe(max(0.0, after.since - written.planned_at), pool)
 
+    def _expect(self, purchase: views.Condition) -> None:
+        """Show the counters of its pools at 0, so that how it ends is seen to come."""
+        with contextlib.suppress(msgspec.DecodeError):
+            written = msgspec.json.decode(purchase.message, type=_Written)
+            for pool in sorted({one.pool for one in written.machines}):
+                self._durations.expect(pool)
+                for result in _ALL_RESULTS:
+                    self._plans.setdefault((pool, result), 0)
+
     def _given_back(self, claim: views.NodeClaim) -> None:
         """Count a machine that was paid for, and kept for a gang that never came."""
         launched, metadata = claim.conditions.get("Launched"), claim.metadata
         if launched is None or not launched.is_true or HELD_FOR not in metadata.annotations:
             return
-        key = metadata.labels.get(POOL, ""), "rolled-back"
+        key = metadata.labels.get(POOL, ""), _ROLLED
         paid = max(0.0, self._clock() - launched.since)
         self._wasted[key] = self._wasted.get(key, 0.0) + paid
 

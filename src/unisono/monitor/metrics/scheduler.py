@@ -16,6 +16,7 @@ from unisono.monitor.exposition import WAITS, Family, Histogram, Sample, doublin
 
 # From sixteen microseconds, for a gang whose answer is known, to half a second.
 _PLACEMENTS = doubling(0.000_016, 16)
+_ROLLBACKS = ("LateDecision", "NoOtherNode", "NodeLost", "NotBound", "PodsMissing")
 
 
 class Largest(NamedTuple):
@@ -43,8 +44,12 @@ class PlacementMetrics:
         self._cache = cache
         self._since = math.floor(since)
         self.placements = Histogram(("result",), _PLACEMENTS)
+        for result in ("placed", "refused"):
+            self.placements.expect(result)
         self._commits = Histogram((), WAITS)
         self._partial = Histogram((), WAITS)
+        self._commits.expect()
+        self._partial.expect()
         self._starting: dict[Key, _Bound] = {}
         self.cached: Callable[[], tuple[int, int]] = lambda: (0, 0)  # answers known, and not
         self.rollbacks: Callable[[], Mapping[str, int]] = dict
@@ -75,6 +80,7 @@ class PlacementMetrics:
 
     def families(self, free: Mapping[str, int]) -> Iterator[Family]:
         """Yield everything; `free` says how many GPUs lie about on nodes in part, by model."""
+        never = dict.fromkeys(_ROLLBACKS, 0)
         yield Family(
             "unisono_gang_placement_seconds",
             "histogram",
@@ -97,7 +103,10 @@ class PlacementMetrics:
             "unisono_gang_rollbacks_total",
             "counter",
             "Gangs that released all of their nodes because they could not be completed.",
-            [Sample({"reason": one}, count) for one, count in sorted(self.rollbacks().items())],
+            [
+                Sample({"reason": one}, count)
+                for one, count in sorted({**never, **self.rollbacks()}.items())
+            ],
         )
         hits, misses = self.cached()
         known = (

@@ -12,14 +12,20 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
+from unisono.engine.model.plan import PreemptionReason
 from unisono.kinds.pace import ranked
-from unisono.monitor.cache import ClusterCache, WorkloadChange
+from unisono.monitor.cache import ClusterCache, Key, WorkloadChange
 from unisono.monitor.exposition import WAITS, Family, Histogram, Sample
 from unisono.monitor.records import PodRecord, WorkloadRecord
 
 _MOST_WAITING = 500
 _MOST_RUNNING = 10_000
+
+_PARTS = ("quota", "capacity", "start", "total")
+# What makes a workload start again; other reasons are rare, and come to most workloads never.
+_LIKELY = ("Preempted", "NodeFailures", "PodsReadyTimeout")
 
 Labels = Mapping[str, str]
 
@@ -136,6 +142,15 @@ class _Counter:
             del self.counts[next(iter(self.counts))]
         self.counts[labels] = self.counts.get(labels, 0) + amount
 
+    def expect(self, *labels: str) -> None:
+        """Show a series at 0; half of the room stays for what is counted."""
+        if len(self.counts) < self.most // 2:
+            self.counts.setdefault(labels, 0)
+
+    def forget_zero(self, *labels: str) -> None:
+        if self.counts.get(labels) == 0:
+            del self.counts[labels]
+
     def samples(self) -> list[Sample]:
         return [
             Sample(dict(zip(self.names, labels, strict=True)), count)
@@ -154,13 +169,17 @@ class WorkloadHistory:
         self._waits = Histogram(("queue", "priority_class", "part"), WAITS)
         self._preemptions = _Counter(("queue", "reason"), {}, 2_000)
         self._leaving = Histogram(("queue", "reason"), WAITS)
-        self._restarts = _Counter(("namespace", "workload", "queue", "reason"), {}, 2_000)
+        self._restarts = _Counter(("namespace", "workload", "queue", "reason"), {}, 8_000)
+        self._known_restarts: dict[Key, int] | None = None  # those before the first scrape
         cache.on_workload.append(self._follow)
 
     def _follow(self, step: WorkloadChange) -> None:
         before, after = step
+        if before is not None and (after is None or after.finished):
+            self._forget_zeros(before)
         if after is None:
             return
+        self._expect(after)
         if self._is_news(before.reserved if before else 0.0, after.reserved):
             began = max(after.created, after.evicted)
             self._observe(after, "quota", after.reserved - began)
@@ -171,6 +190,21 @@ class WorkloadHistory:
             self._observe(after, "total", after.ready - max(after.created, after.evicted))
         self._count_evictions(before, after)
         self._time_leaving(before, after)
+
+    def _expect(self, workload: WorkloadRecord) -> None:
+        """Show counters at 0 before their first event: it is invisible in a series born with it."""
+        queue = self._cache.queue_of(workload)
+        if workload.is_waiting:
+            for part in _PARTS:
+                self._waits.expect(queue, workload.priority_class, part)
+        elif not workload.finished:
+            for reason in _LIKELY:
+                self._restarts.expect(workload.namespace, workload.name, queue, reason)
+
+    def _forget_zeros(self, workload: WorkloadRecord) -> None:
+        queue = self._cache.queue_of(workload)
+        for reason in _LIKELY:
+            self._restarts.forget_zero(workload.namespace, workload.name, queue, reason)
 
     def _count_evictions(self, before: WorkloadRecord | None, after: WorkloadRecord) -> None:
         if not self._is_news(0.0, after.evicted):
@@ -202,6 +236,9 @@ class WorkloadHistory:
 
     def families(self) -> Iterator[Family]:
         """Yield the counters."""
+        for queue in sorted(self._cache.queues):
+            for reason in get_args(PreemptionReason):
+                self._preemptions.expect(queue, reason)
         yield Family(
             "unisono_gang_wait_time_seconds",
             "histogram",
@@ -230,9 +267,13 @@ class WorkloadHistory:
     def _whole_gangs(self) -> Iterator[Sample]:
         """Yield restarts of gangs that kept their quota: a JobSet counts them itself."""
         cache = self._cache
+        if self._known_restarts is None:
+            # Another leader counted these: they are no news of a series that is new.
+            self._known_restarts = dict(cache.restarts)
         for workload in cache.workloads.values():
-            restarts = cache.restarts.get((workload.namespace, workload.owner_name), 0)
-            if restarts and not workload.finished:
+            key = workload.namespace, workload.owner_name
+            if key in cache.restarts and not workload.finished:
+                restarts = max(0, cache.restarts[key] - self._known_restarts.get(key, 0))
                 yield Sample({**named(workload, cache), "reason": "GangRestarted"}, restarts)
 
 

@@ -23,7 +23,7 @@ Severity = Literal["info", "warning", "critical"]
 
 _DEVICE = "{{ $labels.kubernetes_node }} GPU {{ $labels.gpu }}"
 _GANG = "{{ $labels.namespace }}/{{ $labels.workload }}"
-# A fault is the device's, whichever pods come and go: the one that has it now is looked up for the text.
+# A fault is the device's, whichever pods come and go: its pod of now is looked up for the text.
 _POD = (
     '{{ range query (printf "unisono:gpu_pod:info{UUID=%q,gpu=%q,kubernetes_node=%q}"'
     " $labels.UUID $labels.gpu $labels.kubernetes_node) }}; pod {{ .Labels.namespace }}/"

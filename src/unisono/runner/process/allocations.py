@@ -13,6 +13,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.engine.model.resources import MAX_GPUS
 from unisono.kinds.core.gpu_parts import GPU, PART
+from unisono.kinds.device_faults import broken_devices
 from unisono.kinds.quantity import Quantity
 from unisono.runner.process.references import CannotStartYet
 from unisono.runner.simulated.script import index_of
@@ -76,12 +77,17 @@ class Devices:
             for index in held.get(resource, ())
         }
         amounts = ((node or {}).get("status") or {}).get("allocatable") or {}
+        there = ((node or {}).get("status") or {}).get("capacity") or amounts
         total = min(Quantity.from_raw(amounts.get(resource, 0)).units, MAX_GPUS)
-        free = [index for index in range(total) if index not in taken][:count]
+        size = min(max(total, Quantity.from_raw(there.get(resource, 0)).units), MAX_GPUS)
+        # A node may be open though a device is broken: that one is the last to be given out.
+        broken = broken_devices(node, size) if node is not None else frozenset()
+        order = sorted(range(size), key=lambda index: (index in broken, index))
+        free = [index for index in order if index not in taken][: max(0, total - len(taken))]
         if len(free) < count:
             why = f"requests {count} {resource}; {len(free)} of {total} are free on {name}"
             raise CannotStartYet(why, "UnexpectedAdmissionError")
-        return tuple(free)
+        return tuple(free[:count])
 
 
 def _wanted_devices(container: Json) -> dict[str, int]:
