@@ -2,10 +2,10 @@
 
 The module's sources are copied into the user's cache. Three things are not as in its repository.
 Its types are a module of their own, which a published module cannot bring along, so the newest that
-is published stands in, and what it lacks is written out. A helper that cleans up after a spec may
-find that a job is gone already, since a namespace is emptied here faster than it looks. And the one
-that waits for pending pods counts those that are missing (`pending.go`): a job that waits for nodes
-has no pods yet.
+is published stands in, and what it lacks is written out. Helpers that clean up after a spec may
+find that a job or pod is gone already, since a namespace is emptied here faster than they look. And
+the one that waits for pending pods counts those that are missing (`pending.go`): a job that waits
+for nodes has no pods yet.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ _CHANGES = (
         "test/e2e/util/queue.go",
         'Expect(err).NotTo(HaveOccurred(), "failed to delete vcjob',
         'Expect(errors.IsNotFound(err) || err == nil).To(BeTrue(), "failed to delete vcjob',
+    ),
+    (
+        "test/e2e/util/util.go",
+        'Expect(err).NotTo(HaveOccurred(), "failed to delete pod %s"',
+        'Expect(errors.IsNotFound(err) || err == nil).To(BeTrue(), "failed to delete pod %s"',
     ),
     (
         "test/e2e/util/job.go",

@@ -1,5 +1,5 @@
 // What stands in for Volcano's helper that waits for pods in phase Pending. A job that waits for
-// nodes has no pods here, so those that are missing count as well; it has to stay so for a while.
+// nodes has no pods here, so those that are missing count as well; that has to stay so for a while.
 
 package util
 
@@ -39,10 +39,19 @@ func waitTasksPendingOrMissing(ctx *TestContext, job *batchv1alpha1.Job, wanted 
 		for _, task := range now.Spec.Tasks {
 			found += int(task.Replicas)
 		}
+		pending := 0
 		for _, pod := range pods.Items {
-			if metav1.IsControlledBy(&pod, job) && pod.Status.Phase != v1.PodPending {
+			if !metav1.IsControlledBy(&pod, job) {
+				continue
+			}
+			if pod.Status.Phase == v1.PodPending {
+				pending++
+			} else {
 				found--
 			}
+		}
+		if pending >= wanted {
+			return true, nil
 		}
 		if found < wanted {
 			alike = 0
