@@ -97,6 +97,7 @@ from unisono.control.scheduler.loop import (
 )
 from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.scheduler.writes_in_flight import ON_ITS_WAY, on_its_way
+from unisono.control.submission_limits import SubmissionLimits
 from unisono.control.view import Index, View
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.ordering.priority_order import account_and_qos
@@ -393,6 +394,7 @@ def _assembled(
             UsageLedger(lambda: scheduler.state, ledger),
             PendingOrder(lambda: scheduler.state),
             *(() if is_alone else (ClassRules(settings, view, ledger.namespace),)),
+            *(() if is_alone else (SubmissionLimits(lambda: scheduler.state, ledger.namespace),)),
         ),
     )
 

@@ -102,6 +102,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         "usage-ledger": {names.CONFIG_MAP: "create patch"},
         "workload-kinds": {names.WORKLOAD_KIND: "status"},
         "class-rules": {names.CONFIG_MAP: "create patch"},
+        "submission-limits": {names.CONFIG_MAP: "create patch"},
         # The record of what was told. What sends it reads one Secret (`cli.install`).
         "notifications": {names.WORKLOAD: "patch"},
         "array-notifications": {slurm.JOB: "patch"},
@@ -194,7 +195,9 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
 }
 
 # Controllers whose ConfigMaps are in the namespace of the installation, and nowhere else.
-AT_HOME = frozenset({"usage-ledger", "class-rules", "slurm-turns", "purchases"})
+AT_HOME = frozenset(
+    {"usage-ledger", "class-rules", "submission-limits", "slurm-turns", "purchases"}
+)
 
 # What only an operator reads. ConfigMaps are always read in the installation's namespace.
 _READ_BY: Mapping[str, Sequence[Kind]] = {

@@ -3,8 +3,8 @@
     validating   a queue's name is a name; a job that runs stays in its queue; amounts are not
                  negative, counts and their products have 32 bits (also where the kinds are
                  others' definitions); Volcano's own (`volcano`); what the right to write a job
-                 does not include (`tenancy`); the users of each priority class (below); only a
-                 warning: devices that nothing allocates
+                 does not include (`tenancy`); the users of each priority class (below); only
+                 warnings: devices that nothing allocates, and what can never start (`submission`)
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
@@ -27,6 +27,7 @@ from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.policy.settings import EVERY_CLASS
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.kube.form import Json
+from unisono.runtime.admission.submission import limits, submission
 from unisono.runtime.admission.tenancy import (
     DECIDERS,
     DECIDES,
@@ -148,6 +149,14 @@ def validating(home: str) -> Iterator[Json]:
             spec["matchConditions"] = [{"name": "spec-is-new", "expression": IS_NEW_SPEC}]
         yield from _in_force(volcano.name, spec)
     yield from warning()
+    for name, asking, rules in submission():
+        conditions = [
+            {"name": "is-queued", "expression": f"{_NEW} != ''"},
+            {"name": "is-no-part", "expression": _NO_JOB_ABOVE},
+        ]
+        matches = _matches(asking, ("CREATE",))
+        spec = {"matchConstraints": matches, "matchConditions": conditions, **rules}
+        yield from _in_force(name, spec, "Warn", paramRef=limits(home))
 
 
 def warning() -> Iterator[Json]:
