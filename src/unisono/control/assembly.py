@@ -19,6 +19,8 @@ from unisono.control.apps.replica_sets import ReplicaSets
 from unisono.control.apps.stateful_sets import StatefulSets
 from unisono.control.controller import Controller
 from unisono.control.cron_jobs import CRON_KINDS, CronJobs
+from unisono.control.foreign_queues import KINDS as FOREIGN_KINDS
+from unisono.control.foreign_queues import foreign_objects
 from unisono.control.gangs import controller as gangs
 from unisono.control.gangs.controller import GangController
 from unisono.control.health.node_health import BY_INCIDENT, NodeHealth, failed_on
@@ -165,7 +167,12 @@ KINDS: Sequence[Kind] = (
 )
 
 # What else an embedded cluster runs; on a real one these are the business of its own controllers.
-EMBEDDED_KINDS: Sequence[Kind] = (*KINDS, *(cron.kind for cron in CRON_KINDS), *apps.KINDS)
+EMBEDDED_KINDS: Sequence[Kind] = (
+    *KINDS,
+    *FOREIGN_KINDS,
+    *(cron.kind for cron in CRON_KINDS),
+    *apps.KINDS,
+)
 
 # Kinds whose pods have to start together: without a queue of their own they are in one without
 # limits, so that they get their nodes all at once.
@@ -378,6 +385,7 @@ def _assembled(
             OrphanedWorkloads(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
             WorkloadKinds(declared, queues),
+            *(foreign_objects() if is_alone else ()),
             *((JobOperator(), OrphanedPods(), ReadinessTaints()) if is_alone else ()),
             *(_of_kubernetes(usage) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),

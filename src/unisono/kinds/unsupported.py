@@ -50,8 +50,6 @@ _STORED_ONLY: Mapping[str, str] = {
     "resource.k8s.io/resourceclaimtemplates": _NO_DRIVER,
     "scheduling.k8s.io/compositepodgroups": "is stored, but nothing acts on it here: its groups "
     "are placed each by itself",
-    "scheduling.x-k8s.io/elasticquotas": "is stored, but not enforced here; give queues a quota "
-    "instead (ClusterQueue)",
 }
 
 

@@ -174,7 +174,7 @@ def test_deployments(name: str, image: str, expected: str) -> None:
     ("key", "expected"),
     [
         ("argoproj.io/workflows", "nothing acts on it here: Argo Workflows makes its pods"),
-        ("scheduling.x-k8s.io/elasticquotas", "is stored, but not enforced here"),
+        ("kai.scheduler/topologies", "nothing acts on it here"),
         ("resource.k8s.io/resourceclaimtemplates", "no driver offers devices here"),
         ("admissionregistration.k8s.io/validatingadmissionpolicybindings", "not evaluated here"),
     ],

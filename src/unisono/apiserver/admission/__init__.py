@@ -2,6 +2,7 @@
 
 Other spellings of fields are read as the usual ones, and a job's submitter is noted. Then:
 
+    foreign_queues         what names a queue of another scheduler gets the queue kept for it
     suspend                what a queue has to admit first is created suspended, or with a gate
     serving                what keeps pods running hands its queue on to its pods
     priority_class_rules   a priority class that its author may not use is refused
@@ -15,7 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unisono.apiserver.admission import priority_class_rules, serving, submit_warnings, suspend
+from unisono.apiserver.admission import (
+    foreign_queues,
+    priority_class_rules,
+    serving,
+    submit_warnings,
+    suspend,
+)
 from unisono.apiserver.admission.suspend import PODS, controlling_owner, job_kind
 from unisono.apiserver.objects import Json, annotations_of, at, child, items
 from unisono.apiserver.request import MASTERS
@@ -42,6 +49,7 @@ def mutate(served: Served, obj: Json, old: Json | None, context: Context) -> Non
     _record_submitter(served, obj, old, context)
     priority_class_rules.refuse_class(served, obj, old, context)
     if old is None:
+        foreign_queues.name_queue(served, obj, context)
         suspend.hold(served, obj, context)
         _note_unsupported(served, obj, context)
     else:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
+from unisono.apiserver.admission.foreign_queues import KEPT
 from unisono.apiserver.admission.suspend import (
     LOCAL_QUEUES,
     PODS,
@@ -259,6 +260,8 @@ def _about_job(served: Served, obj: Json, context: Context, *, can_run: bool) ->
             "WorkloadPriorityClass", priority, PRIORITY_CLASSES, context, then="; priority 0"
         )
         yield f"metadata.labels[{PRIORITY_LABEL}]: {missing}"
+    if queue.startswith(KEPT):
+        return  # a queue of Volcano, which needs no LocalQueue
     local_queue = context.find(LOCAL_QUEUES, namespace, queue)
     if local_queue is None:
         waits = "; it waits until there is one"

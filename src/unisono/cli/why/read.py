@@ -33,6 +33,8 @@ from unisono.kube.errors import Forbidden, NotFound, UnknownKind
 from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT, Kind
 
+REPLICA_SET = Kind("apps/v1", "ReplicaSet")
+STATEFUL_SET = Kind("apps/v1", "StatefulSet")
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _MOST_OWNERS = 8  # a pod of a Job of a JobSet of a TrainJob has three
 _MOST_WARNINGS = 5
@@ -43,6 +45,10 @@ _PARTS = {
     "TrainJob": (JOB_SET, JOB),
     "JobSet": (JOB,),
     "RayJob": (RAY_CLUSTER, JOB),
+    "Deployment": (REPLICA_SET,),
+    "LeaderWorkerSet": (STATEFUL_SET,),
+    "RayService": (RAY_CLUSTER,),
+    "CronJob": (JOB,),
 }
 
 
@@ -216,10 +222,16 @@ async def _nodes(client: Client, pods: list[Json]) -> list[Json]:
 
 
 async def _members(client: Client, obj: Json) -> list[Json]:
-    """Return the pods that belong to a job which no queue has to admit."""
+    """Return the pods of what no queue has to admit, or of the parts that it is made of."""
+    namespace = obj["metadata"]["namespace"]
+    above = {obj["metadata"]["uid"]}
+    for kind in _PARTS.get(obj["kind"], ()):
+        with _allowed():
+            parts = (await client.list(kind, namespace)).items
+            above |= {one["metadata"]["uid"] for one in parts if above & {*owners(one)}}
     with _allowed():
-        pods = await client.list(POD, obj["metadata"]["namespace"])
-        return [one for one in pods.items if obj["metadata"]["uid"] in owners(one)]
+        pods = await client.list(POD, namespace)
+        return [one for one in pods.items if above & {*owners(one)}]
     return []
 
 

@@ -31,7 +31,8 @@ _TEKTON = "Tekton makes its pods, where it runs; with a queue label they queue t
 _SPARK = "the Spark operator makes its pods, where it runs; with a queue label they queue there"
 _NOTEBOOK = "Kubeflow's notebook controller makes its pod, where it runs"
 _KATIB = "Katib makes its trials, where it runs; their jobs queue there"
-_KAI = "KAI's queues and groups do not count here; a ClusterQueue and a LocalQueue do"
+_KEPT = ""  # acted upon: a queue or a group of ours stands for it (`control.foreign_queues`)
+_KAI_BINDS = "pods are bound by us"
 _KAI_TOPOLOGY = "a Topology of kueue.x-k8s.io says how nodes are arranged"
 _KAI_OWN = "it configures KAI's own programs"
 _DOMAIN = "NVIDIA's driver for multi-node memory makes it, where it runs"
@@ -57,7 +58,18 @@ class _Foreign(NamedTuple):
     plural: str
     why: str
     scope: str = ""
+    spec: Mapping[str, object] | None = None  # the schema of its spec, where we read it
 
+
+# What we read has its type: placeholders of a manual are refused, as with its own definition.
+_OBJECT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_KAI_QUEUE = {
+    **_OBJECT,
+    "properties": {
+        "parentQueue": {"type": "string"},
+        "resources": {"type": "object", "additionalProperties": _OBJECT},
+    },
+}
 
 _KINDS = (
     _Foreign("argoproj.io", "v1alpha1", "Workflow", "workflows", _ARGO),
@@ -87,9 +99,9 @@ _KINDS = (
     ),
     _Foreign("kubeflow.org", "v1 v1beta1", "Notebook", "notebooks", _NOTEBOOK),
     _Foreign("kubeflow.org", "v1beta1", "Experiment", "experiments", _KATIB),
-    _Foreign("scheduling.run.ai", "v2", "Queue", "queues", _KAI, _CLUSTER),
-    _Foreign("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", _KAI),
-    _Foreign("scheduling.run.ai", "v1alpha2", "BindRequest", "bindrequests", _KAI),
+    _Foreign("scheduling.run.ai", "v2", "Queue", "queues", _KEPT, _CLUSTER, _KAI_QUEUE),
+    _Foreign("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", _KEPT),
+    _Foreign("scheduling.run.ai", "v1alpha2", "BindRequest", "bindrequests", _KAI_BINDS),
     _Foreign("kai.scheduler", "v1alpha1", "Topology", "topologies", _KAI_TOPOLOGY, _CLUSTER),
     _Foreign("kai.scheduler", "v1", "Config", "configs", _KAI_OWN, _CLUSTER),
     _Foreign("kai.scheduler", "v1", "SchedulingShard", "schedulingshards", _KAI_OWN, _CLUSTER),
@@ -185,13 +197,18 @@ _WHY = {f"{one.group}/{one.plural}": one.why for one in _KINDS}
 
 def _served(one: _Foreign) -> Iterator[Served]:
     first, *others = one.versions.split()
+    schema = _OPEN
+    if one.spec is not None:
+        properties = _OPEN["properties"]
+        assert isinstance(properties, dict)
+        schema = {**_OPEN, "properties": {**properties, "spec": one.spec}}
     entry = {
         "kind": one.kind,
         "plural": one.plural,
         "singular": one.kind.lower(),
         "namespaced": one.scope != _CLUSTER,
         "versions": [
-            {"name": name, "storage": name == first, "subresources": ["status"], "schema": _OPEN}
+            {"name": name, "storage": name == first, "subresources": ["status"], "schema": schema}
             for name in (first, *others)
         ],
     }
