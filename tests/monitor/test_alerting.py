@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.monitor import objects
 from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.active_alerts import about
-from unisono.monitor.alerting import AlertEvaluator, Gangs, Observation, devices_that, what_holds
+from unisono.monitor.alerting import (
+    AlertEvaluator,
+    Gangs,
+    Observation,
+    devices_that,
+    timers_of,
+    what_holds,
+)
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, ClusterCache, fill
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.gpu_faults import Fault, Faults
@@ -185,3 +193,85 @@ def test_scheduler_alerts_fire_at_once(site: Site) -> None:
     site.run_for(15)
     assert not site.firing("ObjectsQuarantined")
     assert not site.firing("SchedulerNotPlanning")
+
+
+# ---- devices, whatever pods they have; restarts --------------------------------------------------
+
+
+def test_a_hot_gpu_whose_pods_change_every_four_minutes_fires_once(site: Site) -> None:
+    site.faults = {"n1": {"0": Fault(hot=60, xid=79, ecc=1, row_remap_failed=True, at=int(TEN))}}
+    known = None
+    for number in range(4):
+        pod = objects.pod(f"p{number}", "n1", 1)
+        fill(site.cache, POD, (pod,))
+        if known is not None:
+            site.cache.observe(POD, known, None)
+        known = pod
+        site.run_for(240)
+    for name in ("GPUHighTemperature", "GPUXidCritical", "GPUEccUncorrectable"):
+        (one,) = [one for one in site.watch.active() if one.rule.name == name]
+        assert one.state == "firing"
+        assert site.now - one.since > 600, name
+        assert one.labels["pod"] == "p3"
+
+
+def test_the_pod_of_a_device_is_joined_and_no_label(site: Site) -> None:
+    fill(site.cache, POD, (objects.pod("p", "n1", 1),))
+    site.faults = {"n1": {"0": Fault(xid=79)}}
+    site.run_for(30)
+    found = {one["labels"]["alertname"]: one for one in site.watch.told()["data"]["alerts"]}
+    critical = found["GPUXidCritical"]
+    assert set(critical["labels"]) == {"alertname", "severity", "kubernetes_node", "gpu", "UUID"}
+    assert (critical["annotations"]["pod"], critical["annotations"]["xid"]) == ("p", "79")
+
+
+def restarted(site: Site, away: int) -> None:
+    """Let another evaluator go on after a while."""
+    known = timers_of(msgspec.json.encode(site.watch.timers()))
+    assert known is not None
+    site.watch = AlertEvaluator()
+    site.now += away
+    site.watch.restore(known, site.now)
+
+
+def test_a_restart_does_not_forget_since_when_alerts_hold(site: Site) -> None:
+    site.faults = {"n1": {"0": Fault(hot=60)}}
+    fill(site.cache, WORKLOAD, (objects.workload("gang"),))
+    site.run_for(1920)
+    assert len(site.firing("GangWaitingTooLong")) == 1
+    hot, idle = site.firing("GPUHighTemperature"), site.firing("GPUUnderutilized")
+    assert len(hot) == 1
+    assert len(idle) == 4
+    began = {(one.rule.name, one.labels.get("gpu")): one.since for one in site.watch.active()}
+    restarted(site, away=120)
+    site.run_for(15)
+    assert site.firing("GPUHighTemperature") == hot
+    assert site.firing("GPUUnderutilized") == idle
+    assert len(site.firing("GangWaitingTooLong")) == 1
+    assert {
+        (one.rule.name, one.labels.get("gpu")): one.since for one in site.watch.active()
+    } == began
+
+
+def test_what_was_pending_goes_on_and_what_is_over_does_not(site: Site) -> None:
+    site.faults = {"n1": {"0": Fault(hot=60)}}
+    site.run_for(240)
+    restarted(site, away=600)
+    site.run_for(30)
+    assert site.firing("GPUHighTemperature") == []
+    site.run_for(240)
+    assert len(site.firing("GPUHighTemperature")) == 1
+    site.faults = {}
+    restarted(site, away=30)
+    site.run_for(600)
+    assert site.firing("GPUHighTemperature") == []
+
+
+def test_timers_of_long_ago_or_without_sense_are_not_taken(site: Site) -> None:
+    site.faults = {"n1": {"0": Fault(hot=60)}}
+    site.run_for(600)
+    restarted(site, away=86_400)
+    site.run_for(15)
+    assert site.firing("GPUHighTemperature") == []
+    assert timers_of(b"[]") is None
+    assert timers_of(b"{") is None

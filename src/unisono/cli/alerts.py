@@ -100,7 +100,7 @@ def _lines(alerts: list[Json], now: float) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = []
     of_name: dict[str, int] = {}
     for one in alerts:
-        labels = one["labels"]
+        labels = {**one.get("annotations", {}), **one["labels"]}
         name = labels["alertname"]
         of_name[name] = of_name.get(name, 0) + 1
         if of_name[name] <= _MOST_LINES:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,8 +40,9 @@ class AlertEvaluator:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._since: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+        self._since: dict[str, dict[_Identity, float]] = {}
         self._held: _Holds = {}
+        self._restored: dict[str, dict[_Identity, float]] = {}  # of before a restart
         self._devices = Columns()
         self._gangs = Gangs()
         self._now = 0.0
@@ -52,10 +54,10 @@ class AlertEvaluator:
         holds = {**what_holds(seen), **self._gangs.hold(seen.cache, now)}
         for name, some in holds.items():
             if some is not self._held.get(name):
-                since = self._since.get(name, {})
-                keys = [tuple(labels.items()) for labels in some]
+                since = self._since.get(name) or self._restored.get(name, {})
+                keys = [_identity(name, labels) for labels in some]
                 self._since[name] = {key: since.get(key, now) for key in keys}
-        self._held, self._now = holds, now
+        self._held, self._now, self._restored = holds, now, {}
 
     def active(self) -> list[ActiveAlert]:
         """Return what is pending or fires: what fires first, the urgent first."""
@@ -75,9 +77,10 @@ class AlertEvaluator:
         return found
 
     def _all(self) -> Iterator[tuple[str, _Labels, float]]:
-        for name, holds in self._since.items():
-            for labels, since in holds.items():
-                yield name, dict(labels), since
+        for name, some in self._held.items():
+            of_name = self._since[name]
+            for labels in some:
+                yield name, labels, of_name[_identity(name, labels)]
         last = self._devices.last
         if last is not None:
             for name, at, since in self._devices.active():
@@ -93,14 +96,86 @@ class AlertEvaluator:
                 "labels": {
                     "alertname": one.rule.name,
                     "severity": one.rule.severity,
-                    **one.labels,
+                    **dict(_identity(one.rule.name, one.labels)),
                 },
+                # The pod that has a device comes and goes while the alert about it stays.
+                "annotations": {"summary": one.rule.summary, **_joined(one)},
                 "state": one.state,
                 "activeAt": datetime.fromtimestamp(one.since, UTC).isoformat(),
             }
             for one in self.active()
         ]
         return {"status": "success", "data": {"alerts": alerts}}
+
+    # ---- restarts --------------------------------------------------------------------------------
+
+    def timers(self) -> _Timers:
+        """Return since when what has held, to be restored after a restart."""
+        found: dict[str, dict[str, float]] = {}
+        for name, labels, since in self._all():
+            key = msgspec.json.encode(dict(_identity(name, labels))).decode()
+            found.setdefault(name, {})[key] = since
+        return _Timers(self._now, found)
+
+    def restore(self, timers: _Timers, now: float) -> None:
+        """Go on where another evaluator stopped, unless that is too long ago.
+
+        What fired by then fires at once if it still holds. The time of what was pending does not
+        pass while nothing looks, as in Prometheus.
+        """
+        away = now - timers.at
+        if not 0 <= away <= _LONGEST_AWAY_SECONDS:
+            return
+        for name, some in timers.since.items():
+            rule = RULES.get(name)
+            if rule is None:
+                continue
+            for key, since in some.items():
+                has_fired = timers.at - since >= seconds_of(rule.lasting)
+                at = since if has_fired else since + away
+                identity = tuple(sorted(msgspec.json.decode(key, type=dict[str, str]).items()))
+                self._restored.setdefault(name, {})[identity] = at
+        for name, times in self._restored.items():
+            of_devices = self._devices.restored.setdefault(name, {})
+            for about, at in times.items():
+                labels = dict(about)
+                of_devices[labels.get("kubernetes_node", ""), labels.get("gpu", "")] = at
+
+
+_Identity = tuple[tuple[str, str], ...]
+_LONGEST_AWAY_SECONDS = 3600.0
+_DEVICE = ("UUID", "gpu", "kubernetes_node")
+# An allocated GPU is idle for its pod: with another one that time begins anew.
+_OF_PODS = ("GPUAllocatedIdle",)
+
+
+class _Timers(msgspec.Struct):
+    """Since when alerts have held, by their names and labels."""
+
+    at: float
+    since: dict[str, dict[str, float]]
+
+
+def timers_of(text: bytes) -> _Timers | None:
+    """Read the timers of an evaluator that stopped; None if they cannot be read."""
+    try:
+        return msgspec.json.decode(text, type=_Timers)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _identity(name: str, labels: _Labels) -> _Identity:
+    """Return the labels that make an alert this one: of a device, where it is about one."""
+    if "UUID" not in labels or name in _OF_PODS:
+        return tuple(sorted(labels.items()))
+    more = ("xid",) if name == "GPUXidOther" else ()
+    return tuple((key, labels[key]) for key in sorted((*_DEVICE, *more)) if key in labels)
+
+
+def _joined(one: ActiveAlert) -> _Labels:
+    """Return what is not of the alert itself: the pod that has its device now."""
+    own = dict(_identity(one.rule.name, one.labels))
+    return {key: value for key, value in one.labels.items() if key not in own}
 
 
 def seconds_of(lasting: str) -> int:
@@ -130,6 +205,8 @@ class Columns:
         """Begin with nothing."""
         self.last: Look | None = None
         self._since: dict[str, Floats] = {}
+        # Of before a restart: by alert, node and index.
+        self.restored: dict[str, dict[tuple[str, str], float]] = {}
 
     def look(
         self, cache: ClusterCache, frame: Frame, masks: Mapping[str, NDArray[np.bool_]]
@@ -141,15 +218,24 @@ class Columns:
         never = np.full(len(frame.devices.places), np.nan)
         for name, mask in masks.items():
             since = self._since.get(name, never)
+            if name in self.restored:
+                since = self._restored_of(name, frame.devices)
             begun = np.where(np.isnan(since), frame.now, since)
             self._since[name] = np.where(mask, begun, np.nan)
+        self.restored = {}
+
+    def _restored_of(self, name: str, devices: Devices) -> Floats:
+        known = self.restored[name]
+        places = [(one.device[0], str(one.device[1])) for one in devices.places]
+        return np.array([known.get(place, np.nan) for place in places], dtype=np.float64)
 
     def _follow(self, devices: Devices) -> None:
-        """Take along what is known of those that are there still, with the same pod."""
-        before = {} if self.last is None else _rows(self.last.frame.devices)
-        pairs = [(at, before[held]) for held, at in _rows(devices).items() if held in before]
-        here, there = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2).T
+        """Take along what is known of those that are there still; of pods' only with the pod."""
         for name, since in self._since.items():
+            rows = _rows if name in _OF_PODS else _devices
+            before = {} if self.last is None else rows(self.last.frame.devices)
+            pairs = [(at, before[held]) for held, at in rows(devices).items() if held in before]
+            here, there = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2).T
             moved = np.full(len(devices.places), np.nan)
             moved[here] = since[there]
             self._since[name] = moved
@@ -172,6 +258,11 @@ def _rows(devices: Devices) -> dict[HeldDevice, int]:
         (one.device, holder.pod.uid if holder is not None else ""): at
         for at, (one, holder) in enumerate(rows)
     }
+
+
+def _devices(devices: Devices) -> dict[HeldDevice, int]:
+    """Return the rows of devices, whatever pod has them."""
+    return {(one.device, ""): at for at, one in enumerate(devices.places)}
 
 
 # ---- what holds ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ DIRECTORY/            0700
   tls/                its certificate authority and its certificate
   logs/               what pods wrote
   ledger.db           0600; GPU usage, for reports
+  alerts.json         since when alerts have held
   reports/            a report of every week
   web-token           0600; signs people in to the web page
   instance.json       address and process of the running instance, last port
@@ -74,6 +75,11 @@ class Instance:
     def ledger(self) -> Path:
         """The usage ledger."""
         return self.directory / "ledger.db"
+
+    @property
+    def alert_timers(self) -> Path:
+        """Since when alerts have held, so that a restart does not forget it."""
+        return self.directory / "alerts.json"
 
     @property
     def reports(self) -> Path:

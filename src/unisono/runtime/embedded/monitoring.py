@@ -10,9 +10,12 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
 
 from unisono.monitor.active_alerts import AlertBoard
-from unisono.monitor.alerting import AlertEvaluator, Observation
+from unisono.monitor.alerting import AlertEvaluator, Observation, timers_of
 from unisono.monitor.dcgm.exporter import Exporter, Extent
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.gpu_history import GpuHistory, simulated_sample
@@ -89,7 +92,9 @@ async def monitored(
             yield {}
             return
         history, board = GpuHistory(), AlertBoard()
-        watch = await stack.enter_async_context(watching(figures, exporter, history, board))
+        watch = await stack.enter_async_context(
+            watching(figures, exporter, history, board, instance.alert_timers)
+        )
         exposed = _exposed(figures, exporter, watch, port=port)
         addresses = await stack.enter_async_context(exposed)
         ledger = LedgerPast(instance.ledger)
@@ -197,10 +202,21 @@ _EVERY_SECONDS = 15.0
 
 @contextlib.asynccontextmanager
 async def watching(
-    figures: MetricsRegistry, exporter: Exporter, history: GpuHistory, board: AlertBoard
+    figures: MetricsRegistry,
+    exporter: Exporter,
+    history: GpuHistory,
+    board: AlertBoard,
+    timers: Path,
 ) -> AsyncIterator[AlertEvaluator]:
-    """Evaluate the alerts, and remember what GPUs do, every quarter of a minute."""
+    """Evaluate the alerts, and remember what GPUs do, every quarter of a minute.
+
+    Since when what holds is kept in the file `timers`; one that cannot be written costs only that.
+    """
     watch, idle, cache = AlertEvaluator(), IdleNodes(), figures.cache
+    with contextlib.suppress(OSError):
+        known = timers_of(await asyncio.to_thread(timers.read_bytes))
+        if known is not None:
+            watch.restore(known, seconds_now())
 
     async def look() -> None:
         while True:
@@ -209,6 +225,8 @@ async def watching(
             now = seconds_now()
             watch.look(Observation(cache, frame, idle.of(cache, now), now, figures.health()))
             board.take(watch.active())
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(_write_whole, timers, msgspec.json.encode(watch.timers()))
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with asyncio.TaskGroup() as tasks:
@@ -217,3 +235,10 @@ async def watching(
             yield watch
         finally:
             work.cancel()
+
+
+def _write_whole(path: Path, text: bytes) -> None:
+    """Write a file that is never seen in part."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_bytes(text)
+    fresh.replace(path)
