@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from unisono.control import names
 from unisono.control.actions import Again, Json, Patch, Ref, Steps
 from unisono.control.admission.kueue_messages import REQUEUED
-from unisono.control.conditions import seconds, with_condition
+from unisono.control.conditions import find, seconds, with_condition
 from unisono.control.controller import own_key
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE
 from unisono.control.view import View
@@ -44,7 +44,8 @@ class Requeueing:
         """A workload on hold or in a backoff, or the queues that it may be on hold for."""
         match kind:
             case names.WORKLOAD:
-                if (obj.get("status") or {}).get("requeueState") or _is_on_hold(Workload(obj)):
+                status = obj.get("status") or {}
+                if status.get("requeueState") or _is_on_hold(Workload(obj)) or _is_left(obj):
                     yield own_key(obj)
             case names.LOCAL_QUEUE:
                 key = own_key(obj)
@@ -62,6 +63,9 @@ class Requeueing:
         workload = Workload(obj)
         if workload.metadata.deletion_timestamp or workload.is_finished:
             return
+        if _is_left(obj):
+            obj = yield Patch(Ref.to(obj), {"status": {"admission": None}}, "status")
+            workload = Workload(obj)
         requeues, is_on_hold = obj["status"].get("requeueState") or {}, _is_on_hold(workload)
         if not workload.spec.active:
             if requeues:  # its failures are forgiven
@@ -89,6 +93,17 @@ class Requeueing:
             )
         if changes:
             yield Patch(Ref.to(obj), {"status": changes}, "status")
+
+
+def _is_left(workload: Json) -> bool:
+    """Say whether an admission is only left of one.
+
+    A foreign controller releases quota by an apply of QuotaReserved=False, and the API server keeps
+    the `admission` that another manager, we, wrote.
+    """
+    status = workload.get("status") or {}
+    reserved = find(status.get("conditions"), "QuotaReserved")
+    return bool(status.get("admission")) and reserved is not None and reserved["status"] == "False"
 
 
 def without_backoff(requeues: Json) -> Json | None:

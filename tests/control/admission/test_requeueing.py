@@ -103,13 +103,19 @@ async def say(world: World, name: str, **states: Json) -> None:
     await world.settle()
 
 
-async def give_back(world: World, name: str) -> None:
-    """Release the quota, as the controller of a foreign job does."""
+async def give_back(world: World, name: str, *, leaves_admission: bool = False) -> None:
+    """Release the quota, as the controller of a foreign job does.
+
+    One that applies with a manager of its own cannot remove what we wrote: `admission` stays.
+    """
     conditions = [
         {**one, "status": "False", "reason": "Pending"} if one["type"] == "QuotaReserved" else one
         for one in status(world, name)["conditions"]
     ]
-    await world.set_status(names.WORKLOAD, name, {"admission": None, "conditions": conditions})
+    changes: Json = {"conditions": conditions}
+    if not leaves_admission:
+        changes["admission"] = None
+    await world.set_status(names.WORKLOAD, name, changes)
     await world.settle()
 
 
@@ -212,6 +218,22 @@ def test_with_a_job_of_ours_requeued_tells_when_the_backoff_is_over() -> None:
             assert is_true(made["status"]["conditions"], "QuotaReserved")
 
     asyncio.run(main())
+
+
+def test_an_admission_that_a_foreign_controller_could_not_remove_is_taken_off() -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=1), owned(world, "one"))
+        await world.settle()
+        await world.pass_time(_TIMEOUT_S + 1)
+        await give_back(world, "one", leaves_admission=True)
+        assert status(world, "one").get("admission") is None
+        await world.create(owned(world, "two"))
+        await world.settle()
+        assert runs(world) == ["two"]
+        await world.pass_time(6)
+        assert status(world, "one")["requeueState"] == {"count": 1}
+
+    story(tell, patient())
 
 
 @pytest.mark.parametrize("is_pending", [False, True])
