@@ -118,7 +118,8 @@ def test_a_queue_says_what_it_lacks_and_opens_when_it_comes() -> None:
         await world.pass_time(2)
         found = world.get(names.CLUSTER_QUEUE, "cq")
         assert active(found) == ("False", "FlavorNotFound")
-        assert "ResourceFlavor f does not exist" in found["status"]["conditions"][0]["message"]
+        message = "Can't admit new workloads: references missing ResourceFlavor(s): f."
+        assert found["status"]["conditions"][0]["message"] == message
         assert active(world.get(names.LOCAL_QUEUE, "lq-cq")) == ("False", "ClusterQueueIsInactive")
         await world.create(flavor)
         await world.pass_time(3)

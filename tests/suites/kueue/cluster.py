@@ -185,7 +185,7 @@ SERVERS: dict[str, type[Embedded] | type[Real]] = {"up": Embedded, "real": Real}
 _SWITCHES = ("fairSharing", "admissionFairSharing")
 _HEAD = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 _STRICT = {
-    "apiVersion": "unisono.dev/v1alpha1",
+    "apiVersion": "unisono.dev/v1",
     "kind": "Policy",
     "metadata": {"name": "strict"},
     "compat": {"strict": True},

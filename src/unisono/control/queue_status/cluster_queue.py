@@ -136,7 +136,7 @@ class ClusterQueueStatus:
         config = self._surroundings(queue)
         blocker = config.queue_blocker(queue, config.cyclic_cohorts())
         state: Literal["True", "False"] = "True" if blocker is None else "False"
-        return _active(obj, state, *_words(blocker), now)
+        return _active(obj, state, *_words(blocker, queue, config), now)
 
     def _surroundings(self, queue: ClusterQueue) -> Config:
         """Return what is there of all that a queue refers to."""
@@ -182,13 +182,54 @@ def _active(
     )
 
 
-def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:
-    """Return reason and message of the condition Active."""
+def _words(
+    blocker: QueueInactive | QueueStopped | None, queue: ClusterQueue, config: Config
+) -> tuple[str, str]:
+    """Return reason and message of the condition Active, in Kueue's words where it has some."""
     if blocker is None:
         return "Ready", "Can admit new workloads"
+    if isinstance(blocker, QueueInactive) and blocker.why == "Terminating":
+        return blocker.why, "Can't admit new workloads; clusterQueue is terminating"
+    found = [("Stopped", "is stopped")] if isinstance(blocker, QueueStopped) else []
+    found += _lacks(queue, config)
+    if found:
+        return found[0][0], f"Can't admit new workloads: {', '.join(text for _, text in found)}."
     helps = remedy(blocker)
     message = sentence(blocker) + (f". To change that: {helps}" if helps else "")
     return ("Stopped" if isinstance(blocker, QueueStopped) else blocker.why), message
+
+
+def _lacks(queue: ClusterQueue, config: Config) -> Iterator[tuple[str, str]]:
+    """Yield what a queue refers to and cannot use: reason and message."""
+    named = dict.fromkeys(quota.flavor for group in queue.groups for quota in group.flavors)
+    checks = {rule.name: config.checks.get(rule.name) for rule in queue.checks}
+    lists: tuple[tuple[str, str, list[str]], ...] = (
+        (
+            "FlavorNotFound",
+            "references missing ResourceFlavor(s)",
+            [name for name in named if name not in config.flavors],
+        ),
+        (
+            "AdmissionCheckNotFound",
+            "references missing AdmissionCheck(s)",
+            [name for name, check in checks.items() if check is None],
+        ),
+        (
+            "AdmissionCheckInactive",
+            "references inactive AdmissionCheck(s)",
+            [name for name, check in checks.items() if check is not None and not check.active],
+        ),
+    )
+    for reason, text, missing in lists:
+        if missing:
+            yield reason, f"{text}: {','.join(missing)}"
+    for name in named:
+        flavor = config.flavors.get(name)
+        if flavor is not None and flavor.topology and flavor.topology not in config.topologies:
+            yield (
+                "TopologyNotFound",
+                f'there is no Topology "{flavor.topology}" for TAS flavor "{name}"',
+            )
 
 
 # ---- in use --------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 A plan explains what it evaluated. A workload in a closed LocalQueue (missing, or stopped) is not
 evaluated, nor is the second of two equal workloads when the first was refused. They are explained
-when they arrive, and again when their LocalQueue opens or closes.
+when they arrive, and again when their LocalQueue opens or closes; the second of two also if the
+first was refused after it had come.
 
 Behind the head of a StrictFIFO queue nothing is evaluated, for as long as the head waits. After
 some seconds such workloads are told which one is ahead; a place that has changed since is told
@@ -94,8 +95,11 @@ class Unevaluated:
         for key in list(self._places):
             waiting = self._state.waiting.get(key)
             cq = None if waiting is None else self._state.local_queue(waiting.workload.queue).cq
-            if cq is None or recorded_explanation(self._state, key) is not None:
+            found = None if cq is None else recorded_explanation(self._state, key)
+            if cq is None or found is not None:
                 del self._places[key]
+                if found is not None:  # perhaps that of one like it, which was refused since
+                    yield found
             else:
                 queues[cq.spec.name] = None
         left = {True: _MOST_FIRST, False: _MOST_CHANGED}
