@@ -6,7 +6,10 @@ import pytest
 
 from tests.control.stories import told
 from tests.control.test_orphaned_workloads import begin, condition, external, workload
+from tests.support.control_objects import node
 from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.admission.placement import hosts_of
 from unisono.kube.form import Json
 
 
@@ -38,5 +41,53 @@ def test_it_is_admitted_and_charged_for_the_pods_that_it_has(counts: tuple[int, 
         (running,) = world.assembly.scheduler.state.running.values()
         pods = sum(one.count for one in running.admitted.admission.pod_sets)
         assert pods == sum(counts)
+
+    told(story)
+
+
+def hosts(of: Json) -> list[str]:
+    return [host for host, _ in hosts_of(of)]
+
+
+@pytest.mark.parametrize("loss", ["deleted", "not ready"])
+def test_without_pods_of_ours_it_gets_another_node_for_one_that_is_lost(loss: str) -> None:
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(node("n2"))
+        await world.create(external("zeta"))
+        await world.pass_time(10)
+        (first,) = set(hosts(workload(world)))
+        if loss == "deleted":
+            await world.client.delete(names.NODE, first, "")
+        else:
+            (ready,) = world.get(names.NODE, first, "")["status"]["conditions"]
+            unready = {**ready, "status": "False", "reason": "KubeletNotReady"}
+            await world.set_status(names.NODE, first, {"conditions": [unready]}, "")
+        await world.pass_time(60)
+        (second,) = set(hosts(workload(world)))
+        assert second != first
+        assert "unhealthyNodes" not in workload(world)["status"]
+        assert condition(workload(world), "Admitted")[0] == "True"
+
+    told(story)
+
+
+def test_without_another_node_it_says_which_one_is_lost_and_keeps_its_quota() -> None:
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(external("zeta"))
+        await world.pass_time(10)
+        lost = world.get(names.NODE, "n1", "")
+        await world.client.delete(names.NODE, "n1", "")
+        await world.pass_time(10)
+        assert workload(world)["status"]["unhealthyNodes"] == [{"name": "n1"}]
+        await world.pass_time(4000)
+        assert condition(workload(world), "Evicted") == ("", "")
+        for field in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
+            lost["metadata"].pop(field, None)
+        await world.create(lost)
+        await world.pass_time(60)
+        assert "unhealthyNodes" not in workload(world)["status"]
+        assert hosts(workload(world)) == ["n1"]
 
     told(story)

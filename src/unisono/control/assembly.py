@@ -209,6 +209,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     names.FLAVOR: {BY_TOPOLOGY: topology_of},
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
     names.WORKLOAD: {
+        gangs.BY_HOST: gangs.hosts_without_job,
         BY_JOB: job_uids,
         BY_REPLACED: replaced_by,
         ON_HOLD: queue_on_hold,

@@ -42,9 +42,11 @@ from unisono.control.controller import Reads, own_key
 from unisono.control.gangs.repair import (
     BIND_SECONDS,
     REPAIRING,
+    first_of,
     note_loss,
     nothing_lost,
     refused,
+    unhealthy,
 )
 from unisono.control.gangs.slots import Slots, committed_event, is_over, places_of, set_of, slots_of
 from unisono.control.nodes import is_host_usable, is_usable, node_name
@@ -53,6 +55,8 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 BY_WORKLOAD = names.BY_WORKLOAD
+# The index of Workloads without a job of ours by their hosts.
+BY_HOST = "host-without-job"
 # The wait before a gang that failed to start is tried again: 1 s, 2 s, … five minutes.
 _FIRST_RETRY_SECONDS = 1
 _LONGEST_RETRY_SECONDS = 300
@@ -153,9 +157,14 @@ class GangController:
             for full in workload_of(obj):
                 namespace, _, name = full.partition("/")
                 yield Key(namespace, name)
-        elif not is_usable(obj):
-            for pod in view.by(names.POD, "node", obj["metadata"]["name"]):
-                yield from self.touched(names.POD, pod, view)
+        else:
+            name = obj["metadata"]["name"]
+            if not is_usable(obj):
+                for pod in view.by(names.POD, "node", name):
+                    yield from self.touched(names.POD, pod, view)
+            host = (obj["metadata"].get("labels") or {}).get(names.HOSTNAME, name)
+            for workload in view.by(names.WORKLOAD, BY_HOST, host):
+                yield own_key(workload)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one gang a step further."""
@@ -178,8 +187,28 @@ class GangController:
             is_on = False
         if not is_on or phase != COMMITTING:
             self._starts.pop(full, None)
-        if phase and is_on:
+        if not phase or not is_on:
+            return
+        gone = self._lost_without_pods(workload, view)
+        if gone or (gone is not None and phase == REPAIRING):
+            yield from _without_pods(workload, phase, gone, now)
+        else:
             yield from self._advance(workload, phase, about, view, now)
+
+    def _lost_without_pods(self, workload: Json, view: View) -> list[str] | None:
+        """Return the lost hosts of a workload that has no pods, of an owner that is not ours.
+
+        None: it has pods, or gets them from us, or is to be rolled back.
+        """
+        if not any(hosts_without_job(workload)) or not self._is_made_elsewhere(workload):
+            return None
+        if self._came_late(workload) or not self._slots(workload, view).is_empty:
+            return None
+        coming = nodes_to_come(workload)
+        every = {host for host, _ in hosts_of(workload)}
+        return [
+            host for host in sorted(every) if host not in coming and not is_host_usable(host, view)
+        ]
 
     def _advance(
         self, workload: Json, phase: str, about: Mapping[str, str], view: View, now: float
@@ -382,6 +411,28 @@ def _rolled_back(workload: Json, why: str, now: float) -> Json:
 def _stored(workload: Json, phase: str, deadline: float, now: float) -> Patch:
     conditions = in_phase(workload["status"].get("conditions") or [], phase, deadline, now)
     return Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
+
+
+def hosts_without_job(workload: Json) -> Iterable[str]:
+    """Index Workloads that no job of ours stands for by the hosts that they were given.
+
+    Others have pods there soon, which say that their node is lost.
+    """
+    if names.JOB_UID_LABEL in (workload["metadata"].get("labels") or {}):
+        return ()
+    has_place = bool((workload.get("status") or {}).get("admission"))
+    return {host for host, _ in hosts_of(workload)} if has_place else ()
+
+
+def _without_pods(workload: Json, phase: str, gone: Sequence[str], now: float) -> Steps:
+    """Have the scheduler find other nodes for a workload whose pods others make, or will make.
+
+    It is not evicted if there are none: nothing of it runs, and it keeps its quota.
+    """
+    if not gone:
+        yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
+    elif phase != REPAIRING or first_of(gone) != unhealthy(workload):
+        yield from note_loss(workload, gone, (), now)
 
 
 def _missing(slots: Slots, lost: Sequence[str], in_vain: set[str], view: View) -> list[str]:

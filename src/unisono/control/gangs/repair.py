@@ -51,11 +51,16 @@ def refused(workload: Json) -> list[str]:
     return [host for host in about.get(_REFUSED, "").split(",") if host]
 
 
+def first_of(hosts: Sequence[str]) -> list[str]:
+    """Return the lost hosts that are named at once."""
+    return sorted(set(hosts))[:_MOST_NAMED]
+
+
 def note_loss(
     workload: Json, hosts: Sequence[str], turned_away: Sequence[str], now: float
 ) -> Steps:
     """Write down which nodes a gang has lost; the first loss starts the clock."""
-    named = sorted(set(hosts))[:_MOST_NAMED]
+    named = first_of(hosts)
     conditions = workload["status"].get("conditions") or []
     phase, about = placement_of(conditions)
     deadline = seconds(about.get("deadline", ""))
