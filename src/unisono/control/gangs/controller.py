@@ -202,7 +202,8 @@ class GangController:
         """
         if not any(hosts_without_job(workload)) or not self._is_made_elsewhere(workload):
             return None
-        if self._came_late(workload) or not self._slots(workload, view).is_empty:
+        pods = view.by(names.POD, BY_WORKLOAD, _full(workload))  # also those of no set of it
+        if self._came_late(workload) or any(not is_over(pod) for pod in pods):
             return None
         coming = nodes_to_come(workload)
         every = {host for host, _ in hosts_of(workload)}
