@@ -19,6 +19,7 @@ from tests.control.stories import (
 )
 from tests.support.control_world import World
 from unisono.control.job_kinds import volcano
+from unisono.control.job_kinds.volcano.tasks import task_minima
 from unisono.control.names import CONFIG_MAP, POD, SECRET, SERVICE, WORKLOAD
 from unisono.kube.form import Json
 
@@ -241,3 +242,15 @@ def test_a_running_job_grows_and_shrinks_in_place() -> None:
         assert len(phases(world)) == 3
 
     told(story)
+
+
+def test_minima_of_tasks_add_up_to_that_of_the_job() -> None:
+    def minima(least: int, *replicas: int) -> list[int]:
+        tasks = [{"name": f"t{place}", "replicas": pods} for place, pods in enumerate(replicas)]
+        return task_minima({"spec": {"minAvailable": least, "tasks": tasks}})
+
+    assert minima(4, 4, 4) == [3, 1]
+    assert minima(8, 4, 4) == [4, 4]
+    assert minima(6, 4, 4) == [4, 2]
+    assert minima(5, 2, 2, 2) == [2, 2, 1]
+    assert minima(1, 4, 4) == [1, 0]

@@ -84,6 +84,8 @@ class JobFlows:
             yield Note(Ref.to(flow), "Created", f"create a job named {job['metadata']['name']}!")
         status = _status(flow, [jobs[name] for name in sorted(jobs)], now)
         old = flow.get("status") or {}
+        if not jobs and not old:
+            return  # as upstream, which says nothing of a flow that has no job yet
         if any((old.get(name) or None) != (value or None) for name, value in status.items()):
             gone = {name: None for name in old.get("conditions") or () if name not in jobs}
             status["conditions"] = {**status["conditions"], **gone}

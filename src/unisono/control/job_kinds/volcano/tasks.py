@@ -67,8 +67,8 @@ def least_pods(job: Json) -> int:
 def task_minima(job: Json) -> list[int]:
     """Return how many pods of each task must start together; at least as many as the job asks for.
 
-    Where the job wants more than its tasks demand, the first tasks give the rest: a Workload can
-    say how many pods of each set it needs, but not of all sets together.
+    Where the job wants more than its tasks demand, each task gives one and the first ones the rest:
+    a Workload can say how many pods of each set it needs, but not of all sets together.
     """
     tasks, least = tasks_of(job), least_pods(job)
     own = [task.own_least for task in tasks]
@@ -76,6 +76,10 @@ def task_minima(job: Json) -> list[int]:
     if sum(own) <= least:
         minima = [max(pair) for pair in zip(minima, own, strict=True)]
     missing = least - sum(minima)
+    for place, task in enumerate(tasks):  # a set of a Workload has one pod at least
+        if missing > 0 and task.replicas and not minima[place]:
+            minima[place] = 1
+            missing -= 1
     for place, task in enumerate(tasks):
         more = min(max(0, missing), task.replicas - minima[place])
         minima[place] += more
