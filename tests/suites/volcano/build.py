@@ -1,11 +1,15 @@
 """How Volcano's test programs and vcctl are built.
 
-The module's sources are copied into the user's cache. Three things are not as in its repository.
-Its types are a module of their own, which a published module cannot bring along, so the newest that
-is published stands in, and what it lacks is written out. Helpers that clean up after a spec may
-find that a job or pod is gone already, since a namespace is emptied here faster than they look. And
-the one that waits for pending pods counts those that are missing (`pending.go`): a job that waits
-for nodes has no pods yet.
+The module's sources are copied into the user's cache, and a few lines of the copy are written
+otherwise:
+
+    types       are a module of their own, which a published module cannot bring along; the newest
+                that is published stands in, and what it lacks is written out
+    clean-up    a job or pod may be gone already, since a namespace is emptied here faster than the
+                helpers look; queues with a guarantee go with their spec, too, or they would keep
+                it from all that follow
+    waiting     the helper that waits for pending pods counts those that are missing (`pending.go`):
+                a job that waits for nodes has no pods yet
 """
 
 from __future__ import annotations
@@ -44,6 +48,15 @@ _CHANGES = (
         "test/e2e/util/util.go",
         'Expect(err).NotTo(HaveOccurred(), "failed to delete pod %s"',
         'Expect(errors.IsNotFound(err) || err == nil).To(BeTrue(), "failed to delete pod %s"',
+    ),
+    *(
+        (
+            "test/e2e/schedulingaction/guarantee.go",
+            f"e2eutil.CreateQueueWithQueueSpec(ctx, {queue})",
+            f"e2eutil.CreateQueueWithQueueSpec(ctx, {queue})\n"
+            f"\t\tctx.Queues = append(ctx.Queues, {queue}.Name)",
+        )
+        for queue in ("queue1", "queue2")
     ),
     (
         "test/e2e/util/job.go",
@@ -88,11 +101,14 @@ def _patched() -> Path:
     place = copied(source, directory() / "source", "docs", "website")
     for path, ours in _OURS.items():
         write(place / path, ours.read_text())
+    texts: dict[str, str] = {}
     for path, old, new in _CHANGES:
-        text = (source / path).read_text()
+        text = texts.get(path) or (source / path).read_text()
         if old not in text:
             raise CannotBuild(f"{path} of {_MODULE} is not as expected; see {Path(__file__).name}")
-        if path == "go.mod" and new in (place / path).read_text():
-            continue  # Go has written into it since
-        write(place / path, text.replace(old, new))
+        texts[path] = text.replace(old, new)
+    for path, text in texts.items():
+        # Go itself writes into go.mod.
+        if path != "go.mod" or _TYPES not in (place / path).read_text():
+            write(place / path, text)
     return place
