@@ -15,7 +15,9 @@ from unisono.cli.why.answer import answer
 from unisono.cli.why.read import Found, gather
 from unisono.cli.why.surroundings import around
 from unisono.cli.why.text import text
+from unisono.cli.workload_state import state_of
 from unisono.control import names
+from unisono.control.apps import DEPLOYMENT
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
@@ -444,3 +446,50 @@ def test_what_waits_for_admission_checks_names_them_and_their_controllers() -> N
         assert words.endswith("estimate: unknown: admission checks have no end time\n")
 
     play(story)
+
+
+def test_a_deployment_leads_to_the_workloads_of_its_pods() -> None:
+    """Its pods are queued one by one; the first that waits is described in full."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", gpus=8), *queue(gpus=2), _deployment("serve", replicas=3))
+        await world.settle()
+        found, words = await why(world, "serve", DEPLOYMENT)
+        assert found["parts"]["states"] == {"waiting": 1, "running": 2}
+        (waiting,) = (one for one in world.every(names.WORKLOAD) if state_of(one) == "waiting")
+        assert found["workload"] == waiting["metadata"]["name"]
+        shown = found["parts"]["shown"]
+        assert words.startswith(
+            "Deployment default/serve has 3 Workloads: 1 waiting, 2 running; this is about"
+            f" {shown}."
+        )
+        assert "needs 1 nvidia.com/gpu" in words
+
+    play(story)
+
+
+def test_a_deployment_that_runs_says_so() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", gpus=8), *queue(gpus=8), _deployment("serve", replicas=2))
+        await world.settle()
+        found, words = await why(world, "serve", DEPLOYMENT)
+        assert found["state"] == "running"
+        assert words.startswith("Deployment default/serve has 2 Workloads: 2 running.")
+        assert "no Workload" not in words
+
+    play(story)
+
+
+def _deployment(name: str, *, replicas: int) -> Json:
+    container = {"name": "main", "image": "serve", "resources": {"limits": {GPU: "1"}}}
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": {names.QUEUE_LABEL: "lq-cq"}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }

@@ -63,6 +63,8 @@ def answer(found: Found) -> Json:
         made |= _unreadable(found, found.workload)
     else:
         made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
+    if found.parts.workloads:
+        made["parts"] = {"states": found.parts.states(), "shown": found.parts.name_of_shown()}
     error = list(_node_problems(found.nodes))
     if error:
         made["nodeTrouble"] = error
@@ -305,6 +307,8 @@ def _without_workload(found: Found) -> Json:
         return {"state": "unsupported", "isJob": False, "message": found.unsupported}
     if queue:
         made = {"state": "unknown", "queue": queue}
+    if found.parts.workloads:  # all of them run or have finished
+        made = {"state": next(iter(found.parts.states()), "running"), "queue": queue}
     made["isJob"] = is_job_kind(job["kind"])
     if (job.get("spec") or {}).get("array"):
         return made | _array(job)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from unisono.cli.connection import is_embedded
 from unisono.cli.start_times import facts_of
+from unisono.cli.why.parts import Parts, parts_of
 from unisono.cli.workload_state import state_of
 from unisono.control.job_kinds.ray import CLUSTER as RAY_CLUSTER
 from unisono.control.names import (
@@ -71,6 +72,7 @@ class Found:
     check_controllers: dict[str, str] = field(default_factory=dict)  # by admission check
     warnings: list[str] = field(default_factory=list)
     unsupported: str = ""  # that nothing acts on it in this cluster, in a sentence
+    parts: Parts = field(default_factory=Parts)  # that are queued one by one, in its place
 
 
 async def gather(client: Client, obj: Json) -> Found:
@@ -90,6 +92,7 @@ async def gather(client: Client, obj: Json) -> Found:
         found.pods = [obj]
     elif namespace:
         found.pods = await _members(client, obj)
+        await _parts(client, found)
     if found.workload is None and not found.pods:
         found.unsupported = await _unsupported(client, found.job)
     found.nodes = await _nodes(client, found.pods)
@@ -97,6 +100,17 @@ async def gather(client: Client, obj: Json) -> Found:
         found.warnings += await _warnings(client, namespace, one)
     found.warnings += await _refusals(client, found.job)
     return found
+
+
+async def _parts(client: Client, found: Found) -> None:
+    """Read what is queued of an object that is not queued as a whole, and the one to describe."""
+    if (found.job.get("spec") or {}).get("array"):
+        return  # which says itself how its tasks stand
+    found.parts = await parts_of(client, found.job)
+    found.workload = found.parts.shown()
+    if found.workload is not None:
+        await _surroundings(client, found, found.workload)
+    found.pods = found.parts.pods or found.pods
 
 
 async def _unsupported(client: Client, obj: Json) -> str:

@@ -67,7 +67,18 @@ def _headline(answer: Json) -> str:
     if "asked" in answer:
         asked = answer["asked"]
         name = f"{asked['kind']} {asked['name']} is part of {name}, which"
+    if "parts" in answer:
+        return f"{name} {_parts(answer['parts'])}."
     return f"{name} {_state(answer)}."
+
+
+def _parts(parts: Json) -> str:
+    """Say in which states the Workloads of its pods, groups or jobs are."""
+    states = parts["states"]
+    count = sum(states.values())
+    told = ", ".join(f"{number} {state}" for state, number in states.items())
+    shown = f"; this is about {parts['shown']}" if parts["shown"] else ""
+    return f"has {count} Workload{'s' if count != 1 else ''}: {told}{shown}"
 
 
 def _state(answer: Json) -> str:
