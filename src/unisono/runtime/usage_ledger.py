@@ -26,6 +26,8 @@ from unisono.monitor.metrics.registry import MetricsRegistry
 from unisono.runtime.clock import seconds_now
 
 _EVERY_SECONDS = 15.0
+# A cluster that was away for less was restarted, and never off.
+_OFF_SECONDS = 300.0
 # Beyond that, rows that could not be written are given up: memory matters more.
 _MOST_UNWRITTEN = 100_000
 
@@ -47,14 +49,18 @@ async def bookkeeping(
     *,
     complain: Callable[[str], None],
     afterwards: Callable[[LedgerStore], Awaitable[None]] | None = None,
+    is_cluster_ours: bool = False,
 ) -> AsyncIterator[None]:
-    """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`."""
+    """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`.
+
+    A cluster of our own is off while we are: that time is no capacity.
+    """
     try:
         store = LedgerStore(ledger)
         ledger_recorder = LedgerRecorder(figures.cache)
         ledger_recorder.on_started = figures.estimates.count
         cache = _Bookkeeping(store, ledger_recorder, meter, complain, afterwards)
-        cache.resume()
+        cache.resume(is_cluster_ours=is_cluster_ours)
     except LedgerError as error:
         complain(f"usage is not recorded: {error}")
         yield
@@ -92,15 +98,18 @@ class _Bookkeeping:
         self._is_whole = False
         self.on_measured: Callable[[Mapping[str, GpuUse]], None] = lambda uses: None
 
-    def resume(self) -> None:
+    def resume(self, *, is_cluster_ours: bool) -> None:
         """Go on where the last one stopped."""
         store = self._store
+        seen = store.seen()
+        was_off = is_cluster_ours and seen and seconds_now() - seen > _OFF_SECONDS
         self._ledger_recorder.resume(
             store.open_rows(PodRow),
             store.open_rows(WorkloadRow),
             store.open_rows(NodeRow),
             store.open_rows(QueueRow),
-            seen=store.seen(),
+            seen=seen,
+            off_since=seen if was_off else 0,
         )
 
     async def run(self, synced: Callable[[], Awaitable[None]]) -> None:

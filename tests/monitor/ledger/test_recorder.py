@@ -11,8 +11,10 @@ from tests.monitor import objects
 from unisono.kinds.views import seconds_of
 from unisono.kube.mapping import POD
 from unisono.monitor.cache import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, ClusterCache, fill
+from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.recorder import GpuUse, LedgerRecorder
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
+from unisono.monitor.ledger.settlement import settle
 from unisono.monitor.ledger.store import LedgerError, LedgerStore
 
 TEN = int(seconds_of("2026-01-01T10:00:00Z"))
@@ -26,7 +28,7 @@ class Site:
         self.objects: dict[Any, dict[str, Any]] = {}
         self.start()
 
-    def start(self) -> None:
+    def start(self, *, was_off: bool = False) -> None:
         self.store = LedgerStore(self.path)
         self.cache = ClusterCache()
         self.keeper = LedgerRecorder(self.cache)
@@ -36,13 +38,14 @@ class Site:
             self.store.open_rows(NodeRow),
             self.store.open_rows(QueueRow),
             seen=self.store.seen(),
+            off_since=self.store.seen() if was_off else 0,
         )
         for kind, named in self.objects.items():
             fill(self.cache, kind, named.values())
 
-    def restart(self, now: int) -> None:
+    def restart(self, now: int, *, was_off: bool = False) -> None:
         self.store.close()
-        self.start()
+        self.start(was_off=was_off)
         self.keeper.settle(now)
         self.keeper.close_missing()
         self.flush(now)
@@ -209,3 +212,24 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 
 def test_others_cannot_read_it(site: Site) -> None:
     assert site.path.stat().st_mode & 0o077 == 0
+
+
+def test_a_cluster_that_was_off_had_no_capacity_meanwhile(site: Site) -> None:
+    days = 5 * 86_400
+    site.flush(TEN + 3600)
+    site.restart(TEN + 3600 + days, was_off=True)
+    site.flush(TEN + 7200 + days)
+    first, second = site.rows(NodeRow)
+    assert (first.until, second.since, second.until) == (TEN + 3600, TEN + 3600 + days, 0)
+    quotas = sorted(site.rows(QueueRow), key=lambda one: one.since)
+    assert (quotas[0].until, quotas[1].since) == (TEN + 3600, TEN + 3600 + days)
+    account = settle(Period(TEN, TEN + 7200 + days), [], {}, site.rows(NodeRow))
+    (sort,) = account.sorts.values()
+    assert sort.seconds["free"] == 8 * 7200
+
+
+def test_nodes_of_a_cluster_that_runs_on_without_us_are_there_all_the_time(site: Site) -> None:
+    site.flush(TEN + 3600)
+    site.restart(TEN + 7200)
+    (row,) = site.rows(NodeRow)
+    assert (row.since, row.until) == (TEN, 0)

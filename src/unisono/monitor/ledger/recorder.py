@@ -41,6 +41,7 @@ class LedgerRecorder:
         self._nodes: dict[str, NodeRow] = {}
         self._queues: dict[tuple[str, str], QueueRow] = {}
         self._nodes_version = -1
+        self._was_off = False  # until now: nothing was there since the last look
         self._has_looked = True  # since it resumed; until then what is gone went unnoticed
         self._seen = 0  # what ended before that is written down already
         self._changed: dict[tuple[str, str], Row] = {}
@@ -61,13 +62,24 @@ class LedgerRecorder:
         queues: Iterable[QueueRow],
         *,
         seen: int,
+        off_since: int = 0,
     ) -> None:
-        """Take the rows that were open at the last look, at `seen`."""
+        """Take the rows that were open at the last look, at `seen`.
+
+        Where nodes are off while there is no look, `off_since` says since when: their rows and
+        those of queues end there, so that the time until now is nothing that was free.
+        """
         self._seen, self._has_looked = seen, False
+        self._was_off = bool(off_since)
         self._queues = {(one.queue, one.flavor): one for one in queues}
         self._pods = {one.uid: one for one in pods}
         self._workloads = {one.uid: one for one in workloads}
         self._nodes = {one.name: one for one in nodes}
+        if off_since:
+            for queue in list(self._queues.values()):
+                self._put_queue(replace(queue, until=max(off_since, queue.since)))
+            for node in list(self._nodes.values()):
+                self._put_node(replace(node, until=max(off_since, node.since)))
 
     def close_missing(self) -> None:
         """End what is gone: it ended unnoticed, no later than the last look."""
@@ -232,6 +244,8 @@ class LedgerRecorder:
 
     def _since(self, created: float) -> int:
         """Return since when something new is told of: not before the last look."""
+        if self._was_off and not self._has_looked:
+            return self._now
         return min(self._now, max(int(created), self._seen)) if created else self._now
 
     # ---- keeping ---------------------------------------------------------------------------------

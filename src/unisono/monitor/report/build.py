@@ -24,7 +24,7 @@ from unisono.monitor.ledger.queue_usage import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 from unisono.monitor.ledger.settlement import settle
 from unisono.monitor.ledger.start_estimates import accuracy, scores
-from unisono.monitor.report.advice import Advisor, Gpu
+from unisono.monitor.report.advice import STRAGGLER, Advisor, Gpu
 from unisono.monitor.report.faults import faults_of
 from unisono.monitor.report.model import (
     Amounts,
@@ -116,6 +116,7 @@ def report(
         },
         broken_up=round(settled.account.broken_up, 4),
         by_day={day: _hours(seconds) for day, seconds in sorted(days.items())[:_MOST_DAYS]},
+        gaps=settled.gaps(),
         outcomes=settled.outcomes(),
         waste=tuple(wasteful[:_MOST_WASTE]),
         jobs=jobs,
@@ -144,12 +145,14 @@ class _Settled:
         self._prices = {(one.model, one.capacity_type): _gpu_price(one) for one in rows.nodes}
         self._mine = [one for one in rows.workloads if self._is_mine(one)]
         self._waits = self._how_long()
+        self._slow: dict[str, list[str]] = {}
 
     def jobs(self, advisor: Advisor | None) -> list[_Charged]:
         """Return the jobs with usage, the most expensive first; without an advisor, no advice.
 
         Cents are laid on all of them, so a report about some says of each what all of it says.
         """
+        self._slow = self.slow_nodes() if advisor is not None else {}
         every = [self._charged(used, advisor) for used in self.account.used.values()]
         every.sort(key=lambda one: _bill(one.job))  # neighbours are of one team, user and queue
         costs = carried((one.spent.cost for one in every), _MICRO_A_CENT)
@@ -184,7 +187,11 @@ class _Settled:
             outcome=last.outcome if last is not None else used.pod.outcome,
             wait_seconds=waited,
             amounts=Amounts(),
-            advice=() if advisor is None else tuple(advisor.advise(used, last, price)),
+            advice=()
+            if advisor is None
+            else tuple(
+                advisor.advise(used, last, price, self._slow.get(used.workload or used.pod.uid, ()))
+            ),
         )
 
     def headline(self, charged: Sequence[_Charged]) -> Headline:
@@ -211,7 +218,40 @@ class _Settled:
             jobs=len({(one.job.namespace, one.job.kind, one.job.name) for one in charged}),
             waits=waits_of(one for some in self._waits.values() for one in some),
             estimates=self._estimates(),
+            recorded_seconds=self._period.seconds - sum(u - s for s, u in self.gaps()),
         )
+
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """Return the parts of the period in which no node was there: off, or not recorded."""
+        found: list[tuple[int, int]] = []
+        at = self._period.since
+        for since, until in sorted(
+            self._period.clip(one.since, one.until) for one in self._rows.nodes
+        ):
+            if since >= until:
+                continue
+            if since > at:
+                found.append((at, since))
+            at = max(at, until)
+        if at < self._period.until:
+            found.append((at, self._period.until))
+        return tuple(found)
+
+    def slow_nodes(self) -> dict[str, list[str]]:
+        """Return the slow nodes that a workload's pods were on, by its uid."""
+        slow: dict[str, list[NodeRow]] = {}
+        for one in self._rows.nodes:
+            if one.problem == STRAGGLER:
+                slow.setdefault(one.name, []).append(one)
+        found: dict[str, list[str]] = {}
+        for pod in self._rows.pods if slow else ():
+            until = pod.ended or self._period.until
+            rows = slow.get(pod.node, ())
+            if any(row.since < until and pod.bound < (row.until or until) for row in rows):
+                names = found.setdefault(pod.workload or pod.uid, [])
+                if pod.node not in names:
+                    names.append(pod.node)
+        return found
 
     def _estimates(self) -> Estimates | None:
         """Return how true the starts were that workloads were told which started in the period."""

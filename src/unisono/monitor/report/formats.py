@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from unisono.monitor.ledger.queue_usage import Waits
 from unisono.monitor.report.model import (
     Amounts,
     Estimates,
@@ -24,6 +25,9 @@ Line = tuple[str, ...]
 _MOST_SHARES = 20
 _MOST_QUEUES = 50
 _MOST_WAITING = 30
+# Less of a period recorded than that is nothing to compare with.
+_ENOUGH = 0.9
+_NOTHING_BEFORE = "nothing is recorded before"
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -88,8 +92,38 @@ def lasting(seconds: int | None) -> str:
 
 def headline_lines(report: Report) -> list[Line]:
     """Return the first figures: name, value, and the change since the period before."""
-    now, before = report.headline, report.before
+    before = report.before
+    long = report.until - report.since
+    if before.recorded_seconds < _ENOUGH * long:
+        return _without_before(report)
+    return _headline_lines(report)
+
+
+def _without_before(report: Report) -> list[Line]:
+    """Compare with nothing: the period before was not recorded, or too little of it."""
+    part = report.before.recorded_seconds / (report.until - report.since)
+    why = f"GPUs were known for {share(part)} of the period before" if part else _NOTHING_BEFORE
+    lines = _headline_lines(report)
+    compared = ("GPU-hours", "Cost of jobs", "Jobs", "Wait")
     return [
+        (name, value, why if name.startswith(compared) else more) for name, value, more in lines
+    ]
+
+
+def _recorded(report: Report) -> list[Line]:
+    """Say for how much of the period nothing is known: it is not counted as free."""
+    gaps = sum(until - since for since, until in report.gaps)
+    if not gaps:
+        return []
+    part = 1 - gaps / (report.until - report.since)
+    return [("Recorded", share(part), f"no GPUs known for {lasting(gaps)}: off, or not recorded")]
+
+
+def _headline_lines(report: Report) -> list[Line]:
+    now, before = report.headline, report.before
+    (p50, p95), (p50_before, p95_before) = _waits(now.waits), _waits(before.waits)
+    return [
+        *_recorded(report),
         ("GPU-hours available", hours(now.capacity), _change(now.capacity, before.capacity)),
         (
             "GPU-hours allocated",
@@ -107,13 +141,20 @@ def headline_lines(report: Report) -> list[Line]:
         ("Overhead", money(now.overhead_cents), "free, held or down"),
         ("Total", money(now.total_cents), ""),
         ("Jobs", str(now.jobs), _change(now.jobs, before.jobs)),
-        ("Wait, median", lasting(now.waits.p50), f"period before: {lasting(before.waits.p50)}"),
-        ("Wait, p95", lasting(now.waits.p95), f"period before: {lasting(before.waits.p95)}"),
+        ("Wait, median", p50, f"period before: {p50_before}"),
+        ("Wait, p95", p95, f"period before: {p95_before}"),
         *_estimate_lines(now.estimates),
         _reconciled(report.reconciliation),
         *([("Price unknown", hours(now.unpriced), "GPU-hours")] if now.unpriced else []),
         *([("Owner unknown", hours(now.unknown_owner), "GPU-hours")] if now.unknown_owner else []),
     ]
+
+
+def _waits(found: Waits) -> tuple[str, str]:
+    """Write the median and the 95th percentile; dashes if nothing started."""
+    if not found.count:
+        return "-", "-"
+    return lasting(found.p50), lasting(found.p95)
 
 
 def _reconciled(found: Reconciliation) -> Line:
@@ -182,8 +223,7 @@ def tables(report: Report) -> list[Table]:
                 (
                     f"{one.name} (deleted)" if one.is_deleted else one.name,
                     *(hours(part) for part in (one.nominal, one.used, one.borrowed, one.starved)),
-                    lasting(one.waits.p50),
-                    lasting(one.waits.p95),
+                    *_waits(one.waits),
                     str(one.still_waiting),
                 )
                 for one in report.queues[:_MOST_QUEUES]
@@ -292,7 +332,7 @@ def _first(title: str, there: int, most: int) -> str:
 
 
 def _waste_line(one: Job) -> Line:
-    advice = "; ".join(one.advice) or "ask its user for the cause"
+    advice = "; ".join(one.advice) or "less than a cent for each cause"
     job, gpus = f"{one.namespace}/{one.name}", str(one.gpus)
     return (job, one.user, one.queue, gpus, money(one.amounts.wasted_cents), advice)
 

@@ -57,6 +57,8 @@ _PARTS = (
     ("rest", "starting or unmeasured", "var(--rest)"),
 )
 _MOST_BARS = 12
+_DAY = 86_400
+_MOST_DAYS = 400
 
 
 def html(report: Report) -> str:
@@ -133,9 +135,16 @@ def _days(report: Report) -> str:
     if not report.by_day:
         return ""
     most = max(report.by_day.values()) or 1.0
-    width = min(90.0, 940 / len(report.by_day))
+    every = range(report.since - report.since % _DAY, report.until, _DAY)[-_MOST_DAYS:]
+    width = min(90.0, 940 / len(every))
     drawn: list[str] = []
-    for at, (start, amount) in enumerate(report.by_day.items()):
+    for at, start in enumerate(every):
+        amount = report.by_day.get(start, 0.0)
+        begin, end = max(start, report.since), min(start + _DAY, report.until)
+        if any(since <= begin and end <= until for since, until in report.gaps):
+            what = "<title>off, or not recorded</title>"
+            drawn.append(f'<text x="{10 + at * width:.1f}" y="114">-{what}</text>')
+            continue
         tall = 110 * amount / most
         left = 10 + at * width
         date = datetime.fromtimestamp(start, UTC)

@@ -144,6 +144,7 @@ class Headline(msgspec.Struct, rename="camel"):
     jobs: int
     waits: Waits
     estimates: Estimates | None = None  # nothing was told
+    recorded_seconds: int = 0  # of the period, while any node was known
 
     @property
     def total_cents(self) -> int:
@@ -178,6 +179,7 @@ class Report(msgspec.Struct, rename="camel"):
     fragmentation: dict[int, float]
     broken_up: float  # the same as one number, for the sizes that were asked for
     by_day: dict[int, float]
+    gaps: tuple[tuple[int, int], ...]  # times without any node: off, or not recorded
     outcomes: dict[str, int]  # how tries ended
     waste: tuple[Job, ...]
     jobs: tuple[Job, ...]

@@ -86,6 +86,7 @@ async def monitored(
                 at_work.synced,
                 complain=warn,
                 afterwards=weekly_reports(instance),
+                is_cluster_ours=True,
             )
         )
         if port == 0:
