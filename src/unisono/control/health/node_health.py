@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass, replace
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
-from unisono.control.conditions import find, seconds, timestamp
+from unisono.control.conditions import seconds, timestamp
 from unisono.control.controller import own_key
 from unisono.control.gangs.recovery import Record as Incident
 from unisono.control.health.stragglers import REASON, suspected_until, to_leave
 from unisono.control.view import View
-from unisono.kinds import views
 from unisono.kinds.device_faults import HEALTH, Fault, fault_of, most_closed
+from unisono.kinds.views import Node, Object, ObjectMeta, Pod
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -36,7 +36,7 @@ _MOST_FAILED_JOBS = 2
 
 def failed_on(job_set: Json) -> Iterable[str]:
     """Index JobSets by the node on which they last failed by themselves."""
-    incident = Incident.of(job_set["metadata"].get("annotations"))
+    incident = Incident.of(Object(job_set).metadata.annotations)
     return (incident.node,) if incident is not None and incident.cause in ("app", "hang") else ()
 
 
@@ -55,11 +55,11 @@ class NodeHealth:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one node a step further."""
         node = view.get(names.NODE, key.name)
-        if node is None or "deletionTimestamp" in node["metadata"]:
+        if node is None or Object(node).is_terminating:
             return
         fault = fault_of(node)
         leaving = to_leave(node, now)
-        before = Record.of(node["metadata"].get("annotations"))
+        before = Record.of(Object(node).metadata.annotations)
         seen = Seen(
             fault=fault,
             away_since=_away_since(node),
@@ -108,25 +108,22 @@ def _plain(taints: Sequence[Json]) -> list[tuple[str, str, str]]:
 
 
 def _is_tainted(node: Json) -> bool:
-    taints = (node.get("spec") or {}).get("taints") or ()
-    return any(one["key"] == names.QUARANTINE for one in taints)
+    return any(one.key == names.QUARANTINE for one in Node(node).spec.taints)
 
 
 def _away_since(node: Json) -> float | None:
-    ready = find((node.get("status") or {}).get("conditions"), "Ready")
-    if ready is None or ready["status"] == "True":
-        return None
-    return seconds(ready.get("lastTransitionTime") or "")
+    ready = Node(node).conditions.get("Ready")
+    return None if ready is None or ready.is_true else ready.since
 
 
 def _may_be_closed(node: Json, view: View) -> bool:
     """Say whether one more node of its type may be out: a bad rule must not empty a cluster."""
-    machine_type = (node["metadata"].get("labels") or {}).get(_MACHINE_TYPE, "")
+    own = Object(node).metadata
     others = [
         one
         for one in view.all(names.NODE)
-        if (one["metadata"].get("labels") or {}).get(_MACHINE_TYPE, "") == machine_type
-        and one["metadata"]["name"] != node["metadata"]["name"]
+        if _machine_type(metadata := Object(one).metadata) == _machine_type(own)
+        and metadata.name != own.name
     ]
     out = sum(1 for one in others if _is_tainted(one))
     return out + 1 <= most_closed(len(others) + 1)
@@ -134,13 +131,17 @@ def _may_be_closed(node: Json, view: View) -> bool:
 
 def _running_on(node: str, view: View) -> str:
     """Name the pods that are on a broken node, as the end of a sentence."""
-    pods = [one for one in view.by(names.POD, "node", node) if not views.Pod(one).is_over]
-    found = sorted(f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in pods)
+    pods = [pod for pod in map(Pod, view.by(names.POD, "node", node)) if not pod.is_over]
+    found = sorted(f"{pod.namespace}/{pod.name}" for pod in pods)
     if not found:
         return ""
     more = len(found) - _MOST_PODS_NAMED
     named = ", ".join(found[:_MOST_PODS_NAMED]) + (f" and {more} more" if more > 0 else "")
     return f"; on it: {named}"
+
+
+def _machine_type(metadata: ObjectMeta) -> str:
+    return metadata.labels.get(_MACHINE_TYPE, "")
 
 
 def _suspicion(
@@ -153,8 +154,8 @@ def _suspicion(
         return fault.reason, None
     times = [
         seconds(incident.at)
-        for job_set in view.by(names.JOB_SET, BY_INCIDENT, node["metadata"]["name"])
-        if (incident := Incident.of(job_set["metadata"].get("annotations"))) is not None
+        for job_set in view.by(names.JOB_SET, BY_INCIDENT, Object(node).name)
+        if (incident := Incident.of(Object(job_set).metadata.annotations)) is not None
     ]
     recent = sorted(one for one in times if one > now - _SUSPICION_SECONDS)
     if len(recent) >= _MOST_FAILED_JOBS:

@@ -33,6 +33,7 @@ from unisono.control.view import View
 from unisono.engine.model.resources import is_gpu
 from unisono.kinds.pace import Rank, pace_of, ranked
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.views import Node, Object, Pod
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -58,7 +59,7 @@ class Watchdog:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """The workload of a pod that reports."""
-        if PROGRESS in (obj["metadata"].get("annotations") or {}):
+        if _reports(obj):
             for full in workload_of(obj):
                 namespace, _, name = full.partition("/")
                 yield Key(namespace, name)
@@ -69,16 +70,11 @@ class Watchdog:
         if workload is None:
             self._compared.pop(key, None)
             return
-        pods = [
-            pod
-            for pod in view.by(names.POD, BY_WORKLOAD, f"{key.namespace}/{key.name}")
-            if "deletionTimestamp" not in pod["metadata"]
-        ]
-        reports = {pod["metadata"]["name"]: _report(pod) for pod in pods}
-        received = [one for one in reports.values() if one is not None]
+        pods = _pods_of(key, view)
+        received = [one for pod in pods if (one := _report(pod)) is not None]
         if not received:
             return
-        before = progress_of(workload["metadata"].get("annotations"))
+        before = progress_of(Object(workload).metadata.annotations)
         reached = after(before, furthest(received))
         if reached != before:
             changes = {"metadata": {"annotations": {PROGRESS: reached.text()}}}
@@ -103,14 +99,14 @@ class Watchdog:
         if now < self._compared.get(key, 0.0) + stragglers.WINDOW_SECONDS:
             return
         self._compared[key] = now
-        annotations = workload["metadata"].get("annotations")
+        annotations = Object(workload).metadata.annotations
         before = stragglers.known(annotations)
         after, findings = stragglers.follow(before, ranked(_times(pods)), now)
         if after != before:
             changes = {"metadata": {"annotations": {stragglers.KNOWN: stragglers.text_of(after)}}}
             yield Patch(Ref.to(workload), changes, exact=False)
-        moves = (annotations or {}).get(stragglers.REACTION) == stragglers.REPLACE
-        where = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+        moves = annotations.get(stragglers.REACTION) == stragglers.REPLACE
+        where = {pod.name: pod.spec.node_name for pod in map(Pod, pods)}
         for pod, rank, level in findings:
             node = view.get(names.NODE, where[pod])
             yield Note(Ref.to(workload), "StragglerDetected", _told(pod, where, rank), "Warning")
@@ -128,9 +124,9 @@ class Watchdog:
     ) -> Verdict | None:
         """Return a pod that is to move: its node broke, its work is saved, and there is another."""
         for pod in pods:
-            node = pod["spec"].get("nodeName", "")
+            node = Pod(pod).spec.node_name
             found = view.get(names.NODE, node)
-            health = Record.of(found["metadata"].get("annotations") if found is not None else {})
+            health = Record.of(Object(found).metadata.annotations if found is not None else {})
             is_broken = health.reason and health.reason != LOST
             if not is_broken or seconds(reached.saved_at) <= seconds(health.since):
                 continue
@@ -144,10 +140,10 @@ class Watchdog:
 def _times(pods: Sequence[Json]) -> dict[str, float]:
     """Return how long a step takes each pod, of those that have told of some."""
     found: dict[str, float] = {}
-    for pod in pods:
-        pace = pace_of(pod["metadata"].get("annotations"))
+    for metadata in (Object(pod).metadata for pod in pods):
+        pace = pace_of(metadata.annotations)
         if pace is not None and len(pace.steps) >= _LEAST_STEPS:
-            found[pod["metadata"]["name"]] = pace.seconds
+            found[metadata.name] = pace.seconds
     return found
 
 
@@ -169,15 +165,15 @@ def _hang(pods: Sequence[Json], silent: float, reached: Progress) -> Verdict:
     """Blame the pod that got least far; pods that never reported are blamed last."""
 
     def lag(pod: Json) -> tuple[bool, int, float, str]:
-        report = _report(pod)
-        name = pod["metadata"]["name"]
+        report, name = _report(pod), Object(pod).name
         if report is None:
             return True, 0, 0.0, name
         return False, report.step, report.when, name
 
     pod = min(pods, key=lag)
     report = _report(pod)
-    where = f"pod {pod['metadata']['name']} on node {pod['spec'].get('nodeName')}"
+    blamed = Pod(pod)
+    where = f"pod {blamed.name} on node {blamed.spec.node_name}"
     behind = f"{where} lags behind, at step {report.step if report is not None else '?'}"
     pace = f", steps take {reached.step_seconds:g} s" if reached.paces else ""
     return Verdict(pod, HANG, f"no progress for {int(silent)} s{pace}; {behind}")
@@ -206,14 +202,19 @@ def is_at_work(workload: Json, pods: Sequence[Json]) -> bool:
     if placement_of(conditions)[0] != COMMITTED or is_true(conditions, "Evicted"):
         return False
     return all(
-        (pod.get("status") or {}).get("phase") == "Running"
-        and not is_true(pod["status"].get("conditions"), "DisruptionTarget")
-        for pod in pods
+        pod.phase == "Running" and not pod.conditions.is_true("DisruptionTarget")
+        for pod in map(Pod, pods)
     )
 
 
+def _pods_of(key: Key, view: View) -> list[Json]:
+    """Return the pods of a gang that nothing has deleted."""
+    found = view.by(names.POD, BY_WORKLOAD, f"{key.namespace}/{key.name}")
+    return [pod for pod in found if not Object(pod).is_terminating]
+
+
 def _report(pod: Json) -> Progress | None:
-    return progress_of(pod["metadata"].get("annotations"))
+    return progress_of(Object(pod).metadata.annotations)
 
 
 # ---- broken GPUs ---------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class Evacuation:
         """The workloads on a node that is in quarantine for a device."""
         if not _broken(obj).reason:
             return
-        for pod in view.by(names.POD, "node", obj["metadata"]["name"]):
+        for pod in view.by(names.POD, "node", Object(obj).name):
             for full in workload_of(pod):
                 namespace, _, name = full.partition("/")
                 yield Key(namespace, name)
@@ -252,23 +253,18 @@ class Evacuation:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Have one gang start again, if one of its pods has a GPU that broke."""
         workload = view.get(names.WORKLOAD, key.name, key.namespace)
-        full = f"{key.namespace}/{key.name}"
-        pods = [
-            pod
-            for pod in view.by(names.POD, BY_WORKLOAD, full)
-            if "deletionTimestamp" not in pod["metadata"]
-        ]
+        pods = _pods_of(key, view)
         if workload is None or not is_at_work(workload, pods) or any(map(_reports, pods)):
             return
         for pod in pods:
-            node = view.get(names.NODE, pod["spec"].get("nodeName", ""))
+            node = view.get(names.NODE, Pod(pod).spec.node_name)
             if node is None or not (record := _broken(node)).reason or not _has_all(pod, node):
                 continue
             due = seconds(record.since) + _PATIENCE_SECONDS
-            name = node["metadata"]["name"]
+            name = Object(node).name
             if now < due:
                 yield Again(due)
-            elif self._can_replace(full, [name]):
+            elif self._can_replace(f"{key.namespace}/{key.name}", [name]):
                 why = f"a GPU of node {name} is broken ({record.reason}), and it has all of them"
                 yield from fail(workload, Verdict(pod, MOVED, f"{why}; the gang moves"), now)
             else:
@@ -278,21 +274,21 @@ class Evacuation:
 
 def _broken(node: Json) -> Record:
     """Return the record of a node that is in quarantine for a device; an empty one if it is not."""
-    record = Record.of(node["metadata"].get("annotations"))
+    record = Record.of(Object(node).metadata.annotations)
     return record if record.reason not in (LOST, STRAGGLER) else Record()
 
 
 def _reports(pod: Json) -> bool:
-    return PROGRESS in (pod["metadata"].get("annotations") or {})
+    return PROGRESS in Object(pod).metadata.annotations
 
 
 def _has_all(pod: Json, node: Json) -> bool:
     """Say whether a pod has every GPU of its node."""
-    capacity = (node.get("status") or {}).get("capacity") or {}
+    capacity = Node(node).status.capacity
     there = {name: Quantity.from_raw(one).units for name, one in capacity.items() if is_gpu(name)}
     asked = dict.fromkeys(there, 0)
-    for container in pod["spec"].get("containers") or ():
-        limits = (container.get("resources") or {}).get("limits") or {}
+    for container in Pod(pod).spec.containers:
+        limits = container.resources.limits
         for name in asked:
             asked[name] += Quantity.from_raw(limits.get(name, 0)).units
     return bool(there) and all(asked[name] >= count > 0 for name, count in there.items())
