@@ -71,8 +71,8 @@ class Requeueing:
             if requeues:  # its failures are forgiven
                 yield Patch(Ref.to(obj), {"status": {"requeueState": None}}, "status")
             return
-        if workload.status.admission is not None:
-            return  # its backoff may begin once its quota is given back
+        if workload.status.admission is not None and not is_on_hold:
+            return  # as in Kueue: `requeueAt` stays until its quota is given back
         due = _backoff_end(requeues)
         if due is not None and not is_on_hold:
             due += _GRACE_S

@@ -18,7 +18,7 @@ from tests.support.control_objects import KUEUE, job, node
 from tests.support.control_objects import queue as gpu_queue
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.conditions import find, is_true
+from unisono.control.conditions import find, is_true, with_condition
 from unisono.kinds.policy.settings import Settings, settings_from
 from unisono.kube.form import Json
 
@@ -232,6 +232,30 @@ def test_an_admission_that_a_foreign_controller_could_not_remove_is_taken_off() 
         assert runs(world) == ["two"]
         await world.pass_time(6)
         assert status(world, "one")["requeueState"] == {"count": 1}
+
+    story(tell, patient())
+
+
+@pytest.mark.parametrize("is_on_hold", [False, True])
+def test_a_backoff_ends_while_quota_is_held_only_with_a_hold(is_on_hold: bool) -> None:
+    async def tell(world: World) -> None:
+        await world.create(*queue(cpu=1), owned(world, "one"))
+        await world.settle()
+        await world.pass_time(_TIMEOUT_S + 1)
+        if is_on_hold:  # its controller said so, and has not given the quota back yet
+            conditions = with_condition(
+                status(world, "one")["conditions"],
+                "Requeued",
+                "False",
+                "PodsReadyTimeout",
+                "",
+                now=world.clock.time,
+            )
+            await world.set_status(names.WORKLOAD, "one", {"conditions": conditions})
+        await world.pass_time(6)
+        assert status(world, "one")["admission"]
+        assert ("requeueAt" in status(world, "one")["requeueState"]) is not is_on_hold
+        assert status(world, "one")["requeueState"]["count"] == 1
 
     story(tell, patient())
 
